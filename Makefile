@@ -1,0 +1,54 @@
+# One command each. Everything is installed into .venv and target/, nothing else is touched.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
+	Cargo.toml Cargo.lock pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-rust test-python lint format docs clean
+
+help: ## Show this list.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+build: $(STAMP) ## Build the package into .venv, optimised.
+
+$(STAMP): $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --group dev
+	$(BIN)/maturin develop --quiet --release --skip-install 2>/dev/null || $(BIN)/maturin develop --release
+	touch $(STAMP)
+
+demo: build ## Train PPO on CartPole, evaluate, draw: demo/*.png, *.gif, *.csv.
+	$(BIN)/python demo/train.py
+
+test: test-rust test-python ## Run all tests.
+
+test-rust: ## Run the Rust tests, examples in the docs included.
+	cargo test --workspace --exclude envpy --locked
+
+test-python: build ## Run the Python tests.
+	$(BIN)/python -m pytest
+
+lint: build ## Check format, lints, types and stubs.
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest corral._native
+
+format: build ## Format everything.
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: ## Build the Rust docs.
+	cargo doc --workspace --no-deps
+
+clean: ## Remove what was built.
+	rm -rf target $(VENV)

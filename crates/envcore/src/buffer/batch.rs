@@ -1,0 +1,345 @@
+//! A batch and how it is drafted.
+
+use crate::buffer::column::{Column, Fixed};
+use crate::buffer::lease::{Buffers, Lease, Part, Pool};
+use crate::buffer::rows::{FinalPlaces, Place, Places, RowsMut};
+use crate::error::SlotError;
+use crate::space::{DType, LeafKind, Space, Value};
+
+/// Which slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// All, in order.
+    All,
+    /// These, in this order, each at most once.
+    List(Vec<usize>),
+}
+
+impl Slots {
+    /// How many, of `num_slots` in all.
+    pub fn len(&self, num_slots: usize) -> usize {
+        match self {
+            Slots::All => num_slots,
+            Slots::List(list) => list.len(),
+        }
+    }
+
+    /// The slot of row `row`.
+    pub fn at(&self, row: usize) -> usize {
+        match self {
+            Slots::All => row,
+            Slots::List(list) => list[row],
+        }
+    }
+
+    /// Each, in row order.
+    pub fn iter(&self, num_slots: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.len(num_slots)).map(|row| self.at(row))
+    }
+}
+
+/// What a row of a batch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RowKind {
+    /// A step's result.
+    Step = 0,
+    /// A new episode's first observation (in SAME_STEP that is also part of a
+    /// `Step` row, which stays one).
+    Reset = 1,
+    /// The current observation once more: [`Begin::Keep`](crate::Begin::Keep).
+    Kept = 2,
+    /// Nothing: the slot failed, and the row is zeros.
+    Failed = 3,
+    /// The first observation of a slot that was rebuilt after a failure.
+    Restarted = 4,
+}
+
+impl RowKind {
+    fn from_u8(kind: u8) -> Self {
+        [RowKind::Step, RowKind::Reset, RowKind::Kept, RowKind::Failed, RowKind::Restarted][usize::from(kind)]
+    }
+}
+
+/// An info that was not declared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extra {
+    /// The row.
+    pub row: usize,
+    /// The info's name.
+    pub key: String,
+    /// The info.
+    pub value: Value,
+}
+
+/// The infos of a batch's rows.
+#[derive(Default)]
+pub struct Infos {
+    /// One column per leaf of the info space, zeros where the mask is false.
+    pub columns: Vec<Column>,
+    /// One `bool` column per leaf: which rows have it.
+    pub masks: Vec<Fixed>,
+    /// What was not declared, by row. Text events travel here too.
+    pub extras: Vec<Extra>,
+}
+
+/// In SAME_STEP, what the rows that ended showed before their reset. As long as
+/// the batch, so that rows need no second numbering and chunks no merging; only
+/// rows that ended are written, so only their memory is touched.
+pub struct Finals {
+    /// `bool`: which rows ended. The others hold leftovers.
+    pub ended: Fixed,
+    /// The last observations.
+    pub observation: Vec<Column>,
+    /// The last steps' infos.
+    pub infos: Infos,
+}
+
+/// The result of one `recv`: one buffer per leaf, `[rows, …shape]`.
+pub struct Batch {
+    /// The slot of each row.
+    pub slots: Slots,
+    /// One column per leaf of the observation space.
+    pub observation: Vec<Column>,
+    /// `float64`.
+    pub reward: Fixed,
+    /// `bool`: ended in a terminal state.
+    pub terminated: Fixed,
+    /// `bool`: cut, by a time limit or by the env.
+    pub truncated: Fixed,
+    /// What each row is; see [`Batch::kind`].
+    pub kinds: Fixed,
+    /// The rows' infos.
+    pub infos: Infos,
+    /// In SAME_STEP only.
+    pub finals: Option<Finals>,
+    /// The slots that failed; their rows are [`RowKind::Failed`].
+    pub failures: Vec<SlotError>,
+}
+
+impl Batch {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.reward.rows()
+    }
+
+    /// What row `row` is.
+    pub fn kind(&self, row: usize) -> RowKind {
+        RowKind::from_u8(self.kinds.as_slice::<u8>()[row])
+    }
+}
+
+impl Infos {
+    fn place(&mut self, at: usize, part: Infos) {
+        let rows = part.masks.first().map_or(0, Fixed::rows);
+        for (to, from) in self.columns.iter_mut().zip(&part.columns) {
+            (0..rows).for_each(|row| to.copy_row(at + row, from, row));
+        }
+        for (to, from) in self.masks.iter_mut().zip(&part.masks) {
+            to.as_mut_slice::<bool>()[at..at + rows].copy_from_slice(from.as_slice());
+        }
+        self.extras.extend(part.extras.into_iter().map(|extra| Extra { row: at + extra.row, ..extra }));
+    }
+}
+
+impl Batch {
+    /// Copies all rows of `part`, a batch of the same leaves, to the rows from
+    /// `at` on, and takes over its failures.
+    pub(crate) fn place(&mut self, at: usize, part: Batch) {
+        let rows = part.rows();
+        for (to, from) in self.observation.iter_mut().zip(&part.observation) {
+            (0..rows).for_each(|row| to.copy_row(at + row, from, row));
+        }
+        self.reward.as_mut_slice::<f64>()[at..at + rows].copy_from_slice(part.reward.as_slice());
+        self.kinds.as_mut_slice::<u8>()[at..at + rows].copy_from_slice(part.kinds.as_slice());
+        for (to, from) in [(&mut self.terminated, &part.terminated), (&mut self.truncated, &part.truncated)] {
+            to.as_mut_slice::<bool>()[at..at + rows].copy_from_slice(from.as_slice());
+        }
+        self.infos.place(at, part.infos);
+        if let (Some(to), Some(from)) = (&mut self.finals, part.finals) {
+            to.ended.as_mut_slice::<bool>()[at..at + rows].copy_from_slice(from.ended.as_slice());
+            for (to, column) in to.observation.iter_mut().zip(&from.observation) {
+                let ended = from.ended.as_slice::<bool>().iter().enumerate().filter(|(_, e)| **e);
+                ended.for_each(|(row, _)| to.copy_row(at + row, column, row));
+            }
+            to.infos.place(at, from.infos);
+        }
+        self.failures.extend(part.failures);
+    }
+}
+
+/// The leaves that a batch is laid out by.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Leaves of the observation.
+    pub observation: Space,
+    /// Leaves of the infos.
+    pub info: Space,
+    /// Whether rows that end keep their last observation beside the next one.
+    pub finals: bool,
+    /// The most rows of a batch.
+    pub capacity: usize,
+}
+
+struct LeafPool {
+    /// `None` for a leaf that is not of fixed shape.
+    block: Option<(DType, usize, Pool)>,
+}
+
+impl LeafPool {
+    fn new(dtype: DType, elements: usize, capacity: usize) -> Self {
+        LeafPool { block: Some((dtype, elements, Pool::new(capacity * elements * dtype.size()))) }
+    }
+
+    fn of(space: &Space, capacity: usize) -> Vec<Self> {
+        let pool = |leaf: &crate::Leaf| match &leaf.kind {
+            LeafKind::Fixed(t) => LeafPool::new(t.dtype, t.elements(), capacity),
+            _ => LeafPool { block: None },
+        };
+        space.leaves().iter().map(pool).collect()
+    }
+
+    fn column(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Column {
+        match &self.block {
+            None => Column::Values(vec![Value::None; rows]),
+            Some(_) => Column::Fixed(self.fixed(part, rows, host)),
+        }
+    }
+
+    fn fixed(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Fixed {
+        let (dtype, elements, pool) = self.block.as_ref().expect("a leaf of fixed shape");
+        let bytes = rows * elements * dtype.size();
+        let lease: Option<Lease> = host.as_mut().and_then(|host| host.lease(part, bytes));
+        Fixed::new(lease.unwrap_or_else(|| pool.take()), *dtype, *elements, rows)
+    }
+}
+
+/// The pools that a runner's batches come from, one per buffer.
+pub struct BatchPool {
+    observation: Vec<LeafPool>,
+    reward: LeafPool,
+    flags: LeafPool,
+    kinds: LeafPool,
+    info: Vec<LeafPool>,
+    finals: bool,
+    places: Places,
+}
+
+impl BatchPool {
+    /// Pools for batches of `layout`; allocates nothing yet.
+    pub fn new(layout: &Layout) -> Self {
+        let capacity = layout.capacity;
+        BatchPool {
+            observation: LeafPool::of(&layout.observation, capacity),
+            reward: LeafPool::new(DType::F64, 1, capacity),
+            flags: LeafPool::new(DType::Bool, 1, capacity),
+            kinds: LeafPool::new(DType::U8, 1, capacity),
+            info: LeafPool::of(&layout.info, capacity),
+            finals: layout.finals,
+            places: Places::default(),
+        }
+    }
+
+    /// How many blocks have been allocated so far, over all buffers.
+    pub fn allocations(&self) -> u64 {
+        let leaves = self.observation.iter().chain(&self.info);
+        leaves
+            .chain([&self.reward, &self.flags, &self.kinds])
+            .filter_map(|leaf| leaf.block.as_ref())
+            .map(|(_, _, pool)| pool.allocations())
+            .sum()
+    }
+
+    /// A batch of `rows` rows (at most the capacity) to be written.
+    pub fn draft(&mut self, slots: Slots, rows: usize, mut host: Option<&mut dyn Buffers>) -> Draft<'_> {
+        let host = &mut host;
+        let infos = |pool: &Self, value: fn(usize) -> Part, mask: fn(usize) -> Part, host: &mut _| {
+            let mut infos = Infos::default();
+            for (k, leaf) in pool.info.iter().enumerate() {
+                let mut column = leaf.column(value(k), rows, host);
+                if let Column::Fixed(fixed) = &mut column {
+                    fixed.zero();
+                }
+                let mut masked = pool.flags.fixed(mask(k), rows, host);
+                masked.zero();
+                infos.columns.push(column);
+                infos.masks.push(masked);
+            }
+            infos
+        };
+        let observe = |part: fn(usize) -> Part, host: &mut _| {
+            let leaves = self.observation.iter().enumerate();
+            leaves.map(|(k, leaf)| leaf.column(part(k), rows, host)).collect::<Vec<_>>()
+        };
+        let finals = self.finals.then(|| {
+            let mut ended = self.flags.fixed(Part::Ended, rows, host);
+            ended.zero();
+            Finals {
+                ended,
+                observation: observe(Part::FinalObservation, host),
+                infos: infos(self, Part::FinalInfo, Part::FinalInfoMask, host),
+            }
+        });
+        let mut kinds = self.kinds.fixed(Part::Kind, rows, host);
+        kinds.zero();
+        let batch = Batch {
+            slots,
+            observation: observe(Part::Observation, host),
+            reward: self.reward.fixed(Part::Reward, rows, host),
+            terminated: self.flags.fixed(Part::Terminated, rows, host),
+            truncated: self.flags.fixed(Part::Truncated, rows, host),
+            kinds,
+            infos: infos(self, Part::Info, Part::InfoMask, host),
+            finals,
+            failures: Vec::new(),
+        };
+        Draft { batch, places: &mut self.places }
+    }
+}
+
+/// A batch being written.
+pub struct Draft<'a> {
+    batch: Batch,
+    places: &'a mut Places,
+}
+
+impl Draft<'_> {
+    /// All rows, for writing.
+    pub fn rows_mut(&mut self) -> RowsMut<'_> {
+        let batch = &mut self.batch;
+        let rows = batch.rows();
+        let places = &mut *self.places;
+        relocate(&mut places.observation, &mut batch.observation);
+        places.reward = Some(Place::of_fixed(&mut batch.reward));
+        places.terminated = Some(Place::of_fixed(&mut batch.terminated));
+        places.truncated = Some(Place::of_fixed(&mut batch.truncated));
+        places.kind = Some(Place::of_fixed(&mut batch.kinds));
+        relocate(&mut places.info, &mut batch.infos.columns);
+        places.info_mask.clear();
+        places.info_mask.extend(batch.infos.masks.iter_mut().map(Place::of_fixed));
+        if let Some(finals) = &mut batch.finals {
+            let to = places.finals.get_or_insert_with(FinalPlaces::default);
+            to.ended = Some(Place::of_fixed(&mut finals.ended));
+            relocate(&mut to.observation, &mut finals.observation);
+            relocate(&mut to.info, &mut finals.infos.columns);
+            to.info_mask.clear();
+            to.info_mask.extend(finals.infos.masks.iter_mut().map(Place::of_fixed));
+        }
+        RowsMut::whole(places, rows)
+    }
+
+    /// The batch so far.
+    pub(crate) fn batch_mut(&mut self) -> &mut Batch {
+        &mut self.batch
+    }
+
+    /// The batch, finished.
+    pub fn finish(self) -> Batch {
+        self.batch
+    }
+}
+
+fn relocate(places: &mut Vec<Place>, columns: &mut [Column]) {
+    places.clear();
+    places.extend(columns.iter_mut().map(Place::of));
+}

@@ -1,0 +1,138 @@
+//! One leaf of a batch: its rows.
+
+use crate::buffer::lease::Lease;
+use crate::space::{DType, Element, Value};
+
+/// The rows of one leaf.
+pub enum Column {
+    /// A leaf of fixed shape: one block.
+    Fixed(Fixed),
+    /// Any other: a value per row.
+    Values(Vec<Value>),
+}
+
+impl Column {
+    /// The block of a leaf of fixed shape.
+    pub fn as_fixed(&self) -> Option<&Fixed> {
+        match self {
+            Column::Fixed(fixed) => Some(fixed),
+            Column::Values(_) => None,
+        }
+    }
+
+    /// The values of any other leaf.
+    pub fn as_values(&self) -> Option<&[Value]> {
+        match self {
+            Column::Values(values) => Some(values),
+            Column::Fixed(_) => None,
+        }
+    }
+
+    /// Copies row `from` of `source`, a column of the same leaf, to row `to`.
+    pub(crate) fn copy_row(&mut self, to: usize, source: &Column, from: usize) {
+        match (self, source) {
+            (Column::Fixed(a), Column::Fixed(b)) => {
+                let row_bytes = a.row_bytes();
+                debug_assert_eq!((a.dtype, a.elements), (b.dtype, b.elements));
+                let row = &b.bytes()[from * row_bytes..(from + 1) * row_bytes];
+                a.bytes_mut()[to * row_bytes..(to + 1) * row_bytes].copy_from_slice(row);
+            }
+            (Column::Values(a), Column::Values(b)) => a[to] = b[from].clone(),
+            _ => unreachable!("both columns are of one leaf"),
+        }
+    }
+}
+
+/// Rows of one dtype and shape, C-contiguous in a leased block.
+pub struct Fixed {
+    lease: Lease,
+    dtype: DType,
+    elements: usize,
+    rows: usize,
+}
+
+impl Fixed {
+    /// `rows` rows of `elements` elements in `lease`.
+    ///
+    /// # Panics
+    /// Where the lease is too small or not aligned for the dtype.
+    pub(crate) fn new(lease: Lease, dtype: DType, elements: usize, rows: usize) -> Self {
+        assert!(rows * elements * dtype.size() <= lease.len(), "a lease too small for its column");
+        assert!((lease.as_ptr() as usize).is_multiple_of(dtype.size()), "a misaligned lease");
+        Fixed { lease, dtype, elements, rows }
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Elements per row.
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Bytes per row.
+    pub fn row_bytes(&self) -> usize {
+        self.elements * self.dtype.size()
+    }
+
+    /// All rows' bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the lease holds that many initialised bytes (`new` checked),
+        // and is borrowed for as long.
+        unsafe { std::slice::from_raw_parts(self.lease.as_ptr(), self.rows * self.row_bytes()) }
+    }
+
+    /// Not public: bytes that make no `bool` must not get in.
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as `bytes`, and `&mut self` is the one access.
+        unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr(), self.rows * self.row_bytes()) }
+    }
+
+    /// All rows' elements.
+    ///
+    /// # Panics
+    /// Where `T` is not the column's dtype.
+    pub fn as_slice<T: Element>(&self) -> &[T] {
+        self.expect::<T>();
+        // SAFETY: `new` checked size and alignment; the dtype is T's, and only
+        // elements of that dtype are ever written.
+        unsafe { std::slice::from_raw_parts(self.lease.as_ptr().cast(), self.rows * self.elements) }
+    }
+
+    /// As [`as_slice`](Self::as_slice), for writing.
+    pub fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
+        self.expect::<T>();
+        // SAFETY: as `as_slice`, and `&mut self` is the one access.
+        unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr().cast(), self.rows * self.elements) }
+    }
+
+    /// The elements of one row.
+    pub fn row<T: Element>(&self, row: usize) -> &[T] {
+        &self.as_slice()[row * self.elements..(row + 1) * self.elements]
+    }
+
+    /// Sets every byte to 0.
+    pub fn zero(&mut self) {
+        self.bytes_mut().fill(0);
+    }
+
+    /// Gives up the column for its memory.
+    pub fn into_lease(self) -> Lease {
+        self.lease
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.lease.as_ptr()
+    }
+
+    fn expect<T: Element>(&self) {
+        assert!(self.dtype == T::DTYPE, "a {} column read as {}", self.dtype, T::DTYPE);
+    }
+}

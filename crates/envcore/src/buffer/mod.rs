@@ -1,0 +1,19 @@
+//! Batch memory: the one place in the core that touches raw memory.
+//!
+//! `lease` is aligned memory that goes back to its pool; `column` a leaf's rows
+//! in it; `rows` the windows through which envs write; `actions` the checked
+//! actions that they read; `batch` all of it together.
+
+#![allow(unsafe_code)]
+
+mod actions;
+mod batch;
+mod column;
+mod lease;
+mod rows;
+
+pub use actions::{ActRow, Actions, ColumnIn};
+pub use batch::{Batch, BatchPool, Draft, Extra, Finals, Infos, Layout, RowKind, Slots};
+pub use column::{Column, Fixed};
+pub use lease::{Buffers, Lease, Part, Pool};
+pub use rows::{Row, RowsMut};

@@ -1,0 +1,363 @@
+//! Windows through which envs write their rows of a batch.
+//!
+//! A [`RowsMut`] is a range of consecutive rows of a draft; windows of one draft
+//! never overlap, so chunks may write theirs from different threads. A [`Row`]
+//! writes one row leaf by leaf, straight into the batch.
+
+use std::marker::PhantomData;
+
+use crate::buffer::column::{Column, Fixed};
+use crate::error::{Error, Result};
+use crate::space::{Array, DType, Element, Object, Value};
+
+/// Where one leaf's rows are.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    ptr: *mut u8,
+    dtype: DType,
+    elements: usize,
+    fixed: bool,
+}
+
+impl Place {
+    pub(super) fn of(column: &mut Column) -> Self {
+        match column {
+            Column::Fixed(fixed) => Place::of_fixed(fixed),
+            Column::Values(values) => {
+                Place { ptr: values.as_mut_ptr().cast(), dtype: DType::U8, elements: 1, fixed: false }
+            }
+        }
+    }
+
+    pub(super) fn of_fixed(fixed: &mut Fixed) -> Self {
+        let (ptr, dtype, elements) = (fixed.as_ptr(), fixed.dtype(), fixed.elements());
+        Place { ptr, dtype, elements, fixed: true }
+    }
+
+    /// Copies row `row` of `self` to the same row of `to`, a place of the same leaf.
+    ///
+    /// # Safety
+    /// Both places must have that row, and no other window may.
+    unsafe fn copy_row(self, to: Place, row: usize) {
+        if self.fixed {
+            let bytes = self.elements * self.dtype.size();
+            // SAFETY: both columns have the row (the caller's duty) and are
+            // different blocks.
+            unsafe {
+                std::ptr::copy_nonoverlapping(self.ptr.add(row * bytes), to.ptr.add(row * bytes), bytes);
+            }
+        } else {
+            // SAFETY: the caller's duty; both point to `Value`s.
+            unsafe { *to.ptr.cast::<Value>().add(row) = (*self.ptr.cast::<Value>().add(row)).clone() }
+        }
+    }
+
+    /// # Safety
+    /// As `copy_row`.
+    unsafe fn clear_row(self, row: usize) {
+        if self.fixed {
+            let bytes = self.elements * self.dtype.size();
+            // SAFETY: the caller's duty.
+            unsafe { std::ptr::write_bytes(self.ptr.add(row * bytes), 0, bytes) }
+        } else {
+            // SAFETY: the caller's duty.
+            unsafe { *self.ptr.cast::<Value>().add(row) = Value::None }
+        }
+    }
+}
+
+/// Addresses of all of a draft's columns.
+#[derive(Default)]
+pub(super) struct Places {
+    pub(super) observation: Vec<Place>,
+    pub(super) reward: Option<Place>,
+    pub(super) terminated: Option<Place>,
+    pub(super) truncated: Option<Place>,
+    pub(super) kind: Option<Place>,
+    pub(super) info: Vec<Place>,
+    pub(super) info_mask: Vec<Place>,
+    pub(super) finals: Option<FinalPlaces>,
+}
+
+#[derive(Default)]
+pub(super) struct FinalPlaces {
+    pub(super) ended: Option<Place>,
+    pub(super) observation: Vec<Place>,
+    pub(super) info: Vec<Place>,
+    pub(super) info_mask: Vec<Place>,
+}
+
+// SAFETY: `Places` is addresses only; `RowsMut` says who may use which rows.
+unsafe impl Send for Places {}
+// SAFETY: as above.
+unsafe impl Sync for Places {}
+
+/// Consecutive rows of a batch, for writing; row numbers count from the
+/// window's first row.
+pub struct RowsMut<'a> {
+    places: &'a Places,
+    start: usize,
+    len: usize,
+    /// The draft stays mutably borrowed.
+    draft: PhantomData<&'a mut Column>,
+}
+
+macro_rules! slice_of {
+    ($(#[$doc:meta])* $name:ident, $ty:ty) => {
+        $(#[$doc])*
+        pub fn $name(&mut self) -> &mut [$ty] {
+            let place = self.places.$name.expect("a draft has all its places");
+            // SAFETY: the column has rows start..start + len, one element each,
+            // of this type, and they are this window's alone.
+            unsafe {
+                std::slice::from_raw_parts_mut(place.ptr.cast::<$ty>().add(self.start), self.len)
+            }
+        }
+    };
+}
+
+impl<'a> RowsMut<'a> {
+    pub(super) fn whole(places: &'a Places, rows: usize) -> Self {
+        RowsMut { places, start: 0, len: rows, draft: PhantomData }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number in the batch of this window's first row.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The first `n` rows and the others, as windows of their own.
+    ///
+    /// # Panics
+    /// Where there are fewer than `n`.
+    pub fn split_at(self, n: usize) -> (RowsMut<'a>, RowsMut<'a>) {
+        assert!(n <= self.len);
+        let window = |start, len| RowsMut { places: self.places, start, len, draft: PhantomData };
+        (window(self.start, n), window(self.start + n, self.len - n))
+    }
+
+    /// The same rows, for a shorter while.
+    pub fn reborrow(&mut self) -> RowsMut<'_> {
+        RowsMut { places: self.places, start: self.start, len: self.len, draft: PhantomData }
+    }
+
+    /// Rows `from..from + len`, for a shorter while.
+    pub fn range(&mut self, from: usize, len: usize) -> RowsMut<'_> {
+        assert!(from + len <= self.len);
+        RowsMut { places: self.places, start: self.start + from, len, draft: PhantomData }
+    }
+
+    slice_of!(
+        /// The rewards.
+        reward, f64
+    );
+    slice_of!(
+        /// Whether the episode ended in a terminal state.
+        terminated, bool
+    );
+    slice_of!(
+        /// Whether the episode was cut.
+        truncated, bool
+    );
+    slice_of!(
+        /// What each row is, as [`RowKind`](crate::RowKind)'s number.
+        kind, u8
+    );
+
+    /// Sets row `row`'s reward and flags.
+    #[inline]
+    pub fn set(&mut self, row: usize, reward: f64, terminated: bool, truncated: bool) {
+        self.reward()[row] = reward;
+        self.terminated()[row] = terminated;
+        self.truncated()[row] = truncated;
+    }
+
+    /// A writer of row `row`'s observation.
+    pub fn observation(&mut self, row: usize) -> Row<'_> {
+        self.row(row, &self.places.observation, None)
+    }
+
+    /// A writer of row `row`'s declared infos; each leaf written is marked.
+    pub fn info(&mut self, row: usize) -> Row<'_> {
+        self.row(row, &self.places.info, Some(&self.places.info_mask))
+    }
+
+    /// Keeps row `row`'s observation and infos as its episode's last ones, and
+    /// frees the row for the next episode's first.
+    pub(crate) fn finish(&mut self, row: usize) {
+        assert!(row < self.len);
+        let row = self.start + row;
+        let finals = self.places.finals.as_ref().expect("finals are drafted in SAME_STEP");
+        let pairs = [
+            (&self.places.observation, &finals.observation),
+            (&self.places.info, &finals.info),
+            (&self.places.info_mask, &finals.info_mask),
+        ];
+        for (from, to) in pairs {
+            for (from, to) in from.iter().zip(to) {
+                // SAFETY: `row` is this window's, and the places are of one leaf.
+                unsafe { from.copy_row(*to, row) }
+            }
+        }
+        let ended = finals.ended.expect("finals have all their places");
+        // SAFETY: the column has that row, a bool, and it is this window's.
+        unsafe { *ended.ptr.cast::<bool>().add(row) = true }
+        self.clear_info(row - self.start);
+    }
+
+    /// Makes row `row` one without infos.
+    pub(crate) fn clear_info(&mut self, row: usize) {
+        assert!(row < self.len);
+        for place in self.places.info.iter().chain(&self.places.info_mask) {
+            // SAFETY: `row` is this window's.
+            unsafe { place.clear_row(self.start + row) }
+        }
+    }
+
+    /// Makes row `row` all zeros.
+    pub(crate) fn clear(&mut self, row: usize) {
+        assert!(row < self.len);
+        for place in &self.places.observation {
+            // SAFETY: `row` is this window's.
+            unsafe { place.clear_row(self.start + row) }
+        }
+        self.clear_info(row);
+        self.reward()[row] = 0.0;
+        self.terminated()[row] = false;
+        self.truncated()[row] = false;
+    }
+
+    #[inline]
+    fn row<'r>(&self, row: usize, places: &'r [Place], masks: Option<&'r [Place]>) -> Row<'r> {
+        assert!(row < self.len);
+        Row { places, masks, leaf: 0, row: self.start + row, draft: PhantomData }
+    }
+}
+
+/// Writes one row, leaf by leaf in the space's order.
+///
+/// The contents of a leaf are unspecified until written: write every element.
+///
+/// # Panics
+/// Every method panics where the leaf is of another kind, dtype or size than
+/// what is written, or where none is left: the env's type and its space
+/// disagree. Runners catch it and report the slot.
+pub struct Row<'a> {
+    places: &'a [Place],
+    masks: Option<&'a [Place]>,
+    leaf: usize,
+    row: usize,
+    draft: PhantomData<&'a mut Column>,
+}
+
+impl Row<'_> {
+    /// The next leaf's elements, to be written in row-major order: images draw
+    /// here.
+    #[inline]
+    pub fn fixed<T: Element>(&mut self) -> &mut [T] {
+        let place = self.next();
+        if !place.fixed || place.dtype != T::DTYPE {
+            self.mismatch(T::DTYPE.name());
+        }
+        // SAFETY: the column has that row of `elements` elements of T, and it
+        // is this writer's alone, which is borrowed while the slice lives.
+        unsafe {
+            let first = place.ptr.cast::<T>().add(self.row * place.elements);
+            std::slice::from_raw_parts_mut(first, place.elements)
+        }
+    }
+
+    /// The next leaf from a scalar.
+    #[inline]
+    pub fn scalar<T: Element>(&mut self, value: T) {
+        match self.fixed::<T>() {
+            [element] => *element = value,
+            leaf => panic!("a scalar written to a leaf of {} elements", leaf.len()),
+        }
+    }
+
+    /// The next leaf, from a text.
+    pub fn text(&mut self, text: impl Into<String>) {
+        self.value(Value::Text(text.into()));
+    }
+
+    /// The next leaf, from an array of any shape.
+    pub fn ragged(&mut self, array: Array) {
+        self.value(Value::Array(array));
+    }
+
+    /// The next leaf, from an opaque object.
+    pub fn object(&mut self, object: Object) {
+        self.value(Value::Object(object));
+    }
+
+    /// The next leaf, which must not be of fixed shape.
+    pub fn value(&mut self, value: Value) {
+        let place = self.next();
+        if place.fixed {
+            self.mismatch("a loose value");
+        }
+        // SAFETY: the column has a `Value` for that row, this writer's alone.
+        unsafe { *place.ptr.cast::<Value>().add(self.row) = value }
+    }
+
+    /// Leaves the next leaf unwritten (an info that this row does not have).
+    pub fn skip(&mut self) {
+        assert!(self.leaf < self.places.len(), "more leaves skipped than the space has");
+        self.leaf += 1;
+    }
+
+    /// Goes to leaf `leaf`.
+    pub(crate) fn seek(&mut self, leaf: usize) -> &mut Self {
+        self.leaf = leaf;
+        self
+    }
+
+    /// The next leaf's dtype, if it is of fixed shape.
+    pub(crate) fn next_dtype(&self) -> Option<DType> {
+        self.places.get(self.leaf).filter(|p| p.fixed).map(|p| p.dtype)
+    }
+
+    /// Errors unless every leaf was written.
+    #[inline]
+    pub(crate) fn complete(&self) -> Result<()> {
+        if self.leaf == self.places.len() {
+            return Ok(());
+        }
+        let (written, all) = (self.leaf, self.places.len());
+        Err(Error::Space(format!("{written} of the observation's {all} leaves were written")))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Place {
+        let Some(&place) = self.places.get(self.leaf) else { self.overrun() };
+        if let Some(masks) = self.masks {
+            // SAFETY: each info leaf has a mask column of bools with that row.
+            unsafe { *masks[self.leaf].ptr.cast::<bool>().add(self.row) = true }
+        }
+        self.leaf += 1;
+        place
+    }
+
+    #[cold]
+    fn overrun(&self) -> ! {
+        panic!("more leaves written than the space's {}", self.places.len())
+    }
+
+    #[cold]
+    fn mismatch(&self, written: &str) -> ! {
+        let place = self.places[self.leaf - 1];
+        let declared = if place.fixed { place.dtype.name() } else { "no fixed shape" };
+        panic!("leaf {} was declared with {declared} and written with {written}", self.leaf - 1)
+    }
+}

@@ -1,0 +1,490 @@
+//! [`Env`]: what an author writes, and the types its parts are made of.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::buffer::{ActRow, Row};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::space::{DType, Element, Leaf, Options, Scalar, Space};
+use crate::step::{Record, Step};
+use crate::vec_env::Caps;
+use crate::{Bounds, with_element};
+
+/// An environment: one instance is one, typed, knowing nothing of batches,
+/// threads, Python or C. The crate's page has a whole one.
+///
+/// The trait is Border's `Env`, with these differences and their reasons:
+/// - every method is fallible, `step` too: an env's error reaches the user with
+///   its slot, seed, episode and action instead of as an unwrap;
+/// - `Step`'s reward and flags are scalars (`f64`, `bool`), one env being one
+///   env; terminated and truncated are told apart;
+/// - envs are `Send`, and a config is `Default` and serde, because batches run
+///   on threads and options come from other languages;
+/// - observations, actions and infos describe themselves as spaces;
+/// - `reset_with_index` leaves the env's own random stream where it is;
+/// - what runners also want is provided and may be overridden: spaces that
+///   depend on the config, `reseed`, `info`, `set_options`, `render`, `save`,
+///   `load`, `close`.
+pub trait Env: Sized + Send + 'static {
+    /// The options it is built from.
+    type Config: Config;
+    /// What it shows.
+    type Obs: Obs;
+    /// What it takes.
+    type Act: Act;
+    /// What else it tells.
+    type Info: Info;
+
+    /// What it can do beyond the four required methods: any of
+    /// [`Caps::SAVE`], [`Caps::RENDER`] and [`Caps::OPTIONS`]. Runners never
+    /// call the method of a capability that is not named here.
+    const CAPS: Caps = Caps::empty();
+
+    /// A new instance whose random stream starts from `seed` (never negative).
+    ///
+    /// # Errors
+    /// [`Error::OptionValue`] where the config contradicts itself, or any other.
+    fn build(config: &Self::Config, seed: i64) -> Result<Self>;
+
+    /// Plays one action. Runners never step an episode that has ended, nor one
+    /// that has not begun.
+    ///
+    /// # Errors
+    /// Whatever goes wrong inside: [`Error::env`] takes any message. The
+    /// instance is not used again.
+    fn step(&mut self, a: &Self::Act) -> Result<(Step<Self>, Record)>;
+
+    /// Begins the next episode of the env's own stream, for `None` or `[1]`;
+    /// for `[0]` changes nothing and returns the current observation.
+    /// [`wants_reset`] reads the argument.
+    ///
+    /// # Errors
+    /// Another length, or whatever goes wrong inside.
+    fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<Self::Obs>;
+
+    /// Begins the episode of index `ix`: all of it a function of the config,
+    /// `ix` and the actions alone, and the env's own stream untouched
+    /// ([`Streams`](crate::rng::Streams) does both). With random starts, index
+    /// ix is what `reset(seed=ix)` plays; with levels, it is the level.
+    ///
+    /// # Errors
+    /// An index that does not exist, or whatever goes wrong inside.
+    fn reset_with_index(&mut self, ix: usize) -> Result<Self::Obs>;
+
+    /// [`step`](Self::step), and where that ends the episode the next one's
+    /// first observation in `init_obs`. Runners do not use it: in a batch
+    /// resets are the runner's to decide.
+    fn step_with_reset(&mut self, a: &Self::Act) -> Result<(Step<Self>, Record)> {
+        let (mut step, record) = self.step(a)?;
+        if step.is_done() {
+            step.init_obs = Some(self.reset(None)?);
+        }
+        Ok((step, record))
+    }
+
+    /// The observation space under `config`; provided: `Obs`'s own.
+    fn observation_space(config: &Self::Config) -> Result<Space> {
+        let _ = config;
+        Self::Obs::space()
+    }
+
+    /// The action space under `config`; provided: `Act`'s own.
+    fn action_space(config: &Self::Config) -> Result<Space> {
+        let _ = config;
+        Self::Act::space()
+    }
+
+    /// The info space under `config`; provided: `Info`'s own.
+    fn info_space(config: &Self::Config) -> Result<Space> {
+        let _ = config;
+        Self::Info::space()
+    }
+
+    /// The declared keys of its [`Record`]s, which become columns beside the
+    /// infos; provided: none.
+    fn record_space(config: &Self::Config) -> Result<Space> {
+        let _ = config;
+        Ok(Space::empty())
+    }
+
+    /// Starts the random stream anew from `seed`, as if just built; provided:
+    /// it is just built.
+    fn reseed(&mut self, config: &Self::Config, seed: i64) -> Result<()> {
+        *self = Self::build(config, seed)?;
+        Ok(())
+    }
+
+    /// The info that goes with a reset's observation; provided: none.
+    fn info(&self) -> Option<Self::Info> {
+        None
+    }
+
+    /// Options given at a reset, before it; they hold until changed, through
+    /// autoresets too ([`Caps::OPTIONS`]). The runner gives them again to an
+    /// instance that it rebuilds.
+    ///
+    /// # Errors
+    /// [`Error::UnknownOption`] or [`Error::OptionValue`].
+    fn set_options(&mut self, options: &Options) -> Result<()> {
+        let _ = options;
+        Err(Error::Unsupported("this env takes no options at resets".into()))
+    }
+
+    /// A picture of the current state ([`Caps::RENDER`]).
+    fn render(&mut self) -> Result<Frame> {
+        Err(Error::Unsupported("this env draws no pictures".into()))
+    }
+
+    /// All that the rest of the run depends on, streams included
+    /// ([`Caps::SAVE`]); [`state`] makes bytes of anything serde knows.
+    fn save(&self) -> Result<Vec<u8>> {
+        Err(Error::Unsupported("this env cannot save its state".into()))
+    }
+
+    /// Takes up a state that `save` of an env with the same config gave.
+    ///
+    /// # Errors
+    /// [`Error::State`] for bytes that are no such state; nothing has changed.
+    fn load(&mut self, state: &[u8]) -> Result<()> {
+        let _ = state;
+        Err(Error::Unsupported("this env cannot load a state".into()))
+    }
+
+    /// Ends what `drop` cannot: called once, when the vec env closes.
+    fn close(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Reads the argument of [`Env::reset`]: `true` to reset, `false` to give the
+/// current observation once more.
+///
+/// # Errors
+/// [`Error::Argument`] where it is not one 0 or 1.
+pub fn wants_reset(is_done: Option<&Vec<i8>>) -> Result<bool> {
+    match is_done.map(Vec::as_slice) {
+        None | Some([1]) => Ok(true),
+        Some([0]) => Ok(false),
+        Some(other) => Err(Error::Argument(format!(
+            "reset takes None, [1] (reset) or [0] (observe): this is one env; not {other:?}"
+        ))),
+    }
+}
+
+/// Turning state into bytes and back, for [`Env::save`] and [`Env::load`].
+pub mod state {
+    use super::*;
+
+    /// The bytes of anything that serde knows.
+    pub fn to_bytes<T: Serialize>(state: &T) -> Result<Vec<u8>> {
+        postcard::to_allocvec(state).map_err(|e| Error::State(format!("cannot be saved: {e}")))
+    }
+
+    /// What `to_bytes` of the same type gave.
+    pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+        match postcard::take_from_bytes(bytes) {
+            Ok((state, [])) => Ok(state),
+            Ok((_, rest)) => Err(Error::State(format!("{} bytes too many", rest.len()))),
+            Err(e) => Err(Error::State(format!("these bytes are not such a state: {e}"))),
+        }
+    }
+}
+
+/// A picture: RGB, `uint8`, `[height, width, 3]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    height: usize,
+    width: usize,
+    pixels: Vec<u8>,
+}
+
+impl Frame {
+    /// A picture from its rows from the top, each pixel three bytes.
+    ///
+    /// # Errors
+    /// [`Error::Space`] where there are not `height · width · 3` bytes.
+    pub fn new(height: usize, width: usize, pixels: Vec<u8>) -> Result<Self> {
+        if pixels.len() != height * width * 3 {
+            return Err(Error::Space(format!("{} bytes are no {height}×{width} RGB frame", pixels.len())));
+        }
+        Ok(Frame { height, width, pixels })
+    }
+
+    /// Height in pixels.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Width in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The bytes.
+    pub fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+
+    /// The bytes, without a copy.
+    pub fn into_pixels(self) -> Vec<u8> {
+        self.pixels
+    }
+}
+
+/// A type that writes itself into leaves of a batch row: observations, infos.
+///
+/// Numbers, bools, arrays of them and (derived) structs of all these do. A type
+/// of its own may be a small snapshot that draws itself: an image is then
+/// written once, in place.
+///
+/// ```
+/// use envcore::{Leaf, Result, Row, Space, ToRow};
+///
+/// #[derive(ToRow)]
+/// struct Seen {
+///     #[leaf(low = -1.0, high = 1.0)]
+///     velocity: [f32; 2],
+///     picture: Disc,
+/// }
+///
+/// /// A white disc on black, 32×32.
+/// struct Disc { x: i32, y: i32 }
+///
+/// impl ToRow for Disc {
+///     fn space() -> Result<Space> {
+///         Ok(Leaf::image(&[32, 32, 1]).into())
+///     }
+///     fn write(&self, row: &mut Row<'_>) {
+///         for (k, pixel) in row.fixed::<u8>().iter_mut().enumerate() {
+///             let (x, y) = (k as i32 % 32 - self.x, k as i32 / 32 - self.y);
+///             *pixel = if x * x + y * y < 25 { 255 } else { 0 };
+///         }
+///     }
+/// }
+/// assert_eq!(Seen::space()?.leaves().len(), 2);
+/// # Ok::<(), envcore::Error>(())
+/// ```
+pub trait ToRow {
+    /// Its space; an error for types whose space is known only with a config,
+    /// whose env gives it instead.
+    fn space() -> Result<Space>;
+    /// Writes every leaf, in the space's order.
+    fn write(&self, row: &mut Row<'_>);
+}
+
+/// A type that is read from leaves of checked actions.
+pub trait FromRow: Sized {
+    /// Its space, as [`ToRow::space`].
+    fn space() -> Result<Space>;
+    /// Reads every leaf, in the space's order.
+    fn read(row: &mut ActRow<'_>) -> Self;
+}
+
+/// An observation.
+pub trait Obs: ToRow + Send + 'static {}
+impl<T: ToRow + Send + 'static> Obs for T {}
+
+/// An action.
+pub trait Act: FromRow + Clone + Send + 'static {}
+impl<T: FromRow + Clone + Send + 'static> Act for T {}
+
+/// An info.
+pub trait Info: ToRow + Send + 'static {}
+impl<T: ToRow + Send + 'static> Info for T {}
+
+impl ToRow for () {
+    fn space() -> Result<Space> {
+        Ok(Space::empty())
+    }
+    fn write(&self, _row: &mut Row<'_>) {}
+}
+
+/// A label from `START..START + N`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Discrete<const N: u64, const START: i64 = 0>(pub i64);
+
+impl<const N: u64, const START: i64> FromRow for Discrete<N, START> {
+    fn space() -> Result<Space> {
+        Ok(Leaf::discrete_from(START, N).into())
+    }
+    #[inline]
+    fn read(row: &mut ActRow<'_>) -> Self {
+        Discrete(row.scalar())
+    }
+}
+
+impl<const N: u64, const START: i64> ToRow for Discrete<N, START> {
+    fn space() -> Result<Space> {
+        <Self as FromRow>::space()
+    }
+    #[inline]
+    fn write(&self, row: &mut Row<'_>) {
+        row.scalar(self.0);
+    }
+}
+
+/// A number, or an array of arrays of numbers, of fixed shape.
+pub trait FixedShape: Copy + Send + 'static {
+    /// The number.
+    type Number: Element;
+    /// How many.
+    const ELEMENTS: usize;
+    /// The shape, outermost axis first.
+    fn shape() -> Vec<usize>;
+    /// Copies to row-major order.
+    fn store(&self, out: &mut [Self::Number]);
+    /// Copies from row-major order.
+    fn fetch(from: &[Self::Number]) -> Self;
+}
+
+impl<T: FixedShape, const N: usize> FixedShape for [T; N] {
+    type Number = T::Number;
+    const ELEMENTS: usize = N * T::ELEMENTS;
+    fn shape() -> Vec<usize> {
+        [vec![N], T::shape()].concat()
+    }
+    #[inline]
+    fn store(&self, out: &mut [Self::Number]) {
+        for (k, inner) in self.iter().enumerate() {
+            inner.store(&mut out[k * T::ELEMENTS..(k + 1) * T::ELEMENTS]);
+        }
+    }
+    #[inline]
+    fn fetch(from: &[Self::Number]) -> Self {
+        std::array::from_fn(|k| T::fetch(&from[k * T::ELEMENTS..(k + 1) * T::ELEMENTS]))
+    }
+}
+
+macro_rules! fixed_shape {
+    ($($t:ty)*) => {$(
+        impl FixedShape for $t {
+            type Number = $t;
+            const ELEMENTS: usize = 1;
+            fn shape() -> Vec<usize> {
+                Vec::new()
+            }
+            #[inline]
+            fn store(&self, out: &mut [$t]) {
+                out[0] = *self;
+            }
+            #[inline]
+            fn fetch(from: &[$t]) -> Self {
+                from[0]
+            }
+        }
+        in_rows!($t, []);
+    )*};
+}
+
+macro_rules! in_rows {
+    ($t:ty, [$($generics:tt)*]) => {
+        impl<$($generics)*> ToRow for $t {
+            fn space() -> Result<Space> {
+                Ok(fixed_leaf::<$t>().into())
+            }
+            #[inline]
+            fn write(&self, row: &mut Row<'_>) {
+                let out = row.fixed::<<$t as FixedShape>::Number>();
+                assert!(out.len() == <$t as FixedShape>::ELEMENTS, "a leaf of {} elements written with {}", out.len(), <$t as FixedShape>::ELEMENTS);
+                self.store(out);
+            }
+        }
+        impl<$($generics)*> FromRow for $t {
+            fn space() -> Result<Space> {
+                Ok(fixed_leaf::<$t>().into())
+            }
+            #[inline]
+            fn read(row: &mut ActRow<'_>) -> Self {
+                let from = row.fixed::<<$t as FixedShape>::Number>();
+                assert!(from.len() == <$t as FixedShape>::ELEMENTS, "a leaf of {} elements read as {}", from.len(), <$t as FixedShape>::ELEMENTS);
+                <$t as FixedShape>::fetch(from)
+            }
+        }
+    };
+}
+
+fn fixed_leaf<T: FixedShape>() -> Leaf {
+    let dtype = T::Number::DTYPE;
+    let is_label = dtype == DType::Bool;
+    Leaf::tensor(dtype, &T::shape(), Bounds::of(dtype), is_label)
+}
+
+fixed_shape!(bool u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 crate::f16);
+in_rows!([T; N], [T: FixedShape, const N: usize]);
+
+/// A vector has no shape of its own: its env's space says how long it is.
+impl<T: Element> ToRow for Vec<T> {
+    fn space() -> Result<Space> {
+        Err(shapeless())
+    }
+    fn write(&self, row: &mut Row<'_>) {
+        row.fixed::<T>().copy_from_slice(self);
+    }
+}
+
+impl<T: Element> FromRow for Vec<T> {
+    fn space() -> Result<Space> {
+        Err(shapeless())
+    }
+    fn read(row: &mut ActRow<'_>) -> Self {
+        row.fixed::<T>().to_vec()
+    }
+}
+
+fn shapeless() -> Error {
+    Error::Space(
+        "a Vec has no shape of its own: override the env's observation_space, action_space or \
+         info_space"
+            .into(),
+    )
+}
+
+impl ToRow for String {
+    fn space() -> Result<Space> {
+        Ok(Leaf::text(usize::MAX).into())
+    }
+    fn write(&self, row: &mut Row<'_>) {
+        row.text(self.clone());
+    }
+}
+
+/// What a derived struct's `#[leaf(…)]` asks of a field's leaves.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct FieldBounds {
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub discrete: bool,
+}
+
+/// The leaves of a field named `name`, with its attributes applied.
+#[doc(hidden)]
+pub fn field_space(space: Space, name: &str, bounds: FieldBounds) -> Result<Space> {
+    if bounds.low.is_none() && bounds.high.is_none() && !bounds.discrete {
+        return Ok(space.nested(name));
+    }
+    let tensor = match space.leaves() {
+        [leaf] if space.is_single() => leaf.as_fixed().cloned(),
+        _ => None,
+    };
+    let Some(tensor) = tensor else {
+        return Err(Error::Space(format!("field '{name}': bounds belong on numbers and arrays of them")));
+    };
+    let (mut low, mut high) = tensor.bounds.at(0);
+    let exact = |bound: f64| -> Scalar {
+        with_element!(tensor.dtype, T => {
+            let real = Scalar::Real(bound);
+            if T::DTYPE.is_float() {
+                T::from_scalar(real).map_or(real, Element::to_scalar)
+            } else {
+                Scalar::Int(bound as i128)
+            }
+        })
+    };
+    low = bounds.low.map_or(low, exact);
+    high = bounds.high.map_or(high, exact);
+    let discrete = bounds.discrete || tensor.discrete;
+    let leaf = Leaf::tensor(tensor.dtype, &tensor.shape, Bounds::uniform(low, high), discrete);
+    Ok(Space::from(leaf).nested(name))
+}

@@ -1,0 +1,332 @@
+//! A list of envs of one type as a chunk, and the source that makes it.
+//!
+//! This is where [`Env`] meets the waist: monomorphised, so that a step costs
+//! no dynamic call, allocation or lock, and guarded, so that no panic passes.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::begin::Begin;
+use crate::buffer::{Extra, RowsMut};
+use crate::config::Config;
+use crate::env::{Env, Frame, FromRow, ToRow};
+use crate::error::{Error, Failure, Phase, Result, SlotError};
+use crate::guard::{drop_guarded, guard};
+use crate::space::{Element, Options, Scalar, Space, Value};
+use crate::step::{Record, Step};
+use crate::vec_env::{Caps, Chunk, ResetOf, Side, Source, SourceSpec, StepOf};
+use crate::with_element;
+
+/// An [`Env`] type with a config, ready to fill slots.
+pub struct EnvSource<E: Env> {
+    spec: SourceSpec,
+    config: Arc<E::Config>,
+    /// The leaves of `E::Info`; those of the record follow.
+    info_leaves: usize,
+}
+
+impl<E: Env> EnvSource<E> {
+    /// The source of `E` under `config`, called `id`.
+    ///
+    /// # Errors
+    /// [`Error::Space`] where one of its spaces contradicts itself.
+    pub fn new(id: &str, config: E::Config) -> Result<Self> {
+        let name = |space: Space| if space.is_single() { space.nested("info") } else { space };
+        let info = name(E::info_space(&config)?);
+        let info_leaves = info.leaves().len();
+        let info = info.join(E::record_space(&config)?);
+        let spec = SourceSpec {
+            id: id.into(),
+            observation: E::observation_space(&config)?,
+            action: E::action_space(&config)?,
+            info,
+            caps: Caps::ENV | (E::CAPS & (Caps::SAVE | Caps::RENDER | Caps::OPTIONS)),
+            autoreset: None,
+            max_episode_steps: None,
+            metadata: Options::new(),
+            config: config.to_json().to_string(),
+        };
+        spec.observation.check(&format!("{id}: observation"))?;
+        spec.action.check(&format!("{id}: action"))?;
+        spec.info.check(&format!("{id}: info"))?;
+        if spec.action.leaves().is_empty() {
+            return Err(Error::Space(format!("{id}: its action space has no leaves")));
+        }
+        Ok(EnvSource { spec, config: Arc::new(config), info_leaves })
+    }
+
+    /// The same with a usual time limit, in steps.
+    pub fn with_max_episode_steps(mut self, steps: Option<u64>) -> Self {
+        self.spec.max_episode_steps = steps;
+        self
+    }
+
+    /// The same with metadata for sinks.
+    pub fn with_metadata(mut self, metadata: Options) -> Self {
+        self.spec.metadata = metadata;
+        self
+    }
+}
+
+impl<E: Env> Source for EnvSource<E> {
+    fn spec(&self) -> &SourceSpec {
+        &self.spec
+    }
+
+    fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
+        let build = |(k, &seed): (usize, &i64)| {
+            build::<E>(&self.config, seed).map(Some).map_err(|failure| {
+                Error::Slots(vec![SlotError {
+                    env: self.spec.id.clone(),
+                    slot: first_slot + k,
+                    begin: Begin::Seed(seed),
+                    seed,
+                    episode: 0,
+                    step: 0,
+                    action: None,
+                    failure,
+                }])
+            })
+        };
+        Ok(Box::new(EnvList::<E> {
+            config: self.config.clone(),
+            envs: seeds.iter().enumerate().map(build).collect::<Result<_>>()?,
+            record: self.spec.info.clone(),
+            info_leaves: self.info_leaves,
+            observe: vec![0],
+        }))
+    }
+}
+
+fn build<E: Env>(config: &E::Config, seed: i64) -> Result<E, Failure> {
+    flatten(Phase::Build, guard(Phase::Build, || E::build(config, seed)))
+}
+
+/// A guarded fallible call's result, as one.
+fn flatten<T>(phase: Phase, outcome: Result<Result<T>, Failure>) -> Result<T, Failure> {
+    outcome.and_then(|result| result.map_err(|error| Failure::error(phase, &error)))
+}
+
+struct EnvList<E: Env> {
+    config: Arc<E::Config>,
+    /// `None` where the env failed and was not rebuilt yet.
+    envs: Vec<Option<E>>,
+    /// The whole info space: record keys are looked up in it.
+    record: Space,
+    info_leaves: usize,
+    /// What asks [`Env::reset`] for the current observation.
+    observe: Vec<i8>,
+}
+
+impl<E: Env> EnvList<E> {
+    /// Steps one env into row `row`.
+    #[inline]
+    fn step_one(
+        &mut self,
+        slot: usize,
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<()> {
+        let env = self.envs[slot].as_mut().expect("runners step no slot that failed");
+        let act = E::Act::read(&mut actions.row(slot));
+        let (step, record) = env.step(&act)?;
+        let Step { obs, reward, is_terminated, is_truncated, info, .. } = step;
+        write_observation(&obs, rows, row)?;
+        rows.set(row, reward, is_terminated, is_truncated);
+        if self.info_leaves > 0 {
+            info.write(&mut rows.info(row));
+        }
+        if !record.is_empty() {
+            self.write_record(record, rows, row, side)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn write_record(
+        &self,
+        record: Record,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<()> {
+        for (key, value) in record {
+            let declared = &self.record.leaves()[self.info_leaves..];
+            match declared.iter().position(|leaf| leaf.name == key) {
+                Some(k) => {
+                    let mut writer = rows.info(row);
+                    write_value(writer.seek(self.info_leaves + k), &value)
+                        .map_err(|why| Error::Space(format!("record key '{key}': {why}")))?;
+                }
+                None => side.extras.push(Extra { row: rows.start() + row, key: key.into_owned(), value }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets an env that failed.
+    fn lose(&mut self, slot: usize) {
+        drop_guarded(self.envs[slot].take());
+    }
+
+    fn begin(&mut self, slot: usize, reset: &ResetOf<'_>) -> Result<E::Obs, Failure> {
+        if let Some(seed) = reset.rebuild {
+            self.lose(slot);
+            let seed = if let Begin::Seed(seed) = reset.begin { seed } else { seed };
+            self.envs[slot] = Some(build::<E>(&self.config, seed)?);
+        }
+        let (config, observe) = (&self.config, &self.observe);
+        let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
+        flatten(
+            Phase::Reset,
+            guard(Phase::Reset, || {
+                if let (Begin::Seed(seed), None) = (reset.begin, reset.rebuild) {
+                    env.reseed(config, seed)?;
+                }
+                if let Some(options) = reset.options {
+                    env.set_options(options)?;
+                }
+                match reset.begin {
+                    Begin::Own | Begin::Seed(_) => env.reset(None),
+                    Begin::Index(ix) => env.reset_with_index(ix as usize),
+                    Begin::Keep => env.reset(Some(observe)),
+                }
+            }),
+        )
+    }
+
+    fn env(&mut self, slot: usize) -> Result<&mut E> {
+        self.envs[slot].as_mut().ok_or_else(|| {
+            Error::NeedsReset(format!("slot {slot} failed and holds no env until its next reset"))
+        })
+    }
+}
+
+fn write_observation<O: ToRow>(obs: &O, rows: &mut RowsMut<'_>, row: usize) -> Result<()> {
+    let mut writer = rows.observation(row);
+    obs.write(&mut writer);
+    writer.complete()
+}
+
+/// Writes a loose value to the next leaf, if it fits it without loss.
+fn write_value(row: &mut crate::Row<'_>, value: &Value) -> Result<(), String> {
+    let Some(dtype) = row.next_dtype() else {
+        row.value(value.clone());
+        return Ok(());
+    };
+    let misfit = || format!("{value:?} does not fit {dtype}");
+    with_element!(dtype, T => {
+        let elements: Vec<T> = match value {
+            Value::Array(array) => array.to_vec::<T>().ok_or_else(misfit)?,
+            Value::Bool(v) => vec![T::from_scalar(Scalar::from(*v)).ok_or_else(misfit)?],
+            Value::Int(v) => vec![T::from_scalar(Scalar::from(*v)).ok_or_else(misfit)?],
+            Value::Float(v) => vec![T::from_scalar(Scalar::from(*v)).ok_or_else(misfit)?],
+            _ => return Err(misfit()),
+        };
+        let leaf = row.fixed::<T>();
+        if leaf.len() != elements.len() {
+            return Err(format!("{} elements where {} belong", elements.len(), leaf.len()));
+        }
+        leaf.copy_from_slice(&elements);
+        Ok(())
+    })
+}
+
+impl<E: Env> Chunk for EnvList<E> {
+    fn step(
+        &mut self,
+        slots: Range<usize>,
+        skip: &[bool],
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let mut next = slots.start;
+        // One guard around the whole run; after a panic it goes on behind it.
+        while next < slots.end {
+            let at = Cell::new(next);
+            let run = guard(Phase::Step, || {
+                for slot in next..slots.end {
+                    at.set(slot);
+                    if skip[slot] {
+                        continue;
+                    }
+                    let row = slot - slots.start;
+                    if let Err(error) = self.step_one(slot, actions, rows, row, side) {
+                        side.failures.push((slot, Failure::error(Phase::Step, &error)));
+                        self.lose(slot);
+                    }
+                }
+            });
+            next = slots.end;
+            if let Err(failure) = run {
+                side.failures.push((at.get(), failure));
+                self.lose(at.get());
+                next = at.get() + 1;
+            }
+        }
+    }
+
+    fn reset(
+        &mut self,
+        slot: usize,
+        reset: ResetOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        let _ = side;
+        let written = self.begin(slot, &reset).and_then(|obs| {
+            let env = self.envs[slot].as_ref().expect("it has just begun");
+            flatten(
+                Phase::Reset,
+                guard(Phase::Reset, || {
+                    write_observation(&obs, rows, row)?;
+                    if self.info_leaves > 0 && reset.begin != Begin::Keep {
+                        if let Some(info) = env.info() {
+                            info.write(&mut rows.info(row));
+                        }
+                    }
+                    Ok(())
+                }),
+            )
+        });
+        if written.is_err() {
+            self.lose(slot);
+        }
+        written
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        let env = self.env(slot)?;
+        guard(Phase::Save, || env.save()).map_err(|f| Error::env(f.message))?
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        if self.envs[slot].is_none() {
+            self.envs[slot] = Some(build::<E>(&self.config, 0).map_err(|f| Error::env(f.message))?);
+        }
+        let env = self.env(slot)?;
+        guard(Phase::Load, || env.load(state)).map_err(|f| Error::env(f.message))?
+    }
+
+    fn render(&mut self, slot: usize) -> Result<Frame> {
+        let env = self.env(slot)?;
+        guard(Phase::Render, || env.render()).map_err(|f| Error::env(f.message))?
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let mut first = Ok(());
+        for env in &mut self.envs {
+            if let Some(mut env) = env.take() {
+                let closed = guard(Phase::Close, || env.close()).map_err(|f| Error::env(f.message));
+                first = first.and(closed.and_then(|result| result));
+                drop_guarded(env);
+            }
+        }
+        first
+    }
+}

@@ -1,0 +1,187 @@
+//! What can go wrong, each with what to do about it.
+//!
+//! [`Error`] is what every fallible function of the core returns. [`SlotError`]
+//! is the report of one environment that failed while the others went on; it
+//! travels inside a batch and becomes an error only in a sink.
+
+use std::fmt;
+
+use crate::begin::Begin;
+
+/// `std::result::Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Every error of the core. Nothing has moved when one is returned, unless the
+/// variant says otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An action that the action space does not hold. No env has moved.
+    #[error("{0}")]
+    Action(String),
+    /// An argument of the wrong value: a mask, seed, index, count.
+    #[error("{0}")]
+    Argument(String),
+    /// An argument of the wrong type.
+    #[error("{0}")]
+    ArgumentType(String),
+    /// An option (a field of an env's config) that does not exist.
+    #[error("{0}")]
+    UnknownOption(String),
+    /// An option with a value that its env does not take.
+    #[error("{0}")]
+    OptionValue(String),
+    /// An id that no env has.
+    #[error("{0}")]
+    UnknownEnv(String),
+    /// A space that contradicts itself, or data that contradicts its space: a
+    /// fault of an env's author.
+    #[error("{0}")]
+    Space(String),
+    /// Something that this source cannot do; see [`Caps`](crate::Caps).
+    #[error("{0}")]
+    Unsupported(String),
+    /// A step before a reset, or of an episode that has ended.
+    #[error("{0}")]
+    NeedsReset(String),
+    /// A call while an earlier one still waits for its `recv`.
+    #[error("{0}")]
+    Pending(String),
+    /// A `recv` with nothing in flight.
+    #[error("nothing is in flight: send actions or a reset before recv")]
+    NothingPending,
+    /// A call after `close`.
+    #[error("this vec env is closed: make a new one")]
+    Closed,
+    /// A saved state that cannot be loaded here.
+    #[error("{0}")]
+    State(String),
+    /// Environments failed in a call that has no batch to report them in.
+    #[error("{}", join(.0))]
+    Slots(Vec<SlotError>),
+    /// An error that an environment's own code returned.
+    #[error("{0}")]
+    Env(Box<dyn std::error::Error + Send + Sync>),
+}
+
+fn join(failures: &[SlotError]) -> String {
+    let shown: Vec<String> = failures.iter().take(8).map(ToString::to_string).collect();
+    let more = failures.len().saturating_sub(8);
+    let rest = if more > 0 { format!("\n… and {more} more") } else { String::new() };
+    shown.join("\n") + &rest
+}
+
+impl Error {
+    /// An environment's own error, from a message or any other error.
+    pub fn env(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Error::Env(cause.into())
+    }
+}
+
+impl From<Box<dyn std::error::Error + Send + Sync>> for Error {
+    fn from(cause: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Error::Env(cause)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(cause: std::io::Error) -> Self {
+        Error::env(cause)
+    }
+}
+
+/// What an environment was doing when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Phase {
+    Build,
+    Reset,
+    Step,
+    Render,
+    Save,
+    Load,
+    Close,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Build => "build",
+            Phase::Reset => "reset",
+            Phase::Step => "step",
+            Phase::Render => "render",
+            Phase::Save => "save",
+            Phase::Load => "load",
+            Phase::Close => "close",
+        })
+    }
+}
+
+/// Why one environment failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What it was doing.
+    pub phase: Phase,
+    /// Whether it panicked; otherwise it returned an error.
+    pub panicked: bool,
+    /// The panic's or the error's message.
+    pub message: String,
+}
+
+impl Failure {
+    /// The failure that an error from `phase` is.
+    pub fn error(phase: Phase, error: &Error) -> Self {
+        Failure { phase, panicked: false, message: error.to_string() }
+    }
+
+    /// The failure that a caught panic's payload is.
+    pub fn panic(phase: Phase, payload: &(dyn std::any::Any + Send)) -> Self {
+        let message = payload
+            .downcast_ref::<&str>()
+            .map(|s| (*s).to_string())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "a panic without a message".to_string());
+        Failure { phase, panicked: true, message }
+    }
+}
+
+/// One environment's failure, with what is needed to find it again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlotError {
+    /// The env's id.
+    pub env: String,
+    /// Its place in the vec env.
+    pub slot: usize,
+    /// How its episode began.
+    pub begin: Begin,
+    /// The seed of the slot's own stream: what `reset(seed=…)` or the
+    /// construction gave it.
+    pub seed: i64,
+    /// Which episode of the slot it was, from 0 since the slot was last seeded.
+    pub episode: u64,
+    /// Steps taken in the episode before the failing one.
+    pub step: u64,
+    /// The action of the failing step, for reading.
+    pub action: Option<String>,
+    /// Why.
+    pub failure: Failure,
+}
+
+impl fmt::Display for SlotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { phase, panicked, message } = &self.failure;
+        let verb = if *panicked { "panicked" } else { "failed" };
+        write!(f, "{}: slot {} {verb} in {phase}: {message} (", self.env, self.slot)?;
+        match self.begin {
+            Begin::Index(index) => write!(f, "index {index}, ")?,
+            _ => write!(f, "seed {}, ", self.seed)?,
+        }
+        write!(f, "episode {}, step {}", self.episode, self.step)?;
+        if let Some(action) = &self.action {
+            write!(f, ", action {action}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl std::error::Error for SlotError {}

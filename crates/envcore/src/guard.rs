@@ -1,0 +1,69 @@
+//! The panic guard: no panic of an environment passes a runner.
+//!
+//! A caught panic becomes a [`Failure`] with its message and place. While a
+//! thread is inside a guard the process's panic hook stays silent for it: the
+//! report reaches the user in the error instead of on stderr.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use crate::error::{Failure, Phase};
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+static HOOK: Once = Once::new();
+
+fn install_hook() {
+    HOOK.call_once(|| {
+        let outer = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if GUARDED.get() {
+                let place = info.location().map(ToString::to_string).unwrap_or_default();
+                PLACE.with(|cell| cell.replace(place));
+            } else {
+                outer(info);
+            }
+        }));
+    });
+}
+
+/// Runs `work`; a panic becomes a failure in `phase`.
+pub(crate) fn guard<R>(phase: Phase, work: impl FnOnce() -> R) -> Result<R, Failure> {
+    install_hook();
+    let outer = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    result.map_err(|payload| {
+        let mut failure = Failure::panic(phase, payload.as_ref());
+        let place = PLACE.with(RefCell::take);
+        if !place.is_empty() {
+            failure.message = format!("{} (at {place})", failure.message);
+        }
+        // A payload may itself panic when dropped; it is not worth the process.
+        std::mem::forget(payload);
+        failure
+    })
+}
+
+/// Drops `value`, whatever its destructor does.
+pub(crate) fn drop_guarded<T>(value: T) {
+    let _ = guard(Phase::Close, || drop(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_failure_with_its_message_and_place() {
+        let failure = guard(Phase::Step, || panic!("odd number {}", 3)).unwrap_err();
+        assert!(failure.panicked);
+        assert!(failure.message.starts_with("odd number 3 (at "), "{}", failure.message);
+        assert!(failure.message.contains("guard.rs:"), "{}", failure.message);
+        assert_eq!(guard(Phase::Step, || 5).unwrap(), 5);
+    }
+}

@@ -1,0 +1,124 @@
+//! Corral's core: reinforcement-learning environments in batches.
+//!
+//! An environment is written against one trait, [`Env`]. A *runner* steps many
+//! of them as one [`VecEnv`], which is the one waist of the house: everything
+//! that produces steps implements it, everything that consumes steps takes one.
+//!
+//! A whole environment, and eight of them stepped as a batch:
+//!
+//! ```
+//! use envcore::{Begin, ColumnIn, Config, Discrete, Env, EnvSource, Leaf, Record, Result, Serial};
+//! use envcore::{Slots, Space, Step, VecConfig, VecEnv, Want, rng::Streams, wants_reset};
+//!
+//! /// Walk from a random place to the end of a corridor.
+//! struct Corridor {
+//!     length: i32,
+//!     at: i32,
+//!     streams: Streams,
+//! }
+//!
+//! #[derive(Clone, serde::Serialize, serde::Deserialize)]
+//! struct Length {
+//!     length: i32,
+//! }
+//!
+//! impl Default for Length {
+//!     fn default() -> Self {
+//!         Length { length: 10 }
+//!     }
+//! }
+//!
+//! impl Env for Corridor {
+//!     type Config = Length;
+//!     type Obs = i32;
+//!     type Act = Discrete<2>;
+//!     type Info = ();
+//!
+//!     fn build(config: &Length, seed: i64) -> Result<Self> {
+//!         Ok(Corridor { length: config.length, at: 0, streams: Streams::new(seed) })
+//!     }
+//!
+//!     fn observation_space(config: &Length) -> Result<Space> {
+//!         Ok(Leaf::labels::<i32>(&[], 0, config.length as u64).into())
+//!     }
+//!
+//!     fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<i32> {
+//!         if wants_reset(is_done)? {
+//!             self.streams.begin_own();
+//!             self.at = self.streams.rng().integers(0, 3) as i32;
+//!         }
+//!         Ok(self.at)
+//!     }
+//!
+//!     fn reset_with_index(&mut self, ix: usize) -> Result<i32> {
+//!         self.streams.begin_index(ix as u64);
+//!         self.at = self.streams.rng().integers(0, 3) as i32;
+//!         Ok(self.at)
+//!     }
+//!
+//!     fn step(&mut self, a: &Discrete<2>) -> Result<(Step<Self>, Record)> {
+//!         self.at = (self.at + if a.0 == 1 { 1 } else { -1 }).max(0);
+//!         let there = self.at == self.length - 1;
+//!         let step = Step::new(*a, self.at, if there { 1.0 } else { -0.01 }, ()).terminated_if(there);
+//!         Ok((step, Record::empty()))
+//!     }
+//! }
+//!
+//! let source = EnvSource::<Corridor>::new("Corridor-v0", Length { length: 5 })?;
+//! let mut envs = Serial::new(&source, VecConfig { num_slots: 8, seed: Some(1), ..Default::default() })?;
+//! envs.send_reset(&Slots::All, &[Begin::Own; 8], None)?;
+//! envs.recv(Want::all())?;
+//! let batch = envs.step(&[ColumnIn::scalars(&[1i64; 8], &[8])], Want::all())?.unwrap();
+//! assert_eq!(batch.reward.as_slice::<f64>(), [-0.01; 8]);
+//! # Ok::<(), envcore::Error>(())
+//! ```
+//!
+//! `ARCHITECTURE.md` in the repository draws the rooms.
+
+// The derive macros name this crate from outside and from inside.
+extern crate self as envcore;
+
+mod begin;
+mod buffer;
+mod config;
+mod env;
+mod env_list;
+mod episode;
+mod error;
+mod evaluate;
+mod guard;
+pub mod rng;
+mod runner;
+mod shard;
+mod space;
+mod step;
+mod vec_env;
+
+/// What the derive macros call; not for hands.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::env::{FieldBounds, field_space};
+}
+
+pub use begin::Begin;
+pub use buffer::{
+    ActRow, Actions, Batch, BatchPool, Buffers, Column, ColumnIn, Draft, Extra, Finals, Fixed, Infos, Layout,
+    Lease, Part, Pool, Row, RowKind, RowsMut, Slots,
+};
+pub use config::{Config, nearest};
+pub use env::{Act, Discrete, Env, Frame, FromRow, Info, Obs, ToRow, state, wants_reset};
+pub use env_list::EnvSource;
+pub use envcore_derive::{FromRow, ToRow};
+pub use error::{Error, Failure, Phase, Result, SlotError};
+pub use evaluate::Schedule;
+pub use half::f16;
+pub use runner::Serial;
+pub use shard::Shard;
+pub use space::{
+    ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Object, Options, Scalar, Space, Tensor,
+    Value,
+};
+pub use step::{Record, Step};
+pub use vec_env::{
+    AutoresetMode, Caps, Chunk, ResetOf, Side, Source, SourceSpec, Spec, StepOf, VecConfig, VecEnv, Want,
+};

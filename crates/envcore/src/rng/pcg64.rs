@@ -1,0 +1,153 @@
+//! `np.random.PCG64`: the source of bits under [`Rng`](super::Rng).
+//!
+//! A 128-bit linear congruential generator whose output function XSL-RR folds
+//! each state to 64 bits (M. E. O'Neill, *PCG: A Family of Simple Fast
+//! Space-Efficient Statistically Good Algorithms for Random Number Generation*,
+//! 2014). The rand project's `rand_pcg` has the same recurrence, but neither
+//! NumPy's seeding nor its way of halving 64-bit words, so it is written here.
+
+use std::convert::Infallible;
+
+use rand_core::TryRng;
+use serde::{Deserialize, Serialize};
+
+use super::SeedSequence;
+
+const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
+
+/// NumPy's default bit generator, `np.random.PCG64`.
+///
+/// It is a [`rand_core::TryRng`] that never fails, and so a [`rand_core::Rng`]:
+/// the rand project's distributions can draw from it. Saved and loaded (serde),
+/// it continues where it was.
+///
+/// ```
+/// use envcore::rng::{Pcg64, SeedSequence};
+///
+/// // np.random.PCG64(42).random_raw()
+/// let mut bits = Pcg64::new(&SeedSequence::from_seed(42));
+/// assert_eq!(bits.next_u64(), 14276969152011380360);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Saved", into = "Saved")]
+pub struct Pcg64 {
+    state: u128,
+    /// Odd: with an even increment the recurrence falls into short cycles.
+    increment: u128,
+    /// The high half of the last word that [`next_u32`](Self::next_u32) split.
+    half: Option<u32>,
+}
+
+impl Pcg64 {
+    /// `np.random.PCG64(sequence)`.
+    #[must_use]
+    pub fn new(sequence: &SeedSequence) -> Self {
+        let [state_high, state_low, stream_high, stream_low] = sequence.generate_u64();
+        let mut bits = Self { state: 0, increment: (join([stream_high, stream_low]) << 1) | 1, half: None };
+        bits.advance();
+        bits.state = bits.state.wrapping_add(join([state_high, state_low]));
+        bits.advance();
+        bits
+    }
+
+    /// The next 64 bits. A half that [`next_u32`](Self::next_u32) holds back
+    /// stays where it is.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.advance();
+        let folded = (self.state >> 64) as u64 ^ self.state as u64;
+        folded.rotate_right((self.state >> 122) as u32)
+    }
+
+    /// The next 32 bits: the low half of the next 64, and the high half on the
+    /// call after.
+    ///
+    /// ```
+    /// use envcore::rng::{Pcg64, SeedSequence};
+    ///
+    /// let mut words = Pcg64::new(&SeedSequence::from_seed(42));
+    /// let mut halves = words.clone();
+    /// let [low, high] = [halves.next_u32(), halves.next_u32()];
+    /// assert_eq!(u64::from(high) << 32 | u64::from(low), words.next_u64());
+    /// ```
+    #[inline]
+    pub fn next_u32(&mut self) -> u32 {
+        if let Some(half) = self.half.take() {
+            return half;
+        }
+        let word = self.next_u64();
+        self.half = Some((word >> 32) as u32);
+        word as u32
+    }
+
+    /// The next float64, uniform in [0, 1): a multiple of 2⁻⁵³.
+    #[inline]
+    pub fn next_f64(&mut self) -> f64 {
+        const UNIT: f64 = 1.0 / (1u64 << 53) as f64;
+        (self.next_u64() >> 11) as f64 * UNIT
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
+    }
+}
+
+/// `try_fill_bytes` gives what `Generator.bytes` does: whole 32-bit words, little
+/// endian, the rest of the last one dropped.
+impl TryRng for Pcg64 {
+    type Error = Infallible;
+
+    #[inline]
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.next_u32())
+    }
+
+    #[inline]
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.next_u64())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        rand_core::utils::fill_bytes_via_next_word(bytes, || self.try_next_u32())
+    }
+}
+
+/// What a saved generator looks like. The 128-bit numbers go as [high, low],
+/// since many serde formats have no integers above 64 bits.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    state: [u64; 2],
+    increment: [u64; 2],
+    half: Option<u32>,
+}
+
+impl From<Pcg64> for Saved {
+    fn from(bits: Pcg64) -> Self {
+        Self { state: split(bits.state), increment: split(bits.increment), half: bits.half }
+    }
+}
+
+impl TryFrom<Saved> for Pcg64 {
+    type Error = String;
+
+    fn try_from(saved: Saved) -> Result<Self, String> {
+        let increment = join(saved.increment);
+        if increment.is_multiple_of(2) {
+            return Err(format!(
+                "the saved random generator has the even increment {increment}, which no PCG64 \
+                 has: the saved state is damaged, take another"
+            ));
+        }
+        Ok(Self { state: join(saved.state), increment, half: saved.half })
+    }
+}
+
+fn join([high, low]: [u64; 2]) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
+}
+
+fn split(wide: u128) -> [u64; 2] {
+    [(wide >> 64) as u64, wide as u64]
+}

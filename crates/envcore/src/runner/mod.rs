@@ -1,0 +1,5 @@
+//! Runners: who steps the slots, and when.
+
+mod serial;
+
+pub use serial::Serial;

@@ -1,0 +1,332 @@
+//! Several vec envs as one.
+//!
+//! A [`Shard`]'s slots are its parts' slots, one part after the other: worker
+//! processes, instances of a library, remote actors. What one part would refuse
+//! reaches none of them. Batches are put together by one copy.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use crate::begin::Begin;
+use crate::buffer::{Batch, BatchPool, ColumnIn, Layout, Slots};
+use crate::env::Frame;
+use crate::error::{Error, Result};
+use crate::space::{DType, Options, Value};
+use crate::vec_env::{AutoresetMode, Caps, Spec, VecEnv, Want};
+
+/// How long a part is waited for before the others are looked at again, when
+/// any of them would do.
+const TURN: Duration = Duration::from_millis(1);
+
+/// Vec envs of one kind, joined.
+pub struct Shard {
+    spec: Spec,
+    parts: Vec<Part>,
+    pool: BatchPool,
+    closed: bool,
+}
+
+struct Part {
+    envs: Box<dyn VecEnv>,
+    /// Its slots' numbers here.
+    slots: Range<usize>,
+}
+
+/// The slots of one part in a request: its own numbers, and the request's rows.
+struct Portion {
+    slots: Slots,
+    rows: Vec<usize>,
+}
+
+impl Shard {
+    /// All of `parts` as one vec env.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for no parts; [`Error::Space`] where their spaces or
+    /// autoreset modes differ. Capabilities are those that all have.
+    pub fn new(parts: Vec<Box<dyn VecEnv>>) -> Result<Self> {
+        let Some(first) = parts.first() else {
+            return Err(Error::Argument("a shard needs at least one part".into()));
+        };
+        let mut spec = Spec { num_slots: 0, ..first.spec().clone() };
+        let mut joined = Vec::with_capacity(parts.len());
+        for (k, envs) in parts.into_iter().enumerate() {
+            let part = envs.spec();
+            let same = part.observation == spec.observation
+                && part.action == spec.action
+                && part.info == spec.info
+                && part.autoreset == spec.autoreset;
+            if !same {
+                return Err(Error::Space(format!(
+                    "part {k} ({}) has other spaces or another autoreset mode than part 0 ({})",
+                    part.id, spec.id
+                )));
+            }
+            let slots = spec.num_slots..spec.num_slots + part.num_slots;
+            spec.num_slots = slots.end;
+            spec.caps &= part.caps;
+            joined.push(Part { envs, slots });
+        }
+        let pool = BatchPool::new(&Layout {
+            observation: spec.observation.clone(),
+            info: spec.info.clone(),
+            finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
+            capacity: spec.num_slots,
+        });
+        Ok(Shard { spec, parts: joined, pool, closed: false })
+    }
+
+    /// Divides a request among the parts.
+    fn portions(&self, slots: &Slots) -> Result<Vec<Option<Portion>>> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        let Slots::List(list) = slots else {
+            let all = |part: &Part| Some(Portion { slots: Slots::All, rows: part.slots.clone().collect() });
+            return Ok(self.parts.iter().map(all).collect());
+        };
+        if let Some(slot) = list.iter().find(|&&slot| slot >= self.spec.num_slots) {
+            let n = self.spec.num_slots;
+            return Err(Error::Argument(format!("slot {slot} does not exist: there are {n}")));
+        }
+        let portion = |part: &Part| {
+            let mine = |&row: &usize| part.slots.contains(&list[row]);
+            let rows: Vec<usize> = (0..list.len()).filter(mine).collect();
+            let slots = rows.iter().map(|&row| list[row] - part.slots.start).collect();
+            (!rows.is_empty()).then_some(Portion { slots: Slots::List(slots), rows })
+        };
+        Ok(self.parts.iter().map(portion).collect())
+    }
+
+    /// Calls `visit` for every part that the request concerns.
+    fn each(
+        &mut self,
+        portions: &[Option<Portion>],
+        mut visit: impl FnMut(&mut dyn VecEnv, &Portion) -> Result<()>,
+    ) -> Result<()> {
+        for (part, portion) in self.parts.iter_mut().zip(portions) {
+            if let Some(portion) = portion {
+                visit(part.envs.as_mut(), portion)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn part_of(&mut self, slot: usize) -> Result<(&mut dyn VecEnv, usize)> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        let n = self.spec.num_slots;
+        let part = self.parts.iter_mut().find(|part| part.slots.contains(&slot));
+        let part =
+            part.ok_or_else(|| Error::Argument(format!("slot {slot} does not exist: there are {n}")))?;
+        Ok((part.envs.as_mut(), slot - part.slots.start))
+    }
+
+    /// Takes what the parts have, until `least` rows are there.
+    fn gather(
+        &mut self,
+        least: usize,
+        most: usize,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<(usize, Batch)>> {
+        let mut gathered: Vec<(usize, Batch)> = Vec::new();
+        let mut rows = 0;
+        loop {
+            let all = least >= rows + self.in_flight();
+            for (k, part) in self.parts.iter_mut().enumerate() {
+                if part.envs.in_flight() == 0 || rows >= most {
+                    continue;
+                }
+                let turn = Instant::now() + TURN;
+                let until = if all { deadline } else { Some(deadline.map_or(turn, |d| d.min(turn))) };
+                let min_rows = if all { usize::MAX } else { 1 };
+                let want = Want { min_rows, max_rows: most - rows, deadline: until, buffers: None };
+                if let Some(batch) = part.envs.recv(want)? {
+                    rows += batch.rows();
+                    gathered.push((k, batch));
+                }
+            }
+            let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if rows >= least || rows >= most || self.in_flight() == 0 || late {
+                return Ok(gathered);
+            }
+        }
+    }
+}
+
+/// Some rows of a column of actions.
+enum Taken<'a> {
+    Fixed(DType, Vec<usize>, Cow<'a, [u8]>),
+    Values(Vec<Value>),
+    Untouched(ColumnIn<'a>),
+}
+
+fn take<'a>(portion: &Portion, column: &ColumnIn<'a>) -> Taken<'a> {
+    let (first, count) = (portion.rows[0], portion.rows.len());
+    let contiguous = portion.rows[count - 1] - first + 1 == count;
+    match *column {
+        ColumnIn::Fixed { dtype, shape: [rows, rest @ ..], bytes }
+            if *rows > portion.rows[count - 1] && bytes.len().is_multiple_of(*rows) =>
+        {
+            let n = bytes.len() / rows;
+            let shape = [&[count], rest].concat();
+            let bytes = if contiguous {
+                bytes[first * n..(first + count) * n].into()
+            } else {
+                portion.rows.iter().flat_map(|row| &bytes[row * n..(row + 1) * n]).copied().collect()
+            };
+            Taken::Fixed(dtype, shape, bytes)
+        }
+        ColumnIn::Values(values) if values.len() > portion.rows[count - 1] => {
+            Taken::Values(portion.rows.iter().map(|&row| values[row].clone()).collect())
+        }
+        // Too few rows: the part says so.
+        other => Taken::Untouched(other),
+    }
+}
+
+/// The rows of `portion` out of `columns`, passed on to `use_them`.
+fn with_rows<R>(
+    portion: &Portion,
+    columns: &[ColumnIn<'_>],
+    use_them: impl FnOnce(&[ColumnIn<'_>]) -> R,
+) -> R {
+    let taken: Vec<Taken<'_>> = columns.iter().map(|column| take(portion, column)).collect();
+    let view = |taken| match taken {
+        &Taken::Fixed(dtype, ref shape, ref bytes) => ColumnIn::Fixed { dtype, shape, bytes },
+        Taken::Values(values) => ColumnIn::Values(values),
+        Taken::Untouched(column) => *column,
+    };
+    use_them(&taken.iter().map(view).collect::<Vec<_>>())
+}
+
+fn beginnings(portion: &Portion, begin: &[Begin]) -> Vec<Begin> {
+    portion.rows.iter().map(|&row| begin[row]).collect()
+}
+
+impl VecEnv for Shard {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        let (rows, n) = (slots.len(self.spec.num_slots), begin.len());
+        if rows != n {
+            return Err(Error::Argument(format!("{n} beginnings for {rows} slots")));
+        }
+        let portions = self.portions(slots)?;
+        self.each(&portions, |envs, p| envs.check_reset(&p.slots, &beginnings(p, begin), options))
+    }
+
+    fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        let rows = slots.len(self.spec.num_slots);
+        for column in actions {
+            let given = match column {
+                ColumnIn::Fixed { shape, .. } => shape.first().copied().unwrap_or(0),
+                ColumnIn::Values(values) => values.len(),
+            };
+            if given != rows {
+                return Err(Error::Action(format!("{}: {given} actions for {rows} slots", self.spec.id)));
+            }
+        }
+        let portions = self.portions(slots)?;
+        self.each(&portions, |envs, p| with_rows(p, actions, |mine| envs.check_send(&p.slots, mine)))
+    }
+
+    fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.check_reset(slots, begin, options)?;
+        let portions = self.portions(slots)?;
+        self.each(&portions, |envs, p| envs.send_reset(&p.slots, &beginnings(p, begin), options))
+    }
+
+    fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        if slots.len(self.spec.num_slots) != begin.len() {
+            return Err(Error::Argument(format!("{} beginnings for another number of slots", begin.len())));
+        }
+        let portions = self.portions(slots)?;
+        self.each(&portions, |envs, p| envs.set_next(&p.slots, &beginnings(p, begin)))
+    }
+
+    fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.check_send(slots, actions)?;
+        let portions = self.portions(slots)?;
+        self.each(&portions, |envs, p| with_rows(p, actions, |mine| envs.send(&p.slots, mine)))
+    }
+
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        let flying = self.in_flight();
+        if flying == 0 {
+            return Err(Error::NothingPending);
+        }
+        let most = want.max_rows.clamp(1, flying);
+        let gathered = self.gather(want.min_rows.min(most), most, want.deadline)?;
+        if gathered.is_empty() {
+            return Ok(None);
+        }
+        let n = self.spec.num_slots;
+        let number = |(k, batch): &(usize, Batch)| {
+            let part = &self.parts[*k].slots;
+            batch.slots.iter(part.len()).map(|slot| part.start + slot).collect::<Vec<_>>()
+        };
+        let list: Vec<usize> = gathered.iter().flat_map(number).collect();
+        let rows = list.len();
+        let slots = if list.iter().copied().eq(0..n) { Slots::All } else { Slots::List(list) };
+        let mut draft = self.pool.draft(slots, rows, want.buffers);
+        let mut at = 0;
+        for (k, mut batch) in gathered {
+            let count = batch.rows();
+            batch.failures.iter_mut().for_each(|failure| failure.slot += self.parts[k].slots.start);
+            draft.batch_mut().place(at, batch);
+            at += count;
+        }
+        Ok(Some(draft.finish()))
+    }
+
+    fn in_flight(&self) -> usize {
+        self.parts.iter().map(|part| part.envs.in_flight()).sum()
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        let (envs, slot) = self.part_of(slot)?;
+        envs.save(slot)
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        let (envs, slot) = self.part_of(slot)?;
+        envs.load(slot, state)
+    }
+
+    fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
+        let n = self.spec.num_slots;
+        let mut frames = Vec::new();
+        for slot in slots.iter(n) {
+            let (envs, slot) = self.part_of(slot)?;
+            frames.extend(envs.render(&Slots::List(vec![slot]))?);
+        }
+        Ok(frames)
+    }
+
+    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
+        let mut values = Vec::new();
+        for slot in slots.iter(self.spec.num_slots) {
+            let (envs, slot) = self.part_of(slot)?;
+            values.extend(envs.call(&Slots::List(vec![slot]), name, args)?);
+        }
+        Ok(values)
+    }
+
+    fn allocations(&self) -> u64 {
+        self.pool.allocations() + self.parts.iter().map(|part| part.envs.allocations()).sum::<u64>()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.closed = true;
+        let closed: Vec<Result<()>> = self.parts.iter_mut().map(|part| part.envs.close()).collect();
+        closed.into_iter().collect()
+    }
+}

@@ -1,0 +1,346 @@
+//! Leaves and the spaces made of them.
+
+use crate::error::{Error, Result};
+use crate::space::dtype::{DType, Element, Scalar};
+
+/// The least and greatest value, for all elements or for each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bounds {
+    /// One value for all elements, or one per element in row-major order.
+    pub low: Vec<Scalar>,
+    /// As `low`; inclusive.
+    pub high: Vec<Scalar>,
+}
+
+impl Bounds {
+    /// The same bounds for every element.
+    pub fn uniform(low: impl Into<Scalar>, high: impl Into<Scalar>) -> Self {
+        Bounds { low: vec![low.into()], high: vec![high.into()] }
+    }
+
+    /// The bounds of the dtype itself: ±infinity for floats.
+    pub fn of(dtype: DType) -> Self {
+        let (low, high) = dtype.range();
+        Bounds { low: vec![low], high: vec![high] }
+    }
+
+    /// The bounds of element `k`.
+    pub fn at(&self, k: usize) -> (Scalar, Scalar) {
+        let pick = |side: &[Scalar]| if side.len() == 1 { side[0] } else { side[k] };
+        (pick(&self.low), pick(&self.high))
+    }
+
+    /// Whether one pair of bounds holds for every element.
+    pub fn is_uniform(&self) -> bool {
+        self.low.len() == 1 && self.high.len() == 1
+    }
+}
+
+/// A leaf of fixed dtype and shape: one block of memory per batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Element type.
+    pub dtype: DType,
+    /// Shape of one row; empty for a scalar.
+    pub shape: Vec<usize>,
+    /// Inclusive bounds.
+    pub bounds: Bounds,
+    /// Whether the values are labels (`low..=high`) rather than quantities.
+    pub discrete: bool,
+}
+
+impl Tensor {
+    /// Elements per row.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Bytes per row.
+    pub fn row_bytes(&self) -> usize {
+        self.elements() * self.dtype.size()
+    }
+
+    /// Whether it is a single label: a `Discrete` space.
+    pub fn is_discrete_scalar(&self) -> bool {
+        self.discrete && self.shape.is_empty()
+    }
+}
+
+/// What a leaf holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LeafKind {
+    /// Fixed dtype and shape.
+    Fixed(Tensor),
+    /// Fixed dtype, a shape that differs from row to row.
+    Ragged {
+        /// Element type.
+        dtype: DType,
+        /// The greatest extent of each axis; `usize::MAX` for unlimited.
+        max_shape: Vec<usize>,
+    },
+    /// UTF-8 text.
+    Text {
+        /// Greatest number of characters; `usize::MAX` for unlimited.
+        max_len: usize,
+    },
+    /// Something that the core carries and never opens.
+    Object,
+}
+
+/// One named part of a space.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaf {
+    /// Its name; a `.` separates the levels of nested structs. Empty for the
+    /// only leaf of a space that is not a struct.
+    pub name: String,
+    /// What it holds.
+    pub kind: LeafKind,
+}
+
+impl Leaf {
+    /// Quantities of dtype `T`, unbounded (within the dtype).
+    pub fn real<T: Element>(shape: &[usize]) -> Self {
+        Leaf::tensor(T::DTYPE, shape, Bounds::of(T::DTYPE), false)
+    }
+
+    /// A label from `0..n`, as `int64`.
+    pub fn discrete(n: u64) -> Self {
+        Leaf::discrete_from(0, n)
+    }
+
+    /// A label from `start..start + n`, as `int64`.
+    pub fn discrete_from(start: i64, n: u64) -> Self {
+        Leaf::labels::<i64>(&[], start, n)
+    }
+
+    /// Labels of dtype `T`, each from `start..start + n`.
+    pub fn labels<T: Element>(shape: &[usize], start: i64, n: u64) -> Self {
+        let bounds =
+            Bounds::uniform(Scalar::Int(start.into()), Scalar::Int(i128::from(start) + i128::from(n) - 1));
+        Leaf::tensor(T::DTYPE, shape, bounds, true)
+    }
+
+    /// An image: `uint8`, 0 to 255.
+    pub fn image(shape: &[usize]) -> Self {
+        Leaf::real::<u8>(shape)
+    }
+
+    /// Arrays of dtype `T` of at most `max_shape`.
+    pub fn ragged<T: Element>(max_shape: &[usize]) -> Self {
+        let kind = LeafKind::Ragged { dtype: T::DTYPE, max_shape: max_shape.to_vec() };
+        Leaf { name: String::new(), kind }
+    }
+
+    /// Text of at most `max_len` characters.
+    pub fn text(max_len: usize) -> Self {
+        Leaf { name: String::new(), kind: LeafKind::Text { max_len } }
+    }
+
+    /// An opaque object.
+    pub fn object() -> Self {
+        Leaf { name: String::new(), kind: LeafKind::Object }
+    }
+
+    /// A leaf of fixed shape from its parts.
+    pub fn tensor(dtype: DType, shape: &[usize], bounds: Bounds, discrete: bool) -> Self {
+        let tensor = Tensor { dtype, shape: shape.to_vec(), bounds, discrete };
+        Leaf { name: String::new(), kind: LeafKind::Fixed(tensor) }
+    }
+
+    /// The same leaf with inclusive bounds for every element.
+    pub fn bounded(self, low: impl Into<Scalar>, high: impl Into<Scalar>) -> Self {
+        self.with_bounds(Bounds::uniform(low, high))
+    }
+
+    /// The same leaf with bounds per element, in row-major order.
+    pub fn bounded_by<T: Element>(self, low: &[T], high: &[T]) -> Self {
+        let scalars = |side: &[T]| side.iter().map(|v| v.to_scalar()).collect();
+        self.with_bounds(Bounds { low: scalars(low), high: scalars(high) })
+    }
+
+    /// The same leaf with other bounds.
+    pub fn with_bounds(mut self, bounds: Bounds) -> Self {
+        if let LeafKind::Fixed(tensor) = &mut self.kind {
+            tensor.bounds = bounds;
+        }
+        self
+    }
+
+    /// The same leaf under another name.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The tensor, if the leaf is of fixed shape.
+    pub fn as_fixed(&self) -> Option<&Tensor> {
+        match &self.kind {
+            LeafKind::Fixed(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let LeafKind::Fixed(t) = &self.kind else { return Ok(()) };
+        let bytes = t
+            .shape
+            .iter()
+            .try_fold(t.dtype.size(), |n, &d| n.checked_mul(d))
+            .filter(|&n| n <= isize::MAX as usize / 2);
+        if bytes.is_none() {
+            return Err(format!("shape {:?} is too large", t.shape));
+        }
+        if t.discrete && t.dtype.is_float() {
+            return Err(format!("labels cannot be {}", t.dtype));
+        }
+        for (side, values) in [("low", &t.bounds.low), ("high", &t.bounds.high)] {
+            if values.len() != 1 && values.len() != t.elements() {
+                return Err(format!(
+                    "{} {side} bounds for {} elements: give 1, or one each",
+                    values.len(),
+                    t.elements()
+                ));
+            }
+        }
+        let (min, max) = t.dtype.range();
+        for k in 0..t.bounds.low.len().max(t.bounds.high.len()) {
+            let (low, high) = t.bounds.at(k);
+            if !(low <= high) {
+                return Err(format!("low {low} is not below high {high} (element {k})"));
+            }
+            if low < min || high > max {
+                return Err(format!("bounds {low} to {high} do not fit {}", t.dtype));
+            }
+            if !t.dtype.is_float() && matches!((low, high), (Scalar::Real(_), _) | (_, Scalar::Real(_))) {
+                return Err(format!("float bounds on {}", t.dtype));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ordered, named leaves.
+///
+/// A space of one unnamed leaf is that leaf (Gymnasium's `Box`, `Discrete`, …);
+/// any other is a struct (`Dict`), nested where names have dots.
+///
+/// ```
+/// use envcore::{Leaf, Space};
+/// let space = Space::of([
+///     Leaf::image(&[64, 64, 3]).named("pixels"),
+///     Leaf::real::<f32>(&[2]).bounded(-1.0, 1.0).named("velocity"),
+/// ]);
+/// assert_eq!(space.leaves()[1].name, "velocity");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Space {
+    leaves: Vec<Leaf>,
+}
+
+impl From<Leaf> for Space {
+    fn from(leaf: Leaf) -> Self {
+        Space { leaves: vec![leaf] }
+    }
+}
+
+impl Space {
+    /// The space of no leaves.
+    pub const fn empty() -> Self {
+        Space { leaves: Vec::new() }
+    }
+
+    /// A struct of named leaves, in this order.
+    pub fn of(leaves: impl IntoIterator<Item = Leaf>) -> Self {
+        Space { leaves: leaves.into_iter().collect() }
+    }
+
+    /// The leaves, in order.
+    pub fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    /// The same leaves one level deeper, under `name`.
+    pub fn nested(self, name: &str) -> Self {
+        let under = |leaf: Leaf| {
+            let path = if leaf.name.is_empty() { name.into() } else { format!("{name}.{}", leaf.name) };
+            leaf.named(path)
+        };
+        Space { leaves: self.leaves.into_iter().map(under).collect() }
+    }
+
+    /// These leaves, then those of `other`.
+    pub fn join(mut self, other: Space) -> Self {
+        self.leaves.extend(other.leaves);
+        self
+    }
+
+    /// Whether it is one unnamed leaf.
+    pub fn is_single(&self) -> bool {
+        matches!(self.leaves.as_slice(), [leaf] if leaf.name.is_empty())
+    }
+
+    /// Errors where the space contradicts itself: names missing or twice,
+    /// bounds that cross, do not fit the dtype or are of the wrong number.
+    pub fn check(&self, what: &str) -> Result<()> {
+        for (k, leaf) in self.leaves.iter().enumerate() {
+            let fault = |why: String| {
+                let name = if leaf.name.is_empty() { format!("#{k}") } else { format!("'{}'", leaf.name) };
+                Error::Space(format!("{what} space, leaf {name}: {why}"))
+            };
+            if self.leaves.len() > 1 && leaf.name.split('.').any(str::is_empty) {
+                return Err(fault("every leaf of a struct needs a name".into()));
+            }
+            for earlier in &self.leaves[..k] {
+                let nested = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|r| r.starts_with('.'));
+                if earlier.name == leaf.name
+                    || nested(&earlier.name, &leaf.name)
+                    || nested(&leaf.name, &earlier.name)
+                {
+                    return Err(fault(format!("its name clashes with '{}'", earlier.name)));
+                }
+            }
+            leaf.check().map_err(fault)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(space: Space) -> String {
+        space.check("observation").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_space_that_contradicts_itself_is_refused_with_the_leaf_named() {
+        let crossed = Space::from(Leaf::real::<f32>(&[2]).bounded(1.0, -1.0));
+        assert!(fault(crossed).contains("low 1.0 is not below high -1.0"));
+        let short = Space::from(Leaf::real::<f32>(&[3]).bounded_by(&[0f32; 2], &[1f32; 2]));
+        assert!(fault(short).contains("2 low bounds for 3 elements"));
+        let twice = Space::of([Leaf::discrete(2).named("a"), Leaf::discrete(2).named("a")]);
+        assert!(fault(twice).contains("clashes"));
+        let inside = Space::of([Leaf::discrete(2).named("a"), Leaf::discrete(2).named("a.b")]);
+        assert!(fault(inside).contains("clashes"));
+        let nameless = Space::of([Leaf::discrete(2), Leaf::discrete(2).named("b")]);
+        assert!(fault(nameless).contains("needs a name"));
+        let narrow = Space::from(Leaf::labels::<u8>(&[], 0, 300));
+        assert!(fault(narrow).contains("do not fit uint8"));
+        let none = Space::from(Leaf::discrete(0));
+        assert!(fault(none).contains("not below"));
+        let huge = Space::from(Leaf::real::<f64>(&[usize::MAX, 2]));
+        assert!(fault(huge).contains("too large"));
+        let float_label = Space::from(Leaf::labels::<f32>(&[], 0, 2));
+        assert!(fault(float_label).contains("labels cannot be float32"));
+    }
+
+    #[test]
+    fn nesting_puts_a_dot_between_the_levels() {
+        let inner = Space::of([Leaf::discrete(2).named("a"), Leaf::real::<f64>(&[]).named("b")]);
+        let outer = inner.nested("in").join(Space::from(Leaf::discrete(3)).nested("c"));
+        let names: Vec<&str> = outer.leaves().iter().map(|l| l.name.as_str()).collect();
+        assert_eq!(names, ["in.a", "in.b", "c"]);
+        outer.check("observation").unwrap();
+    }
+}

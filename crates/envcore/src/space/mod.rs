@@ -1,0 +1,16 @@
+//! Spaces: what observations, actions and infos look like.
+//!
+//! A [`Space`] is an ordered list of named [`Leaf`]s, each one buffer of a
+//! batch. `check` is how values are held to a leaf; `sample` draws from one;
+//! `value` is data whose shape is known only when it arrives.
+
+pub(crate) mod check;
+mod dtype;
+mod leaf;
+mod sample;
+mod value;
+
+pub use check::ActionBounds;
+pub use dtype::{DType, Element, Scalar};
+pub use leaf::{Bounds, Leaf, LeafKind, Space, Tensor};
+pub use value::{Array, Object, Options, Value};

@@ -1,0 +1,276 @@
+//! Values whose shape is known only when they arrive: ragged and text leaves,
+//! records, options, objects that the core carries and never opens.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::space::dtype::{DType, Element};
+use crate::with_element;
+
+/// An opaque object, such as a Python object wrapped by the bindings.
+pub type Object = Arc<dyn Any + Send + Sync>;
+
+/// An array of any dtype and shape, C-contiguous.
+#[derive(Clone, PartialEq)]
+pub struct Array {
+    dtype: DType,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Array {
+    /// An array of `shape` from its elements in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::Space`] where the number of elements is not the shape's.
+    pub fn new<T: Element>(shape: &[usize], elements: &[T]) -> Result<Self> {
+        if shape.iter().product::<usize>() != elements.len() {
+            return Err(Error::Space(format!(
+                "{} elements do not make an array of shape {shape:?}",
+                elements.len()
+            )));
+        }
+        let mut bytes = Vec::with_capacity(std::mem::size_of_val(elements));
+        elements.iter().for_each(|e| e.extend_ne(&mut bytes));
+        Ok(Array { dtype: T::DTYPE, shape: shape.to_vec(), bytes })
+    }
+
+    /// A one-dimensional array.
+    pub fn from_slice<T: Element>(elements: &[T]) -> Self {
+        let mut bytes = Vec::with_capacity(std::mem::size_of_val(elements));
+        elements.iter().for_each(|e| e.extend_ne(&mut bytes));
+        Array { dtype: T::DTYPE, shape: vec![elements.len()], bytes }
+    }
+
+    /// An array from its native-endian bytes.
+    ///
+    /// # Errors
+    /// [`Error::Space`] where the number of bytes is not the shape's, or a bool
+    /// is neither 0 nor 1.
+    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
+        if shape.iter().product::<usize>() * dtype.size() != bytes.len() {
+            return Err(Error::Space(format!(
+                "{} bytes do not make a {dtype} array of shape {shape:?}",
+                bytes.len()
+            )));
+        }
+        if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
+            return Err(Error::Space("a bool array holds a byte that is neither 0 nor 1".into()));
+        }
+        Ok(Array { dtype, shape: shape.to_vec(), bytes })
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Shape; empty for a scalar.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Native-endian bytes, row-major.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The elements, or `None` where the dtype is not `T`'s.
+    pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
+        (self.dtype == T::DTYPE)
+            .then(|| self.bytes.chunks_exact(self.dtype.size()).map(T::from_ne_slice).collect())
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?} ", self.dtype, self.shape)?;
+        with_element!(self.dtype, T => f.debug_list().entries(self.to_vec::<T>().unwrap_or_default()).finish())
+    }
+}
+
+/// A value of any kind, as a record, an option or a ragged leaf holds it.
+#[derive(Clone, Default)]
+pub enum Value {
+    /// Nothing.
+    #[default]
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// An array.
+    Array(Array),
+    /// Values in order.
+    List(Vec<Value>),
+    /// Named values in order.
+    Map(Options),
+    /// Something that the core never opens.
+    Object(Object),
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::None => f.write_str("None"),
+            Value::Bool(v) => v.fmt(f),
+            Value::Int(v) => v.fmt(f),
+            Value::Float(v) => v.fmt(f),
+            Value::Text(v) => v.fmt(f),
+            Value::Array(v) => v.fmt(f),
+            Value::List(v) => v.fmt(f),
+            Value::Map(v) => v.fmt(f),
+            Value::Object(_) => f.write_str("<object>"),
+        }
+    }
+}
+
+/// Equal by content; objects only to themselves.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::None, Value::None) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::Float(a), Value::Float(b)) => a == b,
+            (Value::Text(a), Value::Text(b)) => a == b,
+            (Value::Array(a), Value::Array(b)) => a == b,
+            (Value::List(a), Value::List(b)) => a == b,
+            (Value::Map(a), Value::Map(b)) => a == b,
+            (Value::Object(a), Value::Object(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Value {
+    /// The same as JSON, for configs.
+    ///
+    /// # Errors
+    /// [`Error::OptionValue`] for an opaque object.
+    pub fn to_json(&self) -> Result<serde_json::Value> {
+        Ok(match self {
+            Value::None => serde_json::Value::Null,
+            Value::Bool(v) => (*v).into(),
+            Value::Int(v) => (*v).into(),
+            Value::Float(v) => (*v).into(),
+            Value::Text(v) => v.as_str().into(),
+            Value::Array(array) => with_element!(array.dtype(), T => {
+                let flat = array.to_vec::<T>().unwrap_or_default();
+                nested_json(array.shape(), &mut flat.iter().map(|e| match e.to_scalar() {
+                    crate::Scalar::Int(i) => i64::try_from(i).map_or(serde_json::Value::Null, Into::into),
+                    crate::Scalar::Real(r) => r.into(),
+                }))
+            }),
+            Value::List(items) => items.iter().map(Value::to_json).collect::<Result<Vec<_>>>()?.into(),
+            Value::Map(map) => serde_json::Value::Object(
+                map.iter().map(|(k, v)| Ok((k.to_string(), v.to_json()?))).collect::<Result<_>>()?,
+            ),
+            Value::Object(_) => {
+                return Err(Error::OptionValue(
+                    "an option may be None, a bool, number, string, array, list or dict of these".into(),
+                ));
+            }
+        })
+    }
+}
+
+fn nested_json(shape: &[usize], flat: &mut dyn Iterator<Item = serde_json::Value>) -> serde_json::Value {
+    match shape {
+        [] => flat.next().unwrap_or_default(),
+        [n, rest @ ..] => (0..*n).map(|_| nested_json(rest, flat)).collect::<Vec<_>>().into(),
+    }
+}
+
+macro_rules! value_from {
+    ($($t:ty => $variant:ident($as:ty)),* $(,)?) => {$(
+        impl From<$t> for Value {
+            fn from(value: $t) -> Self {
+                Value::$variant(<$as>::from(value))
+            }
+        }
+    )*};
+}
+value_from! {
+    bool => Bool(bool), i64 => Int(i64), i32 => Int(i64), u32 => Int(i64), u8 => Int(i64),
+    f64 => Float(f64), f32 => Float(f64), String => Text(String), &str => Text(String),
+    Array => Array(Array), Vec<Value> => List(Vec<Value>), Options => Map(Options),
+}
+
+/// Named values in the order given: options of a reset, or of a config.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options(Vec<(String, Value)>);
+
+impl Options {
+    /// No options.
+    pub const fn new() -> Self {
+        Options(Vec::new())
+    }
+
+    /// Sets `name`, replacing an earlier value.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        let (name, value) = (name.into(), value.into());
+        match self.0.iter_mut().find(|(k, _)| *k == name) {
+            Some(entry) => entry.1 = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// These options with one more.
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// The value of `name`.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(k, _)| k == name).map(|(_, v)| v)
+    }
+
+    /// All, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sets every option of `later`.
+    pub fn merge(&mut self, later: &Options) {
+        for (name, value) in later.iter() {
+            self.set(name, value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_gives_back_its_elements_and_refuses_the_wrong_number() {
+        let array = Array::new(&[2, 2], &[1i16, 2, 3, -4]).unwrap();
+        assert_eq!(array.to_vec::<i16>().unwrap(), [1, 2, 3, -4]);
+        assert_eq!(array.to_vec::<u16>(), None);
+        assert_eq!(Value::Array(array).to_json().unwrap().to_string(), "[[1,2],[3,-4]]");
+        assert!(Array::new(&[3], &[1u8, 2]).is_err());
+        assert!(Array::from_bytes(DType::Bool, &[1], vec![2]).is_err());
+    }
+
+    #[test]
+    fn a_later_option_replaces_an_earlier_one_in_its_place() {
+        let mut options = Options::new().with("a", 1i64).with("b", "x");
+        options.merge(&Options::new().with("a", 2i64).with("c", true));
+        let names: Vec<&str> = options.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(options.get("a"), Some(&Value::Int(2)));
+    }
+}

@@ -1,0 +1,113 @@
+//! What a step gives: [`Step`] and [`Record`].
+
+use std::borrow::Cow;
+
+use crate::env::Env;
+use crate::space::Value;
+
+/// One step of one environment.
+///
+/// The observation is the one *after* the action, the final one where the
+/// episode ends; `init_obs` is the next episode's first, set by
+/// [`Env::step_with_reset`] only.
+pub struct Step<E: Env> {
+    /// The action taken.
+    pub act: E::Act,
+    /// The observation after it.
+    pub obs: E::Obs,
+    /// The reward.
+    pub reward: f64,
+    /// Whether the episode ended in a terminal state.
+    pub is_terminated: bool,
+    /// Whether the env cut the episode. Time limits are the runner's.
+    pub is_truncated: bool,
+    /// The info of this step.
+    pub info: E::Info,
+    /// After a step with reset: the next episode's first observation.
+    pub init_obs: Option<E::Obs>,
+}
+
+impl<E: Env> Step<E> {
+    /// A step in the midst of an episode.
+    pub fn new(act: E::Act, obs: E::Obs, reward: f64, info: E::Info) -> Self {
+        Step { act, obs, reward, is_terminated: false, is_truncated: false, info, init_obs: None }
+    }
+
+    /// The same step, ending in a terminal state where `condition` holds.
+    pub fn terminated_if(mut self, condition: bool) -> Self {
+        self.is_terminated = condition;
+        self
+    }
+
+    /// The same step, cut where `condition` holds.
+    pub fn truncated_if(mut self, condition: bool) -> Self {
+        self.is_truncated = condition;
+        self
+    }
+
+    /// Whether the episode is over.
+    pub fn is_done(&self) -> bool {
+        self.is_terminated || self.is_truncated
+    }
+}
+
+/// Named scalars, arrays and texts that belong to one step; they join the infos.
+///
+/// Keys declared by [`Env::record_space`] become columns; others travel loose.
+/// An empty record costs nothing; each entry of another is a heap write, so an
+/// env that reports every step puts it in its `Info` instead.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record(Vec<(Cow<'static, str>, Value)>);
+
+impl Record {
+    /// A record of nothing.
+    pub const fn empty() -> Self {
+        Record(Vec::new())
+    }
+
+    /// Sets `key`, replacing an earlier value.
+    pub fn insert(&mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Value>) {
+        let (key, value) = (key.into(), value.into());
+        match self.0.iter_mut().find(|(k, _)| *k == key) {
+            Some(entry) => entry.1 = value,
+            None => self.0.push((key, value)),
+        }
+    }
+
+    /// This record with one more entry.
+    pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
+        self.insert(key, value);
+        self
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v)
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All entries, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(k, v)| (k.as_ref(), v))
+    }
+
+    /// Sets every entry of `later`.
+    pub fn merge(&mut self, later: Record) {
+        for (key, value) in later.0 {
+            self.insert(key, value);
+        }
+    }
+}
+
+impl IntoIterator for Record {
+    type Item = (Cow<'static, str>, Value);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}

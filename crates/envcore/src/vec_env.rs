@@ -1,0 +1,336 @@
+//! The waist: [`VecEnv`], and what runners build it from, [`Source`] and
+//! [`Chunk`].
+//!
+//! Everything that produces steps is a `VecEnv`; everything that consumes them
+//! takes one. It speaks of slots, batches of named leaves, seeds and indices,
+//! never of a concrete environment, a thread or Python.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use bitflags::bitflags;
+
+use crate::begin::Begin;
+use crate::buffer::{Actions, Batch, Buffers, ColumnIn, Extra, RowsMut, Slots};
+use crate::env::Frame;
+use crate::error::{Error, Failure, Result};
+use crate::space::{ActionBounds, Options, Space, Value};
+
+/// What happens after an episode's last step; Gymnasium's three modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AutoresetMode {
+    /// The last step shows the final observation; the next one ignores its
+    /// action and shows the new episode's first, with reward 0.
+    #[default]
+    NextStep,
+    /// The last step shows the new episode's first observation; the final one
+    /// is in [`Batch::finals`].
+    SameStep,
+    /// The last step shows the final observation; a finished slot must be reset
+    /// before it is stepped again.
+    Disabled,
+}
+
+bitflags! {
+    /// What a source can do. What it cannot is an error, never an imitation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Caps: u32 {
+        /// Reset when asked, more than once.
+        const RESET = 1;
+        /// Begin from a seed.
+        const SEED = 1 << 1;
+        /// Begin the episode of an index.
+        const INDEX = 1 << 2;
+        /// Take options at a reset.
+        const OPTIONS = 1 << 3;
+        /// Reset or step some slots and leave others.
+        const SUBSET = 1 << 4;
+        /// Show an episode's final observation.
+        const FINAL_OBS = 1 << 5;
+        /// Tell truncated from terminated.
+        const TRUNCATION = 1 << 6;
+        /// Bear a time limit.
+        const TIME_LIMIT = 1 << 7;
+        /// Save and load a slot.
+        const SAVE = 1 << 8;
+        /// Draw a slot.
+        const RENDER = 1 << 9;
+        /// Call functions, get and set attributes by name.
+        const CALL = 1 << 10;
+    }
+}
+
+impl Caps {
+    /// What every [`Env`](crate::Env) can do in a runner.
+    pub const ENV: Caps = Caps::RESET
+        .union(Caps::SEED)
+        .union(Caps::INDEX)
+        .union(Caps::SUBSET)
+        .union(Caps::FINAL_OBS)
+        .union(Caps::TRUNCATION)
+        .union(Caps::TIME_LIMIT);
+
+    /// Errors unless `self` has `wanted`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], saying that `env` cannot `what`.
+    pub fn require(self, wanted: Caps, env: &str, what: &str) -> Result<()> {
+        if self.contains(wanted) { Ok(()) } else { Err(Error::Unsupported(format!("{env} cannot {what}"))) }
+    }
+}
+
+/// What a vec env is.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The env's id.
+    pub id: String,
+    /// How many slots.
+    pub num_slots: usize,
+    /// What one slot shows.
+    pub observation: Space,
+    /// What one slot takes.
+    pub action: Space,
+    /// The declared infos; `episode.r`, `episode.l` and `episode.t` are the
+    /// episode statistics (return, length, seconds).
+    pub info: Space,
+    /// What happens after an episode's last step.
+    pub autoreset: AutoresetMode,
+    /// What it can do.
+    pub caps: Caps,
+    /// The time limit in force, in steps.
+    pub max_episode_steps: Option<u64>,
+    /// Anything else that a sink may tell its user, such as `render_fps`.
+    pub metadata: Options,
+}
+
+/// How much a `recv` waits for, and where it puts it.
+#[derive(Default)]
+pub struct Want<'a> {
+    /// The least rows, if that many are in flight.
+    pub min_rows: usize,
+    /// The most rows.
+    pub max_rows: usize,
+    /// When to give up.
+    pub deadline: Option<Instant>,
+    /// Memory of the sink's for the batch; else the runner's own.
+    pub buffers: Option<&'a mut dyn Buffers>,
+}
+
+impl Want<'_> {
+    /// Everything in flight, however long it takes.
+    pub fn all() -> Self {
+        Want { min_rows: usize::MAX, max_rows: usize::MAX, deadline: None, buffers: None }
+    }
+}
+
+/// A batch of environments.
+///
+/// `send` and `send_reset` put slots in flight, `recv` brings them back. Every
+/// method errors after `close` ([`Error::Closed`]). A method that errors has
+/// moved nothing.
+pub trait VecEnv: Send {
+    /// What it is.
+    fn spec(&self) -> &Spec;
+
+    /// Errors exactly where [`send_reset`](Self::send_reset) would, and moves
+    /// nothing: several vec envs act as one only if all can be asked first.
+    fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()>;
+
+    /// Errors exactly where [`send`](Self::send) would, and moves nothing.
+    fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()>;
+
+    /// Puts `slots` in flight to begin as `begin` says, one each, in row order;
+    /// `options` go to each of them first.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for slots or seeds that do not exist,
+    /// [`Error::Pending`] for slots in flight, [`Error::Unsupported`].
+    fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()>;
+
+    /// Says what the next autoreset of each of `slots` plays; once.
+    fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()>;
+
+    /// Puts `slots` in flight with their actions: one column per leaf, rows in
+    /// the slots' order. All are checked before any is taken.
+    ///
+    /// # Errors
+    /// [`Error::Action`], [`Error::NeedsReset`], [`Error::Pending`],
+    /// [`Error::Argument`].
+    fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()>;
+
+    /// A batch of slots that were in flight: at least `want.min_rows`, or all;
+    /// `None` when the deadline passes first. Envs that failed are in the
+    /// batch's `failures`, and their rows are marked.
+    ///
+    /// # Errors
+    /// [`Error::NothingPending`].
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>>;
+
+    /// Steps all slots.
+    fn step(&mut self, actions: &[ColumnIn<'_>], want: Want<'_>) -> Result<Option<Batch>> {
+        self.send(&Slots::All, actions)?;
+        self.recv(want)
+    }
+
+    /// How many slots are in flight.
+    fn in_flight(&self) -> usize;
+
+    /// All that the rest of `slot`'s run depends on. Nothing may be in flight.
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>>;
+
+    /// Takes up a state that `save` gave, of any slot, here or in another
+    /// process, of the same env and config.
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()>;
+
+    /// A picture of each of `slots`. Nothing may be in flight.
+    fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>>;
+
+    /// Calls what `slots` know under `name`.
+    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
+        let _ = (slots, args);
+        Err(Error::Unsupported(format!("{} has nothing to call by name ('{name}')", self.spec().id)))
+    }
+
+    /// How many blocks of batch memory have been allocated so far: constant
+    /// while a loop keeps nothing.
+    fn allocations(&self) -> u64;
+
+    /// Ends it; again does nothing. What is in flight is dropped.
+    fn close(&mut self) -> Result<()>;
+}
+
+/// What a source is, before anyone has chosen how many slots it fills.
+#[derive(Clone, Debug)]
+pub struct SourceSpec {
+    /// The env's id.
+    pub id: String,
+    /// What one slot shows.
+    pub observation: Space,
+    /// What one slot takes.
+    pub action: Space,
+    /// Its declared infos.
+    pub info: Space,
+    /// What it can do.
+    pub caps: Caps,
+    /// The one mode it has, if it resets itself.
+    pub autoreset: Option<AutoresetMode>,
+    /// Its usual time limit, in steps.
+    pub max_episode_steps: Option<u64>,
+    /// See [`Spec::metadata`].
+    pub metadata: Options,
+    /// The config, as text: states are exchanged only between equal ones.
+    pub config: String,
+}
+
+/// What makes chunks: an env with its config, a library, a server.
+pub trait Source: Send + Sync {
+    /// What it is.
+    fn spec(&self) -> &SourceSpec;
+
+    /// A chunk with one slot per seed; `first_slot` is the number of its first
+    /// one, for messages.
+    ///
+    /// # Errors
+    /// [`Error::Slots`] for envs that cannot be built, or any other.
+    fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>>;
+}
+
+/// The actions of a chunk's slots, by the chunk's own numbers.
+#[derive(Clone, Copy)]
+pub struct StepOf<'a> {
+    pub(crate) actions: &'a Actions,
+    pub(crate) first_slot: usize,
+}
+
+impl<'a> StepOf<'a> {
+    /// A reader of the action of the chunk's slot `slot`.
+    #[inline]
+    pub fn row(&self, slot: usize) -> crate::ActRow<'a> {
+        self.actions.row(self.first_slot + slot)
+    }
+}
+
+/// How a chunk's slot is to begin.
+pub struct ResetOf<'a> {
+    /// What to begin; never [`Begin::Keep`] for a slot that has not begun.
+    pub begin: Begin,
+    /// Build the env anew from this seed first: the old one failed.
+    pub rebuild: Option<i64>,
+    /// The options in force, where they must be given (again).
+    pub options: Option<&'a Options>,
+}
+
+/// What a chunk reports beside its rows.
+#[derive(Default)]
+pub struct Side {
+    /// Undeclared infos, by row of the batch.
+    pub extras: Vec<Extra>,
+    /// The chunk's own slots that failed.
+    pub failures: Vec<(usize, Failure)>,
+}
+
+/// Some slots that a runner drives by one call: a list of envs of one type, a
+/// kernel with its state by field, an instance of a foreign library. It plays
+/// the dynamics and knows nothing of time limits, statistics or (unless
+/// [`SourceSpec::autoreset`] says so) autoreset.
+///
+/// Slots are numbered from 0 here.
+pub trait Chunk: Send {
+    /// Plays the actions of `slots`: row i of `rows` is the i-th of them, and
+    /// gets observation, reward and both flags. Where `skip` (by slot) holds, no
+    /// step is due; what the chunk then does to row and state is replaced by a
+    /// reset. A slot that fails is reported and not used until rebuilt.
+    fn step(
+        &mut self,
+        slots: Range<usize>,
+        skip: &[bool],
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    );
+
+    /// Begins an episode of `slot`, or observes it, and writes observation and
+    /// infos to row `row`.
+    ///
+    /// # Errors
+    /// A failure: the slot is not used until rebuilt.
+    fn reset(
+        &mut self,
+        slot: usize,
+        reset: ResetOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<(), Failure>;
+
+    /// The state of `slot`'s env.
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>>;
+
+    /// Takes up a state that `save` gave.
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()>;
+
+    /// A picture of `slot`.
+    fn render(&mut self, slot: usize) -> Result<Frame>;
+
+    /// Ends every env.
+    fn close(&mut self) -> Result<()>;
+}
+
+/// How a runner is made of a source.
+#[derive(Clone, Debug, Default)]
+pub struct VecConfig {
+    /// How many slots.
+    pub num_slots: usize,
+    /// Slot i is built from `seed + i`; `None` for seeds from the system.
+    pub seed: Option<i64>,
+    /// What happens after an episode's last step; `None` for the default, or
+    /// the source's only one.
+    pub autoreset: Option<AutoresetMode>,
+    /// Truncates episodes after so many steps; `None` for no limit.
+    pub max_episode_steps: Option<u64>,
+    /// Adds `episode.r`, `episode.l` and `episode.t` to the infos of rows that
+    /// end an episode.
+    pub episode_statistics: bool,
+    /// What happens to finite actions outside their box.
+    pub action_bounds: ActionBounds,
+}

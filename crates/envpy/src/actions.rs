@@ -1,0 +1,148 @@
+//! Actions from Python to the core's columns.
+
+use envcore::{ColumnIn, DType, LeafKind, Space, Value};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::array;
+use crate::errors::raise;
+use crate::spaces::Tree;
+use crate::values;
+
+/// One leaf's actions, held while the core looks at them.
+enum Held<'py> {
+    Array { array: Bound<'py, PyUntypedArray>, dtype: DType, shape: Vec<usize> },
+    Values(Vec<Value>),
+}
+
+impl Held<'_> {
+    fn column(&self) -> ColumnIn<'_> {
+        match self {
+            Held::Array { array, dtype, shape } => {
+                ColumnIn::Fixed { dtype: *dtype, shape, bytes: array::bytes(array).unwrap_or_default() }
+            }
+            Held::Values(values) => ColumnIn::Values(values),
+        }
+    }
+}
+
+/// The actions of one call, leaf by leaf.
+pub(crate) struct Given<'py>(Vec<Held<'py>>);
+
+impl<'py> Given<'py> {
+    /// Takes apart what the user gave: an array for a single leaf, a dict of
+    /// them otherwise; `batched` says whether rows come first.
+    pub(crate) fn new(
+        space: &Space,
+        tree: &Tree,
+        actions: &Bound<'py, PyAny>,
+        batched: bool,
+    ) -> PyResult<Self> {
+        let mut held = Vec::with_capacity(space.leaves().len());
+        collect(space, tree, actions, "", batched, &mut held)?;
+        Ok(Given(held))
+    }
+
+    /// The core's view, valid while the GIL is held.
+    pub(crate) fn columns(&self) -> Vec<ColumnIn<'_>> {
+        self.0.iter().map(Held::column).collect()
+    }
+}
+
+fn collect<'py>(
+    space: &Space,
+    tree: &Tree,
+    given: &Bound<'py, PyAny>,
+    path: &str,
+    batched: bool,
+    held: &mut Vec<Held<'py>>,
+) -> PyResult<()> {
+    let py = given.py();
+    match tree {
+        Tree::Leaf(leaf) => {
+            held.push(hold(&space.leaves()[*leaf].kind, given, path, batched)?);
+            Ok(())
+        }
+        Tree::Branches(branches) => {
+            let names = || branches.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+            let Ok(dict) = given.cast::<PyDict>() else {
+                let what = given.get_type().name()?;
+                let at = if path.is_empty() { "actions are".into() } else { format!("action '{path}' is") };
+                return Err(raise(
+                    py,
+                    "InvalidActionError",
+                    format!("{at} a {what} where a dict of {} belongs", names()),
+                ));
+            };
+            for (name, branch) in branches {
+                let Some(inner) = dict.get_item(name)? else {
+                    let why = format!("actions lack '{name}': give a dict of {}", names());
+                    return Err(raise(py, "InvalidActionError", why));
+                };
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                collect(space, branch, &inner, &path, batched, held)?;
+            }
+            if dict.len() > branches.len() {
+                let known = |key: &Bound<'_, PyAny>| {
+                    key.extract::<String>().is_ok_and(|key| branches.iter().any(|(name, _)| *name == key))
+                };
+                let stranger = dict.keys().iter().find(|key| !known(key));
+                let why = format!("actions hold {stranger:?}, which is none of {}", names());
+                return Err(raise(py, "InvalidActionError", why));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, batched: bool) -> PyResult<Held<'py>> {
+    let py = given.py();
+    let LeafKind::Fixed(tensor) = kind else {
+        let values = if batched {
+            given.try_iter()?.map(|item| values::from_py(&item?)).collect::<PyResult<_>>()?
+        } else {
+            vec![values::from_py(given)?]
+        };
+        return Ok(Held::Values(values));
+    };
+    let array = match given.cast::<PyUntypedArray>() {
+        Ok(array) if array.is_c_contiguous() => array.clone(),
+        Ok(array) => as_array(array.as_any(), None)?,
+        // A list of floats has no dtype of its own: it takes the leaf's, if that
+        // is a float's too.
+        Err(_) => {
+            let array = as_array(given, None)?;
+            match array::dtype_of(&array) {
+                Some(from) if from.is_float() && tensor.dtype.is_float() => {
+                    as_array(array.as_any(), Some(tensor.dtype.name()))?
+                }
+                _ => array,
+            }
+        }
+    };
+    let Some(dtype) = array::dtype_of(&array) else {
+        let at = if path.is_empty() { String::new() } else { format!(" '{path}'") };
+        let why = format!("actions{at} have dtype {} where {} belongs", array.dtype(), tensor.dtype);
+        return Err(raise(py, "InvalidActionError", why));
+    };
+    let mut shape = Vec::with_capacity(array.ndim() + 1);
+    if !batched {
+        shape.push(1);
+    }
+    shape.extend_from_slice(array.shape());
+    Ok(Held::Array { array, dtype, shape })
+}
+
+/// `numpy.ascontiguousarray`, but keeping the number of axes.
+fn as_array<'py>(given: &Bound<'py, PyAny>, dtype: Option<&str>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let py = given.py();
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("order", "C")?;
+    kwargs.set_item("dtype", dtype)?;
+    let array = py
+        .import("numpy")?
+        .call_method("asarray", (given,), Some(&kwargs))
+        .map_err(|error| raise(py, "InvalidActionError", format!("actions are no array: {error}")))?;
+    Ok(array.cast_into::<PyUntypedArray>()?)
+}

@@ -1,0 +1,109 @@
+//! NumPy arrays over the core's memory, and the core's view of NumPy arrays.
+//!
+//! An array handed out has the lease of its memory as its base: when the last
+//! array or view is gone, so is the base, and the memory goes back to its pool.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use envcore::{DType, Fixed, Lease};
+use numpy::npyffi::{self, NPY_ARRAY_CARRAY, NpyTypes, PY_ARRAY_API, npy_intp};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+/// The base of an array: memory on loan.
+#[pyclass(name = "_Lease", module = "corral._native", frozen)]
+struct Loan {
+    _lease: Lease,
+}
+
+/// The NumPy dtype of an element type.
+pub(crate) fn descr(py: Python<'_>, dtype: DType) -> PyResult<Py<PyArrayDescr>> {
+    PyArrayDescr::new(py, dtype.name()).map(Bound::unbind)
+}
+
+/// An array of `shape` over a column's memory, which it owns from now on.
+///
+/// `shape` must have as many elements as the column.
+pub(crate) fn over<'py>(
+    py: Python<'py>,
+    column: Fixed,
+    descr: &Py<PyArrayDescr>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyAny>> {
+    assert_eq!(shape.iter().product::<usize>(), column.rows() * column.elements());
+    let lease = column.into_lease();
+    let data = lease.as_ptr();
+    let base = Bound::new(py, Loan { _lease: lease })?;
+    let mut dims = [0 as npy_intp; 32];
+    for (dim, &n) in dims.iter_mut().zip(shape) {
+        *dim = n as npy_intp;
+    }
+    // SAFETY: `data` points to an aligned block with room for `shape` of the
+    // column's dtype, which `descr` is; the block lives as long as `base`, which
+    // becomes the array's base. NewFromDescr takes over one reference to the
+    // descr and SetBaseObject one to the base. `shape` has at most 32 axes, or
+    // NumPy itself refuses.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            npyffi::get_type_object(py, NpyTypes::PyArray_Type),
+            descr.clone_ref(py).into_ptr().cast(),
+            shape.len() as c_int,
+            dims.as_mut_ptr(),
+            ptr::null_mut(),
+            data.cast::<c_void>(),
+            NPY_ARRAY_CARRAY,
+            ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let pointer = array.as_ptr().cast::<npyffi::PyArrayObject>();
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, pointer, base.into_any().into_ptr()) < 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(array)
+    }
+}
+
+/// The element type of an array, if the core has it.
+pub(crate) fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> Option<DType> {
+    let descr = array.dtype();
+    if descr.is_native_byteorder() == Some(false) {
+        return None;
+    }
+    Some(match (descr.kind(), descr.itemsize()) {
+        (b'b', 1) => DType::Bool,
+        (b'u', 1) => DType::U8,
+        (b'i', 1) => DType::I8,
+        (b'u', 2) => DType::U16,
+        (b'i', 2) => DType::I16,
+        (b'u', 4) => DType::U32,
+        (b'i', 4) => DType::I32,
+        (b'u', 8) => DType::U64,
+        (b'i', 8) => DType::I64,
+        (b'f', 2) => DType::F16,
+        (b'f', 4) => DType::F32,
+        (b'f', 8) => DType::F64,
+        _ => return None,
+    })
+}
+
+/// The bytes of a C-contiguous array, for as long as the GIL is held.
+///
+/// `None` where it is not contiguous or holds Python objects.
+pub(crate) fn bytes<'a>(array: &'a Bound<'_, PyUntypedArray>) -> Option<&'a [u8]> {
+    let descr = array.dtype();
+    if !array.is_c_contiguous() || descr.has_object() {
+        return None;
+    }
+    // SAFETY: the array is contiguous memory of `len · itemsize` initialised
+    // bytes, alive while borrowed. The GIL keeps Python code from writing; the
+    // caller copies before it lets go of it.
+    unsafe {
+        let data = (*array.as_array_ptr()).data.cast::<u8>().cast_const();
+        let size = array.len() * descr.itemsize();
+        Some(if size == 0 { &[] } else { std::slice::from_raw_parts(data, size) })
+    }
+}

@@ -1,0 +1,344 @@
+//! Batches as Gymnasium has them: arrays, dicts, infos with masks.
+
+use envcore::{Batch, Column, DType, Element, Fixed, Infos, LeafKind, Space, Value};
+use numpy::PyArrayDescr;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyModule, PyTuple};
+
+use crate::array;
+use crate::spaces::Tree;
+use crate::values;
+
+/// One leaf, ready for its arrays.
+struct LeafShape {
+    /// `None` for a leaf that is not of fixed shape.
+    fixed: Option<(Py<PyArrayDescr>, DType)>,
+    shape: Vec<usize>,
+    /// Whether a single value is a NumPy scalar rather than an array.
+    scalar: bool,
+}
+
+/// A space's leaves and tree, ready for arrays.
+pub(crate) struct Shapes {
+    leaves: Vec<LeafShape>,
+    tree: Tree,
+}
+
+impl Shapes {
+    pub(crate) fn of(py: Python<'_>, space: &Space) -> PyResult<Self> {
+        let leaf = |leaf: &envcore::Leaf| -> PyResult<LeafShape> {
+            Ok(match &leaf.kind {
+                LeafKind::Fixed(t) => LeafShape {
+                    fixed: Some((array::descr(py, t.dtype)?, t.dtype)),
+                    shape: t.shape.clone(),
+                    scalar: t.shape.is_empty(),
+                },
+                _ => LeafShape { fixed: None, shape: Vec::new(), scalar: true },
+            })
+        };
+        let leaves = space.leaves().iter().map(leaf).collect::<PyResult<_>>()?;
+        Ok(Shapes { leaves, tree: Tree::of(space) })
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Arrays (or dicts of arrays) over all rows of `columns`.
+    fn batched<'py>(&self, py: Python<'py>, columns: Vec<Column>) -> PyResult<Bound<'py, PyAny>> {
+        let arrays = self.leaves.iter().zip(columns).map(|(leaf, column)| leaf.batched(py, column));
+        self.nest(py, &self.tree, &arrays.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The only row of `columns`, without the rows' axis.
+    fn single<'py>(&self, py: Python<'py>, columns: Vec<Column>) -> PyResult<Bound<'py, PyAny>> {
+        let values = self.leaves.iter().zip(columns).map(|(leaf, column)| leaf.single(py, column));
+        self.nest(py, &self.tree, &values.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// A copy of one row of `columns`.
+    fn row<'py>(&self, py: Python<'py>, columns: &[Column], row: usize) -> PyResult<Bound<'py, PyAny>> {
+        let values = self.leaves.iter().zip(columns).map(|(leaf, column)| leaf.row(py, column, row));
+        self.nest(py, &self.tree, &values.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn nest<'py>(
+        &self,
+        py: Python<'py>,
+        tree: &Tree,
+        leaves: &[Bound<'py, PyAny>],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match tree {
+            Tree::Leaf(leaf) => Ok(leaves[*leaf].clone()),
+            Tree::Branches(branches) => {
+                let dict = PyDict::new(py);
+                for (name, branch) in branches {
+                    dict.set_item(name, self.nest(py, branch, leaves)?)?;
+                }
+                Ok(dict.into_any())
+            }
+        }
+    }
+}
+
+impl LeafShape {
+    fn batched<'py>(&self, py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny>> {
+        match (column, &self.fixed) {
+            (Column::Fixed(fixed), Some((descr, _))) => {
+                let mut shape = Vec::with_capacity(self.shape.len() + 1);
+                shape.push(fixed.rows());
+                shape.extend_from_slice(&self.shape);
+                array::over(py, fixed, descr, &shape)
+            }
+            (column, _) => {
+                let values = column.as_values().unwrap_or_default();
+                let items = values.iter().map(|value| values::to_py(py, value));
+                Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+        }
+    }
+
+    fn single<'py>(&self, py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny>> {
+        match (column, &self.fixed) {
+            (Column::Fixed(fixed), Some((descr, _))) => {
+                let value = array::over(py, fixed, descr, &self.shape)?;
+                if self.scalar { value.get_item(PyTuple::empty(py)) } else { Ok(value) }
+            }
+            (column, _) => values::to_py(py, &column.as_values().unwrap_or_default()[0]),
+        }
+    }
+
+    fn row<'py>(&self, py: Python<'py>, column: &Column, row: usize) -> PyResult<Bound<'py, PyAny>> {
+        match column {
+            Column::Fixed(fixed) => {
+                let n = fixed.row_bytes();
+                let bytes = &fixed.bytes()[row * n..(row + 1) * n];
+                let value = values::array_to_py(py, fixed.dtype(), &self.shape, bytes)?;
+                if self.scalar { value.get_item(PyTuple::empty(py)) } else { Ok(value) }
+            }
+            Column::Values(values) => values::to_py(py, &values[row]),
+        }
+    }
+}
+
+/// What turns this vec env's batches into Python's.
+pub(crate) struct Assembler {
+    pub(crate) observation: Shapes,
+    info: Shapes,
+    float64: Py<PyArrayDescr>,
+    bool_: Py<PyArrayDescr>,
+}
+
+static INFOS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+impl Assembler {
+    pub(crate) fn new(py: Python<'_>, spec: &envcore::Spec) -> PyResult<Self> {
+        Ok(Assembler {
+            observation: Shapes::of(py, &spec.observation)?,
+            info: Shapes::of(py, &spec.info)?,
+            float64: array::descr(py, DType::F64)?,
+            bool_: array::descr(py, DType::Bool)?,
+        })
+    }
+
+    /// `(observations, infos)` of a batch of resets.
+    pub(crate) fn reset<'py>(&self, py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+        let infos = self.infos(py, batch.infos, batch.reward.rows())?;
+        (self.observation.batched(py, batch.observation)?, infos).into_pyobject(py)
+    }
+
+    /// `(observations, rewards, terminations, truncations, infos)`.
+    pub(crate) fn step<'py>(&self, py: Python<'py>, mut batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+        let rows = batch.rows();
+        let infos = self.infos(py, std::mem::take(&mut batch.infos), rows)?;
+        if let Some(finals) = batch.finals.take() {
+            self.finals(py, &infos, finals)?;
+        }
+        let observations = self.observation.batched(py, batch.observation)?;
+        let rewards = array::over(py, batch.reward, &self.float64, &[rows])?;
+        let terminations = array::over(py, batch.terminated, &self.bool_, &[rows])?;
+        let truncations = array::over(py, batch.truncated, &self.bool_, &[rows])?;
+        (observations, rewards, terminations, truncations, infos).into_pyobject(py)
+    }
+
+    /// `(observation, info)` of the only slot.
+    pub(crate) fn reset_single<'py>(&self, py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+        let info = self.single_info(py, batch.infos)?;
+        (self.observation.single(py, batch.observation)?, info).into_pyobject(py)
+    }
+
+    /// `(observation, reward, terminated, truncated, info)` of the only slot.
+    pub(crate) fn step_single<'py>(&self, py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+        let info = self.single_info(py, batch.infos)?;
+        let reward = batch.reward.as_slice::<f64>()[0];
+        let terminated = batch.terminated.as_slice::<bool>()[0];
+        let truncated = batch.truncated.as_slice::<bool>()[0];
+        let observation = self.observation.single(py, batch.observation)?;
+        (observation, reward, terminated, truncated, info).into_pyobject(py)
+    }
+
+    fn infos<'py>(&self, py: Python<'py>, infos: Infos, rows: usize) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        if !infos.columns.is_empty() {
+            let mut parts: Vec<Option<(Column, Fixed)>> =
+                infos.columns.into_iter().zip(infos.masks).map(Some).collect();
+            if let Tree::Branches(branches) = &self.info.tree {
+                self.info_branches(py, branches, &mut parts, &dict)?;
+            }
+        }
+        if !infos.extras.is_empty() {
+            let module =
+                INFOS.get_or_try_init(py, || PyModule::import(py, "corral._infos").map(Bound::unbind))?;
+            let add = module.bind(py).getattr("add_info")?;
+            for extra in infos.extras {
+                add.call1((&dict, extra.key, values::to_py(py, &extra.value)?, extra.row, rows))?;
+            }
+        }
+        Ok(dict)
+    }
+
+    /// Adds the branches that any row has; tells which rows those are.
+    fn info_branches<'py>(
+        &self,
+        py: Python<'py>,
+        branches: &[(String, Tree)],
+        parts: &mut [Option<(Column, Fixed)>],
+        dict: &Bound<'py, PyDict>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut any: Option<Bound<'py, PyAny>> = None;
+        for (name, branch) in branches {
+            let (value, mask) = match branch {
+                Tree::Leaf(leaf) => {
+                    let (column, mask) = parts[*leaf].take().expect("each leaf is on one branch");
+                    if !mask.as_slice::<bool>().contains(&true) {
+                        continue;
+                    }
+                    let value = match column {
+                        Column::Fixed(_) => self.info.leaves[*leaf].batched(py, column)?,
+                        Column::Values(values) => objects(py, values.iter().map(Some))?,
+                    };
+                    let rows = mask.rows();
+                    (value, array::over(py, mask, &self.bool_, &[rows])?)
+                }
+                Tree::Branches(inner) => {
+                    let nested = PyDict::new(py);
+                    let Some(mask) = self.info_branches(py, inner, parts, &nested)? else { continue };
+                    // Gymnasium's episode statistics carry one mask, outside.
+                    if name == "episode" {
+                        for (key, _) in inner {
+                            nested.del_item(format!("_{key}"))?;
+                        }
+                    }
+                    (nested.into_any(), mask)
+                }
+            };
+            any = Some(match any {
+                None => mask.clone(),
+                Some(earlier) => earlier.call_method1("__or__", (&mask,))?,
+            });
+            dict.set_item(name, value)?;
+            dict.set_item(format!("_{name}"), mask)?;
+        }
+        // A mask of its own for the level above.
+        any.map(|mask| mask.call_method0("copy")).transpose()
+    }
+
+    fn single_info<'py>(&self, py: Python<'py>, infos: Infos) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        if let Tree::Branches(branches) = &self.info.tree {
+            self.single_branches(py, branches, &infos, &dict)?;
+        }
+        for extra in infos.extras {
+            dict.set_item(extra.key, values::to_py(py, &extra.value)?)?;
+        }
+        Ok(dict)
+    }
+
+    fn single_branches<'py>(
+        &self,
+        py: Python<'py>,
+        branches: &[(String, Tree)],
+        infos: &Infos,
+        dict: &Bound<'py, PyDict>,
+    ) -> PyResult<()> {
+        for (name, branch) in branches {
+            match branch {
+                Tree::Leaf(leaf) => {
+                    if infos.masks[*leaf].as_slice::<bool>()[0] {
+                        let shape = &self.info.leaves[*leaf];
+                        let value = match &infos.columns[*leaf] {
+                            Column::Fixed(fixed) if shape.scalar => plain(py, fixed)?,
+                            column => shape.row(py, column, 0)?,
+                        };
+                        dict.set_item(name, value)?;
+                    }
+                }
+                Tree::Branches(inner) => {
+                    let nested = PyDict::new(py);
+                    self.single_branches(py, inner, infos, &nested)?;
+                    if !nested.is_empty() {
+                        dict.set_item(name, nested)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `final_obs`, `final_info` and their masks, where any row ended.
+    fn finals(&self, py: Python<'_>, infos: &Bound<'_, PyDict>, finals: envcore::Finals) -> PyResult<()> {
+        let ended = finals.ended.as_slice::<bool>();
+        if !ended.contains(&true) {
+            return Ok(());
+        }
+        let rows = ended.len();
+        let observations = ended
+            .iter()
+            .enumerate()
+            .map(|(row, &ended)| {
+                ended.then(|| self.observation.row(py, &finals.observation, row)).transpose()
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        let array = empty_objects(py, rows)?;
+        for (row, observation) in observations.into_iter().enumerate() {
+            if let Some(observation) = observation {
+                array.set_item(row, observation)?;
+            }
+        }
+        infos.set_item(intern!(py, "final_obs"), array)?;
+        let final_info = self.infos(py, finals.infos, rows)?;
+        infos.set_item(intern!(py, "final_info"), final_info)?;
+        let mask = array::over(py, finals.ended, &self.bool_, &[rows])?;
+        infos.set_item(intern!(py, "_final_obs"), &mask)?;
+        infos.set_item(intern!(py, "_final_info"), mask.call_method0("copy")?)
+    }
+}
+
+/// An object array of `rows` times None.
+fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
+    py.import("numpy")?.call_method1("full", (rows, py.None(), "object"))
+}
+
+fn objects<'py, 'a>(
+    py: Python<'py>,
+    values: impl ExactSizeIterator<Item = Option<&'a Value>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = empty_objects(py, values.len())?;
+    for (row, value) in values.enumerate() {
+        if let Some(value) = value {
+            array.set_item(row, values::to_py(py, value)?)?;
+        }
+    }
+    Ok(array)
+}
+
+/// The only element of a column, as a Python number.
+fn plain<'py>(py: Python<'py>, fixed: &Fixed) -> PyResult<Bound<'py, PyAny>> {
+    Ok(envcore::with_element!(fixed.dtype(), T => match fixed.as_slice::<T>()[0].to_scalar() {
+        envcore::Scalar::Int(i) if fixed.dtype() == DType::Bool => PyBool::new(py, i != 0).to_owned().into_any(),
+        envcore::Scalar::Int(i) => i.into_pyobject(py)?.into_any(),
+        envcore::Scalar::Real(r) => r.into_pyobject(py)?.into_any(),
+    }))
+}

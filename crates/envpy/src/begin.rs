@@ -1,0 +1,94 @@
+//! Reading seeds, indices and masks of a reset.
+
+use envcore::{Begin, Error, Result};
+use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+
+/// How each of `num_slots` slots is to begin.
+///
+/// `seed` and `index` are None, an int (slot i gets `+ i`) or one (or None) per
+/// slot; slots outside `mask` keep their episode.
+pub(crate) fn read(
+    seed: Option<&Bound<'_, PyAny>>,
+    index: Option<&Bound<'_, PyAny>>,
+    mask: Option<&Bound<'_, PyAny>>,
+    num_slots: usize,
+) -> Result<Vec<Begin>> {
+    let mask = mask.map(|mask| read_mask(mask, num_slots)).transpose()?;
+    let seeds = seed.map(|seed| numbers("seed", seed, num_slots)).transpose()?;
+    let indices = index.map(|index| numbers("index", index, num_slots)).transpose()?;
+    let begin = |slot: usize| {
+        if mask.as_ref().is_some_and(|mask| !mask[slot]) {
+            return Ok(Begin::Keep);
+        }
+        let pick = |numbers: &Option<Vec<Option<i64>>>| numbers.as_ref().and_then(|all| all[slot]);
+        match (pick(&seeds), pick(&indices)) {
+            (Some(_), Some(_)) => Err(Error::Argument(format!(
+                "slot {slot} is given a seed and an index: an index is a seed of its own, give one"
+            ))),
+            (Some(seed), None) => Ok(Begin::Seed(seed)),
+            (None, Some(index)) => Ok(Begin::Index(index as u64)),
+            (None, None) => Ok(Begin::Own),
+        }
+    };
+    (0..num_slots).map(begin).collect()
+}
+
+fn numbers(what: &str, given: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec<Option<i64>>> {
+    if let Some(first) = number(what, given)? {
+        let each = |slot: usize| {
+            let number = first.checked_add(slot as i64);
+            number.map(Some).ok_or_else(|| Error::Argument(format!("{what} {first} is too large")))
+        };
+        return (0..num_slots).map(each).collect();
+    }
+    let wrong = || {
+        let kind = given.get_type().name().map(|n| n.to_string()).unwrap_or_default();
+        Error::ArgumentType(format!("{what} is an int, or a list of one int (or None) per env, not {kind}"))
+    };
+    let items = given.try_iter().map_err(|_| wrong())?;
+    let mut all = Vec::with_capacity(num_slots);
+    for item in items {
+        let item = item.map_err(|_| wrong())?;
+        all.push(if item.is_none() { None } else { Some(number(what, &item)?.ok_or_else(wrong)?) });
+    }
+    if all.len() != num_slots {
+        return Err(Error::Argument(format!("{} {what} values for {num_slots} envs", all.len())));
+    }
+    Ok(all)
+}
+
+/// A single non-negative int, NumPy's included; `None` for anything that is no
+/// int at all.
+pub(crate) fn number(what: &str, given: &Bound<'_, PyAny>) -> Result<Option<i64>> {
+    let is_array = given.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() > 0);
+    if given.is_instance_of::<PyBool>() || is_array {
+        return Ok(None);
+    }
+    let Ok(int) = given.call_method0("__index__") else { return Ok(None) };
+    match int.extract::<i64>() {
+        Ok(n) if n >= 0 => Ok(Some(n)),
+        _ => Err(Error::Argument(format!("{what} {int} is not within 0 to 2**63 - 1"))),
+    }
+}
+
+fn read_mask(mask: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec<bool>> {
+    let Ok(array) = mask.cast::<PyUntypedArray>() else {
+        let kind = mask.get_type().name().map(|n| n.to_string()).unwrap_or_default();
+        return Err(Error::ArgumentType(format!("reset_mask is a NumPy array of bool, not {kind}")));
+    };
+    if array.shape() != [num_slots] {
+        let shape = array.shape();
+        return Err(Error::Argument(format!("reset_mask has shape {shape:?} where [{num_slots}] belongs")));
+    }
+    let Ok(rows) = mask.extract::<PyReadonlyArray1<'_, bool>>() else {
+        let dtype = array.dtype().to_string();
+        return Err(Error::ArgumentType(format!("reset_mask has dtype {dtype} where bool belongs")));
+    };
+    let rows: Vec<bool> = rows.as_array().to_vec();
+    if !rows.contains(&true) {
+        return Err(Error::Argument("reset_mask is all False: it must name at least one env".into()));
+    }
+    Ok(rows)
+}

@@ -1,0 +1,71 @@
+//! The one place where the core's errors become Python's.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyList, PyModule};
+
+use envcore::{Error, Failure, SlotError};
+
+static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+/// `corral.errors`.
+fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    let import = || PyModule::import(py, "corral.errors").map(Bound::unbind);
+    ERRORS.get_or_try_init(py, import).map(|module| module.bind(py))
+}
+
+/// An exception of the class that `corral.errors` has under `name`.
+pub(crate) fn raise(py: Python<'_>, name: &str, message: impl Into<String>) -> PyErr {
+    let make = || module(py)?.getattr(name)?.call1((message.into(),));
+    make().map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The exception that `error` is.
+pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
+    let name = match &error {
+        Error::Action(_) => "InvalidActionError",
+        Error::Argument(_) => "ArgumentError",
+        Error::ArgumentType(_) => "ArgumentTypeError",
+        Error::UnknownOption(_) => "UnknownOptionError",
+        Error::OptionValue(_) => "OptionValueError",
+        Error::UnknownEnv(_) => "UnknownEnvError",
+        Error::Space(_) => "SpaceError",
+        Error::Unsupported(_) => "UnsupportedError",
+        Error::NeedsReset(_) => "ResetNeededError",
+        Error::Pending(_) => "PendingCallError",
+        Error::NothingPending => "NothingPendingError",
+        Error::Closed => "ClosedError",
+        Error::State(_) => "StateError",
+        Error::Slots(failures) => return failed(py, failures, None),
+        _ => "EnvError",
+    };
+    raise(py, name, error.to_string())
+}
+
+/// `EnvError` for the slots that failed, with what the others gave.
+pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<PyAny>>) -> PyErr {
+    let make = || {
+        let class = module(py)?.getattr("SlotFailure")?;
+        let each = failures.iter().map(|failure| {
+            let SlotError { slot, begin, seed, episode, step, action, failure: cause, .. } = failure;
+            let index = if let envcore::Begin::Index(index) = begin { Some(*index) } else { None };
+            let Failure { phase, panicked, message } = cause;
+            let place = (*slot, *seed, index, *episode, *step, action.as_deref());
+            class.call_method1("_make", (place, phase.to_string(), *panicked, message, failure.to_string()))
+        });
+        let failures = PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?;
+        module(py)?.getattr("EnvError")?.call_method1("of", (failures, batch))
+    };
+    make().map_or_else(|error: PyErr| error, PyErr::from_value)
+}
+
+/// `map_err` to Python's.
+pub(crate) trait OrRaise<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for envcore::Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| to_py(py, error))
+    }
+}

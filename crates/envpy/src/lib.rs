@@ -1,0 +1,27 @@
+//! The Python face's native half: `corral._native`.
+//!
+//! Conversion between Rust and Python and handling of the GIL, nothing else.
+//! Everything public is documented in `python/corral`, which wraps it.
+
+mod actions;
+mod array;
+mod assemble;
+mod begin;
+mod errors;
+mod registry;
+mod schedule;
+mod spaces;
+mod values;
+mod vec_env;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<vec_env::VecEnv>()?;
+    module.add_class::<schedule::Schedule>()?;
+    module.add_function(wrap_pyfunction!(registry::make, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::entries, module)?)?;
+    Ok(())
+}

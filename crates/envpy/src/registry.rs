@@ -1,0 +1,95 @@
+//! Making vec envs by id.
+
+use envcore::{ActionBounds, AutoresetMode, Error, Serial, VecConfig};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::begin;
+use crate::errors::{OrRaise, to_py};
+use crate::values;
+use crate::vec_env::VecEnv;
+
+/// A vec env of a built-in env.
+///
+/// `max_episode_steps`: None for the env's own limit, -1 for none.
+#[pyfunction]
+#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env"))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn make(
+    py: Python<'_>,
+    id: &str,
+    num_envs: &Bound<'_, PyAny>,
+    options: Option<&Bound<'_, PyDict>>,
+    seed: Option<&Bound<'_, PyAny>>,
+    autoreset_mode: Option<&str>,
+    max_episode_steps: Option<i64>,
+    episode_statistics: bool,
+    action_bounds: &str,
+) -> PyResult<VecEnv> {
+    let options = options.map(values::options).transpose()?.unwrap_or_default();
+    let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
+    let limit = match max_episode_steps {
+        None => Ok(source.spec().max_episode_steps),
+        Some(-1) => Ok(None),
+        Some(steps) if steps > 0 => Ok(Some(steps as u64)),
+        Some(steps) => Err(Error::Argument(format!(
+            "max_episode_steps={steps}: give at least 1, None for the env's own limit, -1 for none"
+        ))),
+    };
+    let num_slots = match begin::number("num_envs", num_envs).or_raise(py)? {
+        Some(n) => n as usize,
+        None => return Err(to_py(py, Error::ArgumentType(format!("num_envs is an int, not {num_envs}")))),
+    };
+    let single = |seed: &Bound<'_, PyAny>| {
+        begin::number("seed", seed)?.ok_or_else(|| {
+            Error::ArgumentType("seed is an int here: slot i gets seed + i; reset takes a list".into())
+        })
+    };
+    let config = VecConfig {
+        num_slots,
+        seed: seed.map(single).transpose().or_raise(py)?,
+        autoreset: autoreset_mode.map(autoreset).transpose().or_raise(py)?,
+        max_episode_steps: limit.or_raise(py)?,
+        episode_statistics,
+        action_bounds: bounds(action_bounds).or_raise(py)?,
+    };
+    let envs = py.detach(|| Serial::new(source.as_ref(), config)).or_raise(py)?;
+    VecEnv::new(py, Box::new(envs))
+}
+
+fn autoreset(name: &str) -> envcore::Result<AutoresetMode> {
+    match name {
+        "next_step" => Ok(AutoresetMode::NextStep),
+        "same_step" => Ok(AutoresetMode::SameStep),
+        "disabled" => Ok(AutoresetMode::Disabled),
+        other => Err(Error::Argument(format!(
+            "autoreset_mode is 'next_step', 'same_step' or 'disabled', not '{other}'"
+        ))),
+    }
+}
+
+fn bounds(name: &str) -> envcore::Result<ActionBounds> {
+    match name {
+        "env" => Ok(ActionBounds::Env),
+        "clip" => Ok(ActionBounds::Clip),
+        "error" => Ok(ActionBounds::Error),
+        other => Err(Error::Argument(format!("action_bounds is 'env', 'clip' or 'error', not '{other}'"))),
+    }
+}
+
+/// One dict per built-in env: id, about, max_episode_steps, reward_threshold,
+/// render_fps, options (JSON text).
+#[pyfunction]
+pub(crate) fn entries(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let entry = |entry: &envs::Entry| -> PyResult<Bound<'_, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("id", entry.id)?;
+        dict.set_item("about", entry.about)?;
+        dict.set_item("max_episode_steps", entry.max_episode_steps)?;
+        dict.set_item("reward_threshold", entry.reward_threshold)?;
+        dict.set_item("render_fps", entry.render_fps)?;
+        dict.set_item("options", entry.defaults())?;
+        Ok(dict)
+    };
+    PyList::new(py, envs::all().map(entry).collect::<PyResult<Vec<_>>>()?)
+}

@@ -1,0 +1,118 @@
+//! Loose values: options in, records and ragged leaves out.
+
+use envcore::{Array, DType, Error, Options, Value};
+use numpy::{PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use std::sync::Arc;
+
+use crate::array;
+
+/// A Python object on its way through the core, which never opens it.
+pub(crate) struct Opaque(pub(crate) Py<PyAny>);
+
+/// A Python object as a loose value; what the core has no kind for is opaque.
+pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if object.is_none() {
+        return Ok(Value::None);
+    }
+    if let Ok(v) = object.cast::<PyBool>() {
+        return Ok(Value::Bool(v.is_true()));
+    }
+    if let Ok(v) = object.cast::<PyInt>() {
+        return match v.extract() {
+            Ok(v) => Ok(Value::Int(v)),
+            Err(_) => Ok(Value::Object(Arc::new(Opaque(object.clone().unbind())))),
+        };
+    }
+    if let Ok(v) = object.cast::<PyFloat>() {
+        return Ok(Value::Float(v.extract()?));
+    }
+    if let Ok(v) = object.cast::<PyString>() {
+        return Ok(Value::Text(v.extract()?));
+    }
+    if let Ok(v) = object.cast::<PyDict>() {
+        return Ok(Value::Map(options(v)?));
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        let items = object.try_iter()?.map(|item| from_py(&item?));
+        return Ok(Value::List(items.collect::<PyResult<_>>()?));
+    }
+    if let Ok(array) = object.cast::<PyUntypedArray>() {
+        if let Some(array) = array_from_py(array) {
+            return Ok(Value::Array(array));
+        }
+    }
+    // NumPy scalars.
+    if object.hasattr("dtype")? && object.hasattr("item")? {
+        let item = object.call_method0("item")?;
+        if !item.is(object) {
+            return from_py(&item);
+        }
+    }
+    Ok(Value::Object(Arc::new(Opaque(object.clone().unbind()))))
+}
+
+/// A dict with text keys as options.
+pub(crate) fn options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let mut options = Options::new();
+    for (key, value) in dict {
+        let key: String = key.extract().map_err(|_| {
+            let text = format!("option names are strings, not {key:?}");
+            crate::errors::to_py(dict.py(), Error::ArgumentType(text))
+        })?;
+        options.set(key, from_py(&value)?);
+    }
+    Ok(options)
+}
+
+fn array_from_py(array: &Bound<'_, PyUntypedArray>) -> Option<Array> {
+    let dtype = array::dtype_of(array)?;
+    let bytes = array::bytes(array)?.to_vec();
+    Array::from_bytes(dtype, array.shape(), bytes).ok()
+}
+
+/// A loose value as Python has it.
+pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::None => py.None().into_bound(py),
+        Value::Bool(v) => PyBool::new(py, *v).to_owned().into_any(),
+        Value::Int(v) => v.into_pyobject(py)?.into_any(),
+        Value::Float(v) => v.into_pyobject(py)?.into_any(),
+        Value::Text(v) => PyString::new(py, v).into_any(),
+        Value::Array(v) => array_to_py(py, v.dtype(), v.shape(), v.bytes())?,
+        Value::List(items) => {
+            let items = items.iter().map(|item| to_py(py, item)).collect::<PyResult<Vec<_>>>()?;
+            PyList::new(py, items)?.into_any()
+        }
+        Value::Map(map) => {
+            let dict = PyDict::new(py);
+            map.iter().try_for_each(|(key, value)| dict.set_item(key, to_py(py, value)?))?;
+            dict.into_any()
+        }
+        Value::Object(object) => match object.downcast_ref::<Opaque>() {
+            Some(Opaque(object)) => object.bind(py).clone(),
+            None => PyString::new(py, "<an object that is not Python's>").into_any(),
+        },
+    })
+}
+
+/// A fresh array with a copy of these bytes.
+pub(crate) fn array_to_py<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    shape: &[usize],
+    bytes: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy")?;
+    let flat = numpy.call_method1("frombuffer", (PyBytes::new(py, bytes), dtype.name()))?;
+    let shape = PyTuple::new(py, shape)?;
+    flat.call_method1("reshape", (shape,))?.call_method0("copy")
+}
+
+/// `uint8[height, width, 3]` from a frame.
+pub(crate) fn frame_to_py<'py>(py: Python<'py>, frame: envcore::Frame) -> PyResult<Bound<'py, PyAny>> {
+    let shape = [frame.height(), frame.width(), 3];
+    let flat = numpy::PyArray1::from_vec(py, frame.into_pixels());
+    Ok(flat.reshape(shape)?.into_any())
+}

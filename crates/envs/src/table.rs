@@ -1,0 +1,94 @@
+//! What a family's table holds.
+
+use envcore::{Config, Env, EnvSource, Options, Result, Source};
+
+/// One built-in environment: its id, what the world should know of it, and how
+/// to make it.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Its id, without `corral/`.
+    pub id: &'static str,
+    /// One line on what it is.
+    pub about: &'static str,
+    /// Its usual time limit, in steps.
+    pub max_episode_steps: Option<u64>,
+    /// The mean return from which it counts as solved.
+    pub reward_threshold: Option<f64>,
+    /// Frames per second at which its episodes look natural.
+    pub render_fps: u32,
+    make: fn(&Entry, &Options) -> Result<Box<dyn Source>>,
+    defaults: fn() -> String,
+}
+
+impl Entry {
+    /// The entry of `E`, without time limit or threshold, at 30 frames a second.
+    pub const fn new<E: Env>(id: &'static str, about: &'static str) -> Self {
+        Entry {
+            id,
+            about,
+            max_episode_steps: None,
+            reward_threshold: None,
+            render_fps: 30,
+            make: make::<E>,
+            defaults: || E::Config::default().to_json().to_string(),
+        }
+    }
+
+    /// An entry whose source is no [`Env`] and takes no options.
+    pub const fn custom(
+        id: &'static str,
+        about: &'static str,
+        make: fn(&Entry, &Options) -> Result<Box<dyn Source>>,
+    ) -> Self {
+        Entry {
+            id,
+            about,
+            max_episode_steps: None,
+            reward_threshold: None,
+            render_fps: 30,
+            make,
+            defaults: || "null".to_string(),
+        }
+    }
+
+    /// The same with a time limit.
+    pub const fn steps(mut self, max_episode_steps: u64) -> Self {
+        self.max_episode_steps = Some(max_episode_steps);
+        self
+    }
+
+    /// The same with a threshold.
+    pub const fn solved_at(mut self, mean_return: f64) -> Self {
+        self.reward_threshold = Some(mean_return);
+        self
+    }
+
+    /// The same at another rate.
+    pub const fn fps(mut self, render_fps: u32) -> Self {
+        self.render_fps = render_fps;
+        self
+    }
+
+    /// A source of this environment with `options` laid over its default config.
+    ///
+    /// # Errors
+    /// Unknown or ill-typed options, which are named.
+    pub fn source(&self, options: &Options) -> Result<Box<dyn Source>> {
+        (self.make)(self, options)
+    }
+
+    /// The default config, as JSON text.
+    pub fn defaults(&self) -> String {
+        (self.defaults)()
+    }
+}
+
+fn make<E: Env>(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
+    let config = E::Config::from_options(entry.id, options)?;
+    let metadata = Options::new().with("render_fps", entry.render_fps);
+    Ok(Box::new(
+        EnvSource::<E>::new(entry.id, config)?
+            .with_max_episode_steps(entry.max_episode_steps)
+            .with_metadata(metadata),
+    ))
+}

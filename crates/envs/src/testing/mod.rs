@@ -1,0 +1,25 @@
+//! Environments for tests: made by `testing/…` ids, listed nowhere.
+//!
+//! They ship in the built package so that its Python half is tested against the
+//! same binary that users get.
+
+mod faulty;
+mod odd;
+
+pub use faulty::{Fault, Faulty, FaultyConfig};
+pub use odd::OddSource;
+
+use envcore::{Config, Options, Result, Source};
+
+use crate::Entry;
+
+/// The table of hidden entries.
+pub const TABLE: &[Entry] = &[
+    Entry::new::<Faulty>("testing/Faulty-v0", "Every kind of leaf, and any fault on demand."),
+    Entry::custom("testing/Odd-v0", "Ragged and text leaves; resets itself, takes no seed.", odd),
+];
+
+fn odd(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
+    <()>::from_options(entry.id, options)?;
+    Ok(Box::new(OddSource::new(entry.id)))
+}

@@ -1,0 +1,26 @@
+"""Reinforcement-learning environments in batches: written in Rust, trained on from Python.
+
+Importing this module registers `corral/…` ids with Gymnasium.
+"""
+
+from corral import errors, testing
+from corral._native import __version__
+from corral.evaluate import Evaluation, evaluate
+from corral.registry import envs, make, make_vec, register_with_gymnasium
+from corral.single import Env
+from corral.vector import VectorEnv
+
+register_with_gymnasium()
+
+__all__ = [
+    "Env",
+    "Evaluation",
+    "VectorEnv",
+    "__version__",
+    "envs",
+    "errors",
+    "evaluate",
+    "make",
+    "make_vec",
+    "testing",
+]

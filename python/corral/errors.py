@@ -1,0 +1,146 @@
+"""What corral raises: one base class, each error also the one that Python or Gymnasium has for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium.error
+
+
+class CorralError(Exception):
+    """Every error that corral raises on purpose."""
+
+
+class InvalidActionError(CorralError, gymnasium.error.InvalidAction, ValueError):
+    """An action that the action space does not hold. No env has moved."""
+
+
+class ArgumentError(CorralError, ValueError):
+    """A seed, index, mask or count of the wrong value. Nothing has changed."""
+
+
+class ArgumentTypeError(CorralError, TypeError):
+    """An argument of the wrong type. Nothing has changed."""
+
+
+class UnknownOptionError(CorralError, TypeError):
+    """An option that the env does not have; the message lists those that it has."""
+
+
+class OptionValueError(CorralError, ValueError):
+    """An option with a value that the env does not take."""
+
+
+class UnknownEnvError(CorralError, gymnasium.error.NameNotFound):
+    """An id that no env has; the message lists those that are near."""
+
+
+class SpaceError(CorralError, ValueError):
+    """An env whose spaces contradict themselves: its author's fault."""
+
+
+class UnsupportedError(CorralError, NotImplementedError):
+    """Something that this env cannot do."""
+
+
+class ResetNeededError(CorralError, gymnasium.error.ResetNeeded):
+    """A step before a reset, or of an episode that has ended."""
+
+
+class PendingCallError(CorralError, gymnasium.error.AlreadyPendingCallError):
+    """A call while an earlier one is under way."""
+
+    def __init__(self, message: str, name: str = "step") -> None:
+        super().__init__(message, name)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class NothingPendingError(CorralError, gymnasium.error.NoAsyncCallError):
+    """A receive with nothing in flight."""
+
+    def __init__(self, message: str, name: str = "recv") -> None:
+        super().__init__(message, name)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ClosedError(CorralError, gymnasium.error.ClosedEnvironmentError):
+    """A call after `close`."""
+
+
+class StateError(CorralError, ValueError):
+    """Bytes that are no state of this env."""
+
+
+@dataclass(frozen=True)
+class SlotFailure:
+    """One env that failed.
+
+    Attributes:
+        slot: its place in the vec env.
+        seed: the seed of its own random stream.
+        index: the index of its episode, if it was an indexed one.
+        episode: which episode of the slot it was, from 0 since it was last seeded.
+        step: steps taken in the episode before the failing one.
+        action: the failing step's action, as text.
+        phase: "build", "reset", "step", "render", …
+        panicked: whether it panicked; otherwise it returned an error.
+        message: the panic's or the error's message.
+        text: all of it in one line.
+    """
+
+    slot: int
+    seed: int
+    index: int | None
+    episode: int
+    step: int
+    action: str | None
+    phase: str
+    panicked: bool
+    message: str
+    text: str
+
+    @classmethod
+    def _make(
+        cls,
+        place: tuple[int, int, int | None, int, int, str | None],
+        phase: str,
+        panicked: bool,
+        message: str,
+        text: str,
+    ) -> SlotFailure:
+        return cls(*place, phase, panicked, message, text)
+
+
+class EnvError(CorralError, RuntimeError):
+    """Envs failed; the others completed their step.
+
+    Attributes:
+        failures: one `SlotFailure` per env that failed.
+        batch: what the call would have returned, with zeros for the envs that failed; None where
+            there is none. A failed env is rebuilt at its next reset.
+    """
+
+    failures: tuple[SlotFailure, ...] = ()
+    batch: tuple[Any, ...] | None = None
+
+    @classmethod
+    def of(cls, failures: list[SlotFailure], batch: tuple[Any, ...] | None) -> EnvError:
+        """The error of these failures."""
+        lines = [failure.text for failure in failures[:8]]
+        if len(failures) > 8:
+            lines.append(f"… and {len(failures) - 8} more")
+        if batch is not None:
+            lines.append("The others completed (see .batch); reset these to rebuild them.")
+        error = cls("\n".join(lines))
+        error.failures = tuple(failures)
+        error.batch = batch
+        return error
+
+
+class ConformanceError(CorralError, AssertionError):
+    """An env that breaks its contract: see `corral.testing.check_env`."""

@@ -1,0 +1,213 @@
+"""Indexed evaluation: every index once, results in index order, the same at any width."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from corral import errors
+from corral._native import Schedule
+from corral._progress import Progress
+from corral.registry import make_vec
+from corral.vector import VectorEnv
+
+Policy = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation found, in the order of its indices.
+
+    Attributes:
+        indices: `int64 (n,)`.
+        returns: `float64 (n,)`, the sum of each episode's rewards.
+        lengths: `int64 (n,)`, each episode's steps.
+    """
+
+    indices: npt.NDArray[np.int64]
+    returns: npt.NDArray[np.float64]
+    lengths: npt.NDArray[np.int64]
+
+    @property
+    def mean(self) -> float:
+        """The mean return."""
+        return float(self.returns.mean())
+
+    @property
+    def std(self) -> float:
+        """The returns' standard deviation."""
+        return float(self.returns.std())
+
+    def table(self, most: int = 20) -> str:
+        """A table of at most `most` episodes, and a summary."""
+        lines = [f"{'index':>8} {'return':>12} {'length':>8}"]
+        for index, value, length in list(zip(self.indices, self.returns, self.lengths))[:most]:  # noqa: B905
+            lines.append(f"{index:>8} {value:>12.4g} {length:>8}")
+        if len(self.indices) > most:
+            lines.append(f"{'…':>8} {'…':>12} {'…':>8}   ({len(self.indices) - most} more)")
+        lines.append(
+            f"{len(self.indices)} episodes: return {self.mean:.4g} ± {self.std:.4g} "
+            f"(min {self.returns.min():.4g}, max {self.returns.max():.4g}), "
+            f"length {self.lengths.mean():.4g}"
+        )
+        return "\n".join(lines)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes columns index, return, length."""
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["index", "return", "length"])
+            writer.writerows(
+                zip(self.indices.tolist(), self.returns.tolist(), self.lengths.tolist())  # noqa: B905
+            )
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def evaluate(
+    policy: Policy,
+    env: str | VectorEnv,
+    indices: Iterable[int] = range(100),
+    num_envs: int | None = None,
+    *,
+    progress: bool | None = None,
+    **config: Any,
+) -> Evaluation:
+    """Plays the episode of every index once.
+
+    Only envs that hold an index are stepped: towards the end the batch shrinks. The result is the
+    same for any `num_envs` if the policy's rows depend neither on the batch's size nor on each
+    other; matrix products by BLAS may, in their last bits.
+
+    Args:
+        policy: `policy(observations)` gives the actions, both with rows first. If it takes them by
+            name, it also gets `began`, bool `(rows,)`: which rows begin an episode, and `index`,
+            int64 `(rows,)`: which index each row plays (a recurrent policy keeps its state by it).
+        env: an id, or a `corral.VectorEnv`, which is reset and left at the end of its episodes.
+        indices: which episodes; repeated ones are played as often.
+        num_envs: the batch's width for an id; by default 32, or the number of indices.
+        progress: whether to show a bar; by default where stderr is a terminal.
+        **config: options of the env, for an id; `max_episode_steps` among them.
+
+    Raises:
+        UnsupportedError: if the env cannot play an index.
+        EnvError: if an env failed.
+    """
+    played = np.array(list(indices), dtype=np.int64)
+    if played.size and played.min() < 0:
+        raise errors.ArgumentError(f"index {played.min()} is negative")
+    if played.size == 0:
+        raise errors.ArgumentError("there are no indices to evaluate")
+    if isinstance(env, str):
+        width = min(num_envs or 32, len(played))
+        made = make_vec(env, width, autoreset_mode="disabled", **config)
+        scope: Any = closing(made)
+    elif isinstance(env, VectorEnv):
+        if num_envs is not None or config:
+            raise errors.ArgumentError("num_envs and options go with an id: this env has its own")
+        made, scope = env, nullcontext()
+    else:
+        raise errors.ArgumentTypeError(
+            f"env is an id or a corral.VectorEnv, not {type(env).__name__}: "
+            "put wrappers' work into the policy"
+        )
+    wanted = _named_parameters(policy)
+    with scope, Progress("evaluating", len(played), progress) as bar:
+        results = _play(policy, wanted, made, played, bar)
+    returns, lengths = zip(*results, strict=True)
+    return Evaluation(played, np.array(returns), np.array(lengths, dtype=np.int64))
+
+
+def _named_parameters(policy: Policy) -> set[str]:
+    try:
+        parameters = inspect.signature(policy).parameters.values()
+    except (TypeError, ValueError):
+        return set()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return {"began", "index"}
+    return {p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY} & {"began", "index"}
+
+
+def _play(
+    policy: Policy,
+    wanted: set[str],
+    env: VectorEnv,
+    indices: npt.NDArray[np.int64],
+    bar: Progress,
+) -> list[tuple[float, int]]:
+    native = env.native
+    schedule = Schedule(indices.tolist(), native.num_envs)
+    returns = np.zeros(native.num_envs)
+    lengths = np.zeros(native.num_envs, dtype=np.int64)
+
+    def begin(slots: list[int]) -> tuple[list[int], Any]:
+        """Gives each of `slots` its next index; those that got one, and their observations."""
+        started = [slot for slot in slots if schedule.next(slot) is not None]
+        returns[slots], lengths[slots] = 0.0, 0
+        if not started:
+            return started, None
+        playing = [cast("int", schedule.index(slot)) for slot in started]
+        return started, native.reset_slots(started, playing)[0]
+
+    slots, observations = begin(list(range(native.num_envs)))
+    began = np.ones(len(slots), dtype=np.bool_)
+    while slots:
+        extra: dict[str, Any] = {}
+        if "began" in wanted:
+            extra["began"] = began
+        if "index" in wanted:
+            extra["index"] = np.array([schedule.index(slot) for slot in slots], dtype=np.int64)
+        actions = policy(observations, **extra)
+        observations, rewards, terminations, truncations, _ = native.step_slots(slots, actions)
+        returns[slots] += rewards
+        lengths[slots] += 1
+        ended = terminations | truncations
+        began = np.zeros(len(slots), dtype=np.bool_)
+        if not ended.any():
+            continue
+        for slot in (slots[row] for row in np.flatnonzero(ended)):
+            schedule.finish(slot, float(returns[slot]), int(lengths[slot]))
+        bar.update(schedule.finished())
+        rows = {slot: row for row, slot in enumerate(slots)}
+        started, first = begin([slots[row] for row in np.flatnonzero(ended)])
+        if started:
+            began[[rows[slot] for slot in started]] = True
+            observations = _put(observations, [rows[slot] for slot in started], first)
+        keep = [row for row, slot in enumerate(slots) if schedule.index(slot) is not None]
+        if len(keep) < len(slots):
+            slots, began = [slots[row] for row in keep], began[keep]
+            observations = _take(observations, keep)
+    results = schedule.results()
+    assert results is not None
+    return results
+
+
+def _take(batch: Any, rows: Sequence[int]) -> Any:
+    """These rows of a batch of observations: an array, a tuple of objects, or a dict of them."""
+    if isinstance(batch, dict):
+        return {name: _take(inner, rows) for name, inner in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(batch[row] for row in rows)
+    return batch[list(rows)]
+
+
+def _put(batch: Any, rows: Sequence[int], new: Any) -> Any:
+    """The batch with these rows replaced; arrays in place: they are ours."""
+    if isinstance(batch, dict):
+        return {name: _put(inner, rows, new[name]) for name, inner in batch.items()}
+    if isinstance(batch, tuple):
+        fresh = list(batch)
+        for row, value in zip(rows, new, strict=True):
+            fresh[row] = value
+        return tuple(fresh)
+    batch[list(rows)] = new
+    return batch

@@ -1,0 +1,147 @@
+"""Environments by id: `make`, `make_vec`, and Gymnasium's registry."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode
+
+from corral import _native, errors
+from corral.single import Env
+from corral.vector import VectorEnv, autoreset_name
+
+_NAMESPACE = "corral/"
+_RENDER_MODES = (None, "rgb_array")
+
+
+def envs() -> dict[str, dict[str, Any]]:
+    """The built-in envs: by id, what each is (`about`, `max_episode_steps`, `options`, …)."""
+    return {
+        entry["id"]: {**entry, "options": json.loads(entry["options"]) or {}}
+        for entry in _native.entries()
+    }
+
+
+def make_vec(
+    id: str,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: str | AutoresetMode = "next_step",
+    seed: int | None = None,
+    max_episode_steps: int | None = None,
+    episode_statistics: bool = False,
+    action_bounds: str = "env",
+    render_mode: str | None = None,
+    **config: Any,
+) -> VectorEnv:
+    """A batch of environments.
+
+    Args:
+        id: "CartPole-v1", or "corral/CartPole-v1".
+        num_envs: how many, at least 1.
+        autoreset_mode: "next_step", "same_step", "disabled", or Gymnasium's `AutoresetMode`.
+        seed: env i is built from `seed + i`, so that the first `reset()` is `reset(seed=seed)`;
+            None for seeds from the system.
+        max_episode_steps: truncates episodes after so many steps; None for the env's usual
+            limit, -1 for none.
+        episode_statistics: adds `infos["episode"]` = {"r": returns, "l": lengths, "t": seconds}
+            with its mask `infos["_episode"]` to steps that end episodes.
+        action_bounds: what becomes of finite actions outside their box: "env" (it sees them),
+            "clip" or "error".
+        render_mode: None or "rgb_array".
+        **config: the env's own options.
+
+    Raises:
+        UnknownEnvError, UnknownOptionError: list what there is.
+        OptionValueError, ArgumentError: name what is wrong.
+        EnvError: if an env could not be built.
+    """
+    native = _native.make(
+        id,
+        num_envs,
+        options=config,
+        seed=seed,
+        autoreset_mode=autoreset_name(autoreset_mode),
+        max_episode_steps=max_episode_steps,
+        episode_statistics=episode_statistics,
+        action_bounds=action_bounds,
+    )
+    vector_env = VectorEnv(native, render_mode=_check_render_mode(native, render_mode))
+    vector_env.spec = _spec(native.id, render_mode, config)
+    return vector_env
+
+
+def make(
+    id: str,
+    *,
+    seed: int | None = None,
+    max_episode_steps: int | None = None,
+    action_bounds: str = "env",
+    render_mode: str | None = None,
+    **config: Any,
+) -> Env:
+    """One environment; arguments and errors as `make_vec`."""
+    native = _native.make(
+        id,
+        1,
+        options=config,
+        seed=seed,
+        autoreset_mode="disabled",
+        max_episode_steps=max_episode_steps,
+        action_bounds=action_bounds,
+    )
+    env = Env(native, render_mode=_check_render_mode(native, render_mode))
+    env.spec = _spec(native.id, render_mode, config)
+    return env
+
+
+def _check_render_mode(native: _native.VecEnv, render_mode: str | None) -> str | None:
+    if render_mode not in _RENDER_MODES:
+        raise errors.ArgumentError(f"render_mode is None or 'rgb_array', not {render_mode!r}")
+    if render_mode is not None and not native.can("render"):
+        raise errors.UnsupportedError(f"{native.id} draws no pictures: leave render_mode at None")
+    return render_mode
+
+
+def _spec(id: str, render_mode: str | None, config: dict[str, Any]) -> EnvSpec | None:
+    """What Gymnasium has registered, with this env's own arguments."""
+    registered = gymnasium.registry.get(_NAMESPACE + id)
+    if registered is None:
+        return None
+    spec = copy.deepcopy(registered)
+    spec.kwargs.update(config)
+    if render_mode is not None:
+        spec.kwargs["render_mode"] = render_mode
+    return spec
+
+
+def register_with_gymnasium() -> None:
+    """Registers every built-in env as `corral/…`; again does nothing."""
+    for id, entry in envs().items():
+        if _NAMESPACE + id in gymnasium.registry:
+            continue
+        gymnasium.register(
+            _NAMESPACE + id,
+            entry_point="corral.registry:make_for_gymnasium",
+            vector_entry_point="corral.registry:make_vec_for_gymnasium",
+            reward_threshold=entry["reward_threshold"],
+            max_episode_steps=entry["max_episode_steps"],
+            kwargs={"corral_id": id},
+        )
+
+
+def make_for_gymnasium(corral_id: str, **kwargs: Any) -> Env:
+    """What `gymnasium.make` calls. The time limit is Gymnasium's wrapper's there."""
+    return make(corral_id, max_episode_steps=-1, **kwargs)
+
+
+make_for_gymnasium.metadata = {"render_modes": ["rgb_array"]}  # type: ignore[attr-defined]
+
+
+def make_vec_for_gymnasium(corral_id: str, **kwargs: Any) -> VectorEnv:
+    """What `gymnasium.make_vec` calls, with the time limit among the arguments."""
+    return make_vec(corral_id, **kwargs)

@@ -1,0 +1,80 @@
+"""`Env`: one environment with Gymnasium's face."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import logger
+
+from corral import _native, errors, spaces
+from corral.vector import split_options
+
+
+class Env(gymnasium.Env[Any, Any]):
+    """One environment; made by `corral.make`. A real `gymnasium.Env`.
+
+    A finished episode must be reset before the next step. Arrays returned are the caller's.
+
+    Attributes:
+        max_episode_steps: the time limit in force, or None.
+        native: the native vec env of one slot underneath.
+    """
+
+    def __init__(self, native: _native.VecEnv, *, render_mode: str | None = None) -> None:
+        self.native = native
+        self.max_episode_steps = native.max_episode_steps
+        self.render_mode = render_mode
+        self.metadata = {
+            **native.metadata,
+            "render_modes": ["rgb_array"] if native.can("render") else [],
+        }
+        self.observation_space = spaces.from_leaves(native.observation_leaves)
+        self.action_space = spaces.from_leaves(native.action_leaves)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins a new episode: `(observation, info)`.
+
+        Args:
+            seed: None continues the env's own random stream; an int starts it anew.
+            options: `"index"`: play the episode of this index. Anything else goes to the env and
+                holds until changed. Not modified.
+        """
+        super().reset(seed=seed)
+        index, mask, own = split_options(options)
+        if mask is not None:
+            raise errors.UnsupportedError("reset_mask is for vector envs: this is a single one")
+        return self.native.reset_single(seed=seed, index=index, options=own)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Plays one action: `(observation, reward, terminated, truncated, info)`.
+
+        Raises:
+            InvalidActionError: for an action outside the space; nothing has moved.
+            ResetNeededError: before the first reset and after an episode's end.
+            EnvError: if the env failed; the next reset rebuilds it.
+        """
+        return self.native.step_single(action)
+
+    def render(self) -> npt.NDArray[np.uint8] | None:  # type: ignore[override]
+        """A frame `uint8 (height, width, 3)`; None, with a warning, without `render_mode`."""
+        if self.render_mode is None:
+            logger.warn(
+                "render() without a render mode gives nothing: "
+                'make the env with render_mode="rgb_array"'
+            )
+            return None
+        return self.native.render()[0]
+
+    def close(self) -> None:
+        """Ends the env; again does nothing."""
+        self.native.close()
+
+    def __str__(self) -> str:
+        return f"corral.Env({self.native.id})"
+
+    __repr__ = __str__

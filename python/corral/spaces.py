@@ -1,0 +1,123 @@
+"""Gymnasium spaces from the core's leaves."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
+
+Leaf = dict[str, Any]
+
+_DISCRETE_TAKES_DTYPE = "dtype" in inspect.signature(spaces.Discrete.__init__).parameters
+# Gymnasium's Text and Sequence want a bound; the core's may have none.
+_UNBOUNDED_TEXT = 1_000_000
+
+
+def from_leaves(leaves: list[Leaf]) -> spaces.Space[Any]:
+    """The space of one env: the leaf itself, or a Dict nested where names have dots."""
+    if len(leaves) == 1 and not leaves[0]["name"]:
+        return _from_leaf(leaves[0])
+    return _nest([(leaf["name"].split("."), leaf) for leaf in leaves])
+
+
+def batched(space: spaces.Space[Any], num_envs: int) -> spaces.Space[Any]:
+    """The space of `num_envs` envs at once."""
+    return batch_space(space, num_envs)
+
+
+def _nest(paths: list[tuple[list[str], Leaf]]) -> spaces.Dict:
+    branches: dict[str, list[tuple[list[str], Leaf]]] = {}
+    for (head, *rest), leaf in paths:
+        branches.setdefault(head, []).append((rest, leaf))
+    # A list of pairs keeps the leaves' order; a plain dict would be sorted by key.
+    return spaces.Dict(
+        [
+            (name, _from_leaf(inner[0][1]) if not inner[0][0] else _nest(inner))
+            for name, inner in branches.items()
+        ]
+    )
+
+
+def _from_leaf(leaf: Leaf) -> spaces.Space[Any]:
+    kind = leaf["kind"]
+    if kind == "fixed":
+        return _from_tensor(leaf)
+    if kind == "ragged":
+        return _ragged(leaf)
+    if kind == "text":
+        return spaces.Text(min(leaf["max_len"], _UNBOUNDED_TEXT), min_length=0, charset=_ANY)
+    return Opaque()
+
+
+def _from_tensor(leaf: Leaf) -> spaces.Space[Any]:
+    dtype, shape = np.dtype(leaf["dtype"]), tuple(leaf["shape"])
+    low, high = (_per_element(leaf[side], shape, dtype) for side in ("low", "high"))
+    if not leaf["discrete"]:
+        return spaces.Box(low, high, shape, dtype.type)
+    if len(shape) and dtype.kind == "b":
+        return spaces.MultiBinary(shape if len(shape) > 1 else shape[0])
+    # Gymnasium has no space of single bools: they are labels 0 and 1.
+    integer: Any = np.dtype(np.int8) if dtype.kind == "b" else dtype
+    low, high = (np.asarray(side).astype(np.int64) for side in (low, high))
+    if shape:
+        return spaces.MultiDiscrete(high - low + 1, dtype=integer.type, start=low)
+    n, start = int(high - low + 1), int(low)
+    if _DISCRETE_TAKES_DTYPE:
+        return spaces.Discrete(n, start=start, dtype=integer.type)
+    return spaces.Discrete(n, start=start)
+
+
+def _per_element(side: list[float], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    values = np.array(side, dtype=dtype)
+    return np.full(shape, values[0]) if len(side) == 1 else values.reshape(shape)
+
+
+def _ragged(leaf: Leaf) -> spaces.Space[Any]:
+    dtype = np.dtype(leaf["dtype"])
+    info = np.iinfo(dtype) if dtype.kind in "iu" else None
+    low, high = (info.min, info.max) if info else (-np.inf, np.inf)
+    # One ragged axis is what Gymnasium's Sequence holds; more it has no space for.
+    if len(leaf["shape"]) != 1:
+        return Opaque()
+    return spaces.Sequence(spaces.Box(low, high, (), dtype.type), stack=True)
+
+
+class _AnyCharacter(frozenset[str]):
+    """A character set that holds every character, and draws ASCII."""
+
+    def __contains__(self, character: object) -> bool:
+        return isinstance(character, str)
+
+
+_ANY = _AnyCharacter(chr(code) for code in range(32, 127))
+
+
+class Opaque(spaces.Space[Any]):
+    """Any Python object: what the core carries without opening it."""
+
+    def __init__(self) -> None:
+        super().__init__(shape=None, dtype=None)
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        """Not flattenable."""
+        return False
+
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> Any:
+        """None: there is nothing to draw from."""
+        return None
+
+    def contains(self, x: Any) -> bool:
+        """Everything is in it."""
+        return True
+
+    def __repr__(self) -> str:
+        return "Opaque()"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Opaque)
+
+    __hash__ = None  # type: ignore[assignment]

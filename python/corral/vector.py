@@ -1,0 +1,149 @@
+"""`VectorEnv`: a batch of environments with Gymnasium's face."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import logger
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
+
+from corral import _native, errors, spaces
+
+_MODES = {
+    "next_step": AutoresetMode.NEXT_STEP,
+    "same_step": AutoresetMode.SAME_STEP,
+    "disabled": AutoresetMode.DISABLED,
+}
+
+
+def autoreset_name(mode: str | AutoresetMode) -> str:
+    """The core's name of a mode: takes its own, Gymnasium's enum or that enum's values."""
+    for name, known in _MODES.items():
+        if mode in (name, known, known.value):
+            return name
+    raise errors.ArgumentError(
+        f"autoreset_mode is one of {', '.join(_MODES)} or a gymnasium AutoresetMode, not {mode!r}"
+    )
+
+
+def split_options(options: dict[str, Any] | None) -> tuple[Any, Any, dict[str, Any] | None]:
+    """(index, reset_mask, the env's own options); the caller's dict is not changed."""
+    if options is None:
+        return None, None, None
+    if not isinstance(options, dict):
+        raise errors.ArgumentTypeError(f"options is a dict, not {type(options).__name__}")
+    own = {name: value for name, value in options.items() if name not in ("index", "reset_mask")}
+    return options.get("index"), options.get("reset_mask"), own or None
+
+
+class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
+    """`num_envs` environments stepped as one; made by `corral.make_vec`.
+
+    A real `gymnasium.vector.VectorEnv`, with the autoreset mode in `metadata["autoreset_mode"]`.
+    Every array that it returns is the caller's to keep and to change: nothing is ever overwritten.
+
+    Attributes:
+        num_envs: number of environments, the first axis of every array.
+        single_observation_space, single_action_space: one environment's spaces.
+        observation_space, action_space: the batched spaces.
+        autoreset_mode: as in `metadata`.
+        max_episode_steps: the time limit in force, or None.
+        native: the native vec env underneath.
+    """
+
+    def __init__(self, native: _native.VecEnv, *, render_mode: str | None = None) -> None:
+        self.native = native
+        self.num_envs = native.num_envs
+        self.autoreset_mode = _MODES[native.autoreset_mode]
+        self.max_episode_steps = native.max_episode_steps
+        self.render_mode = render_mode
+        self.metadata = {
+            **native.metadata,
+            "render_modes": ["rgb_array"] if native.can("render") else [],
+            "autoreset_mode": self.autoreset_mode,
+        }
+        self.single_observation_space = spaces.from_leaves(native.observation_leaves)
+        self.single_action_space = spaces.from_leaves(native.action_leaves)
+        self.observation_space = spaces.batched(self.single_observation_space, self.num_envs)
+        self.action_space = spaces.batched(self.single_action_space, self.num_envs)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins new episodes.
+
+        Args:
+            seed: None continues each env's own random stream; an int gives env i `seed + i`; a
+                sequence gives each its own (None: its stream goes on). Never negative.
+            options: `"reset_mask"`, bool array `(num_envs,)`: only these are reset, the others
+                keep their episode and last observation. `"index"`, an int (env i plays
+                `index + i`) or one per env: play the episodes of these indices, each a function
+                of config, index and actions alone, leaving the envs' own streams untouched.
+                Anything else goes to the envs and holds until changed. Not modified.
+
+        Returns:
+            observations `(num_envs, …)` of all envs, and infos with masks.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: for seeds, indices or masks that make no sense.
+            UnsupportedError: for what this env cannot do.
+            EnvError: if envs failed; the others were reset.
+        """
+        index, mask, own = split_options(options)
+        return self.native.reset(seed=seed, index=index, mask=mask, options=own)
+
+    def step(
+        self, actions: Any
+    ) -> tuple[
+        Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
+    ]:
+        """Plays one action in each env.
+
+        Args:
+            actions: an array `(num_envs, …)` in the action space (or a dict of them). Checked
+                whole before any env moves. Casts that lose nothing are made.
+
+        Returns:
+            observations `(num_envs, …)`, rewards `float64 (num_envs,)`, terminations and
+            truncations `bool (num_envs,)`, infos.
+
+        Raises:
+            InvalidActionError: names env, leaf, value and bounds; nothing has moved.
+            ResetNeededError: before the first reset, after a failure, or (autoreset disabled)
+                after an episode's end; nothing has moved.
+            EnvError: if envs failed; the others completed, see its `batch`.
+        """
+        return self.native.step(actions)
+
+    def render(
+        self, envs: Sequence[int] | None = None
+    ) -> tuple[npt.NDArray[np.uint8], ...] | None:
+        """Frames `uint8 (height, width, 3)` of all envs, or of those named.
+
+        None, with a warning, unless made with `render_mode="rgb_array"`.
+        """
+        if self.render_mode is None:
+            logger.warn(
+                "render() without a render mode gives nothing: "
+                'make the envs with render_mode="rgb_array"'
+            )
+            return None
+        return tuple(self.native.render(None if envs is None else [int(env) for env in envs]))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes every env; called by `close`, once."""
+        self.native.close()
+
+    def __repr__(self) -> str:
+        limit = "" if self.max_episode_steps is None else f", limit={self.max_episode_steps}"
+        return (
+            f"corral.VectorEnv({self.native.id}, num_envs={self.num_envs}, "
+            f"{self.native.autoreset_mode}{limit}{', closed' if self.closed else ''})"
+        )
