@@ -55,18 +55,17 @@ def _from_leaf(leaf: Leaf) -> spaces.Space[Any]:
 def _from_tensor(leaf: Leaf) -> spaces.Space[Any]:
     dtype, shape = np.dtype(leaf["dtype"]), tuple(leaf["shape"])
     low, high = (_per_element(leaf[side], shape, dtype) for side in ("low", "high"))
-    if not leaf["discrete"]:
-        return spaces.Box(low, high, shape, dtype.type)
-    if len(shape) and dtype.kind == "b":
+    if dtype.kind == "b" and shape:
         return spaces.MultiBinary(shape if len(shape) > 1 else shape[0])
-    # Gymnasium has no space of single bools: they are labels 0 and 1.
-    integer: Any = np.dtype(np.int8) if dtype.kind == "b" else dtype
+    if not leaf["discrete"] or dtype.kind == "b":
+        return spaces.Box(low, high, shape, dtype.type)
     low, high = (np.asarray(side).astype(np.int64) for side in (low, high))
+    integer: Any = dtype.type
     if shape:
-        return spaces.MultiDiscrete(high - low + 1, dtype=integer.type, start=low)
+        return spaces.MultiDiscrete(high - low + 1, dtype=integer, start=low)
     n, start = int(high - low + 1), int(low)
     if _DISCRETE_TAKES_DTYPE:
-        return spaces.Discrete(n, start=start, dtype=integer.type)
+        return spaces.Discrete(n, start=start, dtype=integer)
     return spaces.Discrete(n, start=start)
 
 

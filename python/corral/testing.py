@@ -155,20 +155,19 @@ def _checks(seed_matters: bool) -> list[tuple[str, Callable[[_Player], str]]]:
 
 def _spaces(player: _Player) -> str:
     envs = player.make(mode="next_step")
-    space = envs.single_observation_space
     observations, _ = envs.reset(seed=0)
-    _require_inside(space, observations, "the reset's observation")
+    _require_inside(envs, observations, "the reset's observation")
     for k, actions in enumerate(player.actions(envs, 0)):
         observations, rewards, _, _, _ = envs.step(actions)
-        _require_inside(space, observations, f"step {k}'s observation")
+        _require_inside(envs, observations, f"step {k}'s observation")
         if not np.isfinite(rewards).all():
             raise _Broken(f"step {k}'s reward is {rewards[0]}")
-    return f"{player.steps} observations are in {space}"
+    return f"{player.steps} observations are in the observation space, rewards are finite"
 
 
-def _require_inside(space: Any, observations: Any, what: str) -> None:
-    row = _row(observations, 0)
-    if not space.contains(row):
+def _require_inside(envs: VectorEnv, observations: Any, what: str) -> None:
+    if not envs.observation_space.contains(observations):
+        row, space = _row(observations, 0), envs.single_observation_space
         raise _Broken(f"{what} is not in the observation space: {row!r} is outside {space}")
 
 
@@ -206,8 +205,8 @@ def _index_decides(player: _Player) -> str:
     if all(_difference(fresh[0], other) is None for other in fresh[1:]):
         raise _Broken("indices 0 to 3 all give the same episode")
     seeded = player.episode(player.make(), seed=3)
-    kin = "seed 3" if _difference(fresh[3], seeded) is None else "no seed: it names a level"
-    return f"the same bytes whatever came before; index 3 plays what {kin} plays"
+    kin = "the episode of seed 3" if _difference(fresh[3], seeded) is None else "a level"
+    return f"the same bytes whatever came before; index 3 is {kin}"
 
 
 def _index_leaves_stream(player: _Player) -> str:
@@ -272,9 +271,6 @@ def _story(player: _Player, mode: str) -> list[Any]:
         story.append(("step", last, rewards[0], terminations[0], truncations[0]))
         if ended and mode == "same_step":
             story.append(("reset", _row(observations, 0)))
-    if ended and mode != "same_step":
-        story.append(story[0])
-        story.pop()
     return story[:-1] if story[-1][0] == "reset" else story
 
 

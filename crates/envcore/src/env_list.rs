@@ -249,9 +249,9 @@ impl<E: Env> Chunk for EnvList<E> {
         while next < slots.end {
             let at = Cell::new(next);
             let run = guard(Phase::Step, || {
-                for slot in next..slots.end {
+                for (slot, &skipped) in skip.iter().enumerate().take(slots.end).skip(next) {
                     at.set(slot);
-                    if skip[slot] {
+                    if skipped {
                         continue;
                     }
                     let row = slot - slots.start;
@@ -285,10 +285,11 @@ impl<E: Env> Chunk for EnvList<E> {
                 Phase::Reset,
                 guard(Phase::Reset, || {
                     write_observation(&obs, rows, row)?;
-                    if self.info_leaves > 0 && reset.begin != Begin::Keep {
-                        if let Some(info) = env.info() {
-                            info.write(&mut rows.info(row));
-                        }
+                    if self.info_leaves > 0
+                        && reset.begin != Begin::Keep
+                        && let Some(info) = env.info()
+                    {
+                        info.write(&mut rows.info(row));
                     }
                     Ok(())
                 }),

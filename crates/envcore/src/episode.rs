@@ -51,7 +51,7 @@ impl Rules {
         let autoreset = match (source.autoreset, config.autoreset) {
             (Some(only), Some(asked)) if only != asked => {
                 return Err(Error::Unsupported(format!(
-                    "{} resets itself and has no autoreset mode but {only:?}",
+                    "{} resets itself and has no autoreset mode but {only}",
                     source.id
                 )));
             }

@@ -5,7 +5,9 @@
 //! takes one. It speaks of slots, batches of named leaves, seeds and indices,
 //! never of a concrete environment, a thread or Python.
 
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 use std::time::Instant;
 
 use bitflags::bitflags;
@@ -29,6 +31,27 @@ pub enum AutoresetMode {
     /// The last step shows the final observation; a finished slot must be reset
     /// before it is stepped again.
     Disabled,
+}
+
+impl fmt::Display for AutoresetMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AutoresetMode::NextStep => "next_step",
+            AutoresetMode::SameStep => "same_step",
+            AutoresetMode::Disabled => "disabled",
+        })
+    }
+}
+
+impl FromStr for AutoresetMode {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let all = [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
+        all.into_iter().find(|mode| mode.to_string() == name).ok_or_else(|| {
+            Error::Argument(format!("autoreset_mode is 'next_step', 'same_step' or 'disabled', not '{name}'"))
+        })
+    }
 }
 
 bitflags! {

@@ -16,7 +16,8 @@ struct LeafShape {
     /// `None` for a leaf that is not of fixed shape.
     fixed: Option<(Py<PyArrayDescr>, DType)>,
     shape: Vec<usize>,
-    /// Whether a single value is a NumPy scalar rather than an array.
+    /// Whether a single value is a NumPy scalar (a `Discrete`'s) rather than an
+    /// array of no axes (a `Box`'s).
     scalar: bool,
 }
 
@@ -33,7 +34,7 @@ impl Shapes {
                 LeafKind::Fixed(t) => LeafShape {
                     fixed: Some((array::descr(py, t.dtype)?, t.dtype)),
                     shape: t.shape.clone(),
-                    scalar: t.shape.is_empty(),
+                    scalar: t.is_discrete_scalar() && t.dtype != DType::Bool,
                 },
                 _ => LeafShape { fixed: None, shape: Vec::new(), scalar: true },
             })
@@ -269,7 +270,7 @@ impl Assembler {
                     if infos.masks[*leaf].as_slice::<bool>()[0] {
                         let shape = &self.info.leaves[*leaf];
                         let value = match &infos.columns[*leaf] {
-                            Column::Fixed(fixed) if shape.scalar => plain(py, fixed)?,
+                            Column::Fixed(fixed) if shape.shape.is_empty() => plain(py, fixed)?,
                             column => shape.row(py, column, 0)?,
                         };
                         dict.set_item(name, value)?;

@@ -1,6 +1,6 @@
 //! Making vec envs by id.
 
-use envcore::{ActionBounds, AutoresetMode, Error, Serial, VecConfig};
+use envcore::{ActionBounds, Error, Serial, VecConfig};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -48,24 +48,13 @@ pub(crate) fn make(
     let config = VecConfig {
         num_slots,
         seed: seed.map(single).transpose().or_raise(py)?,
-        autoreset: autoreset_mode.map(autoreset).transpose().or_raise(py)?,
+        autoreset: autoreset_mode.map(str::parse).transpose().or_raise(py)?,
         max_episode_steps: limit.or_raise(py)?,
         episode_statistics,
         action_bounds: bounds(action_bounds).or_raise(py)?,
     };
     let envs = py.detach(|| Serial::new(source.as_ref(), config)).or_raise(py)?;
     VecEnv::new(py, Box::new(envs))
-}
-
-fn autoreset(name: &str) -> envcore::Result<AutoresetMode> {
-    match name {
-        "next_step" => Ok(AutoresetMode::NextStep),
-        "same_step" => Ok(AutoresetMode::SameStep),
-        "disabled" => Ok(AutoresetMode::Disabled),
-        other => Err(Error::Argument(format!(
-            "autoreset_mode is 'next_step', 'same_step' or 'disabled', not '{other}'"
-        ))),
-    }
 }
 
 fn bounds(name: &str) -> envcore::Result<ActionBounds> {

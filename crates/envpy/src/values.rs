@@ -38,10 +38,10 @@ pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         let items = object.try_iter()?.map(|item| from_py(&item?));
         return Ok(Value::List(items.collect::<PyResult<_>>()?));
     }
-    if let Ok(array) = object.cast::<PyUntypedArray>() {
-        if let Some(array) = array_from_py(array) {
-            return Ok(Value::Array(array));
-        }
+    if let Ok(array) = object.cast::<PyUntypedArray>()
+        && let Some(array) = array_from_py(array)
+    {
+        return Ok(Value::Array(array));
     }
     // NumPy scalars.
     if object.hasattr("dtype")? && object.hasattr("item")? {

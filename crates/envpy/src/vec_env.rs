@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use envcore::{AutoresetMode, Batch, Begin, Caps, Error, Slots, Want};
+use envcore::{Batch, Begin, Caps, Error, Slots, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
@@ -96,12 +96,8 @@ impl VecEnv {
     }
 
     #[getter]
-    fn autoreset_mode(&self) -> &'static str {
-        match self.spec.autoreset {
-            AutoresetMode::NextStep => "next_step",
-            AutoresetMode::SameStep => "same_step",
-            AutoresetMode::Disabled => "disabled",
-        }
+    fn autoreset_mode(&self) -> String {
+        self.spec.autoreset.to_string()
     }
 
     #[getter]

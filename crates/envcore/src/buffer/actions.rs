@@ -116,9 +116,9 @@ impl Actions {
     pub fn describe(&self, slot: usize) -> String {
         let show = |column: &Column| match column {
             Column::Fixed(fixed) => with_element!(fixed.dtype(), T => match fixed.row::<T>(slot) {
-                [one] if fixed.elements() == 1 => one.to_scalar().to_string(),
+                [one] if fixed.elements() == 1 => format!("{one:?}"),
                 many => {
-                    let shown: Vec<String> = many.iter().take(16).map(|e| e.to_scalar().to_string()).collect();
+                    let shown: Vec<String> = many.iter().take(16).map(|e| format!("{e:?}")).collect();
                     let more = if many.len() > 16 { ", …" } else { "" };
                     format!("[{}{more}]", shown.join(", "))
                 }

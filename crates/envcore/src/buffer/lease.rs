@@ -152,10 +152,10 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Memory::Pooled { block, home } = &mut self.0 {
-            if let Some(block) = block.take() {
-                home.shelf.lock().unwrap_or_else(PoisonError::into_inner).free.push(block);
-            }
+        if let Memory::Pooled { block, home } = &mut self.0
+            && let Some(block) = block.take()
+        {
+            home.shelf.lock().unwrap_or_else(PoisonError::into_inner).free.push(block);
         }
     }
 }

@@ -93,10 +93,10 @@ impl Serial {
             }
         }
         let busy = |slot: &usize| self.all_step || self.in_flight[*slot];
-        if self.in_flight() > 0 {
-            if let Some(slot) = slots.iter(n).find(busy) {
-                return Err(Error::Pending(format!("slot {slot} is in flight: recv it first")));
-            }
+        if self.in_flight() > 0
+            && let Some(slot) = slots.iter(n).find(busy)
+        {
+            return Err(Error::Pending(format!("slot {slot} is in flight: recv it first")));
         }
         Ok(())
     }

@@ -31,10 +31,10 @@ pub(crate) fn accept<S: Element, D: Element>(
     bounds: ActionBounds,
 ) -> Result<(), Refusal> {
     cast(from, to)?;
-    if D::DTYPE.is_float() {
-        if let Some(k) = to.iter().position(|v| !v.is_finite()) {
-            return Err((k, format!("{} is not finite", to[k].to_scalar())));
-        }
+    if D::DTYPE.is_float()
+        && let Some(k) = to.iter().position(|v| !v.is_finite())
+    {
+        return Err((k, format!("{} is not finite", to[k].to_scalar())));
     }
     match (tensor.discrete, bounds) {
         (true, _) | (false, ActionBounds::Error) => inside(to, tensor),

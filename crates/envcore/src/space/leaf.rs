@@ -205,7 +205,7 @@ impl Leaf {
         let (min, max) = t.dtype.range();
         for k in 0..t.bounds.low.len().max(t.bounds.high.len()) {
             let (low, high) = t.bounds.at(k);
-            if !(low <= high) {
+            if low.partial_cmp(&high).is_none_or(std::cmp::Ordering::is_gt) {
                 return Err(format!("low {low} is not below high {high} (element {k})"));
             }
             if low < min || high > max {

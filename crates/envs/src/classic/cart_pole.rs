@@ -76,7 +76,7 @@ impl CartPole {
 
     fn has_fallen(&self) -> bool {
         let [x, _, theta, _] = self.state;
-        x < -X_LIMIT || x > X_LIMIT || theta < -THETA_LIMIT || theta > THETA_LIMIT
+        !(-X_LIMIT..=X_LIMIT).contains(&x) || !(-THETA_LIMIT..=THETA_LIMIT).contains(&theta)
     }
 }
 

@@ -142,7 +142,7 @@ impl Faulty {
         let joint = (f64::from(self.level) + self.bias).clamp(-1.0, 1.0);
         Seen {
             level,
-            body: Body { joints: [[joint, -joint]; 3], awake: self.count % 2 == 0 },
+            body: Body { joints: [[joint, -joint]; 3], awake: self.count.is_multiple_of(2) },
             count: self.count as i32,
         }
     }
@@ -224,12 +224,12 @@ impl Env for Faulty {
         let reward = f64::from(self.level) * a.gear.0 as f64;
         let done = self.count >= self.length;
         let mut record = Record::empty();
-        if self.count % 3 == 0 {
+        if self.count.is_multiple_of(3) {
             record.insert("energy", f64::from(a.force[1]));
             record.insert("note", format!("step {}", self.count));
         }
         let step = Step::new(a.clone(), Shown { seen: self.seen(), broken }, reward, self.told())
-            .terminated_if(done && self.length % 2 == 0)
+            .terminated_if(done && self.length.is_multiple_of(2))
             .truncated_if(done && self.length % 2 == 1);
         Ok((step, record))
     }
