@@ -1,0 +1,306 @@
+//! The Rust half of the identity matrix: every source, through every runner and
+//! every way to drive it, gives slot by slot the bytes that a naive loop over
+//! bare envs gives.
+
+mod common;
+
+use common::host::Host;
+use common::oracle::{Naive, OddRules, Oracle};
+use common::{Cell, MODES, Seen, columns, config, rows_of, some_action, source, view};
+use envcore::{
+    AutoresetMode, Begin, ColumnIn, Options, Serial, Shard, Slots, Source, Value, VecConfig, VecEnv, Want,
+};
+use envs::classic::{CartPole, CartPoleConfig};
+use envs::grid::{Maze, MazeConfig};
+use envs::testing::{Faulty, FaultyConfig};
+
+const SLOTS: usize = 8;
+const STEPS: usize = 70;
+const SEED: i64 = 100;
+
+/// A source, and what it must do.
+struct Case {
+    id: &'static str,
+    options: Options,
+    limit: Option<u64>,
+    modes: &'static [AutoresetMode],
+    /// From the mode and the slots' names.
+    oracle: fn(AutoresetMode, Vec<usize>) -> Box<dyn Oracle>,
+}
+
+fn cases() -> [Case; 4] {
+    [
+        Case {
+            id: "CartPole-v1",
+            options: Options::new(),
+            limit: Some(25),
+            modes: &MODES,
+            oracle: |mode, _| {
+                Box::new(Naive::<CartPole>::new(CartPoleConfig::default(), SLOTS, SEED, mode, Some(25)))
+            },
+        },
+        Case {
+            id: "Maze-v0",
+            options: Options::new().with("size", 3i64),
+            limit: Some(20),
+            modes: &MODES,
+            oracle: |mode, _| {
+                let config = MazeConfig { size: 3, ..Default::default() };
+                Box::new(Naive::<Maze>::new(config, SLOTS, SEED, mode, Some(20)))
+            },
+        },
+        Case {
+            id: "testing/Faulty-v0",
+            options: Options::new(),
+            limit: Some(8),
+            modes: &MODES,
+            oracle: |mode, _| {
+                Box::new(Naive::<Faulty>::new(FaultyConfig::default(), SLOTS, SEED, mode, Some(8)))
+            },
+        },
+        Case {
+            id: "testing/Odd-v0",
+            options: Options::new(),
+            limit: None,
+            modes: &[AutoresetMode::SameStep],
+            oracle: |_, names| Box::new(OddRules::new(names)),
+        },
+    ]
+}
+
+/// A request to all slots.
+#[derive(Clone)]
+enum Request {
+    Reset(Vec<Begin>),
+    SetNext(Vec<Begin>),
+    Step(Vec<Vec<Value>>),
+}
+
+/// Requests with what each slot must answer.
+type Script = Vec<(Request, Vec<Seen>)>;
+
+/// Plays `oracle` through resets of all kinds and `STEPS` steps.
+fn script(case: &Case, mode: AutoresetMode, names: Vec<usize>) -> Script {
+    let space = source(case.id, &case.options).spec().action.clone();
+    let mut oracle = (case.oracle)(mode, names);
+    let mut script = Script::new();
+    let resets = case.id != "testing/Odd-v0";
+    let mut play = |request: Request| {
+        let rows: Vec<Seen> = match &request {
+            Request::Reset(begin) => (0..SLOTS).map(|k| oracle.reset(k, begin[k], None)).collect(),
+            Request::Step(actions) => (0..SLOTS).map(|k| oracle.step(k, &actions[k])).collect(),
+            Request::SetNext(begin) => {
+                (0..SLOTS).for_each(|k| oracle.set_next(k, begin[k]));
+                Vec::new()
+            }
+        };
+        let ended: Vec<bool> = rows.iter().map(Seen::done).collect();
+        script.push((request, rows));
+        ended
+    };
+    play(Request::Reset(vec![Begin::Own; SLOTS]));
+    for t in 0..STEPS {
+        if resets && t == 20 {
+            play(Request::SetNext((0..SLOTS as u64).map(|k| Begin::Index(7 + k % 3)).collect()));
+        }
+        if resets && t == 40 {
+            let mixed = [Begin::Keep, Begin::Own, Begin::Seed(3), Begin::Index(5)];
+            let mut begin: Vec<Begin> = (0..SLOTS).map(|k| mixed[k % 4]).collect();
+            begin[4] = Begin::Seed(0);
+            play(Request::Reset(begin));
+        }
+        let ended = play(Request::Step((0..SLOTS).map(|slot| some_action(&space, t, slot)).collect()));
+        if mode == AutoresetMode::Disabled && ended.contains(&true) {
+            let again = |over: &bool| if *over { Begin::Own } else { Begin::Keep };
+            play(Request::Reset(ended.iter().map(again).collect()));
+        }
+    }
+    script
+}
+
+/// How the slots are run.
+#[derive(Clone, Copy, Debug)]
+enum Runner {
+    Serial,
+    Shard,
+    ShardOfShards,
+}
+
+/// How they are driven.
+#[derive(Clone, Copy, Debug)]
+enum Drive {
+    /// One batch of all.
+    Whole,
+    /// Several sends of some slots in odd orders, received piece by piece.
+    Pieces,
+    /// One batch into memory of the host's.
+    Host,
+}
+
+/// Slots `first..first + n` of a vec env, as one of its own.
+fn part(source: &dyn Source, whole: &VecConfig, first: usize, n: usize) -> Box<dyn VecEnv> {
+    let seed = whole.seed.map(|seed| seed + first as i64);
+    Box::new(Serial::new(source, VecConfig { num_slots: n, seed, ..whole.clone() }).unwrap())
+}
+
+impl Runner {
+    fn make(self, source: &dyn Source, config: &VecConfig) -> Box<dyn VecEnv> {
+        let part = |first, n| part(source, config, first, n);
+        let shard = |parts| Box::new(Shard::new(parts).unwrap());
+        match self {
+            Runner::Serial => part(0, SLOTS),
+            Runner::Shard => shard(vec![part(0, 3), part(3, 1), part(4, 4)]),
+            Runner::ShardOfShards => {
+                shard(vec![shard(vec![part(0, 1), part(1, 2)]), part(3, 2), shard(vec![part(5, 3)])])
+            }
+        }
+    }
+
+    /// The number by which each slot knows itself: that in its part.
+    fn names(self) -> Vec<usize> {
+        match self {
+            Runner::Serial => (0..SLOTS).collect(),
+            Runner::Shard => vec![0, 1, 2, 0, 0, 1, 2, 3],
+            Runner::ShardOfShards => vec![0, 0, 1, 0, 1, 0, 1, 2],
+        }
+    }
+}
+
+fn send(envs: &mut dyn VecEnv, request: &Request, slots: &Slots) {
+    match request {
+        Request::Reset(begin) => {
+            let begin: Vec<Begin> = slots.iter(SLOTS).map(|slot| begin[slot]).collect();
+            envs.send_reset(slots, &begin, None).unwrap();
+        }
+        Request::Step(actions) => {
+            let rows: Vec<&[Value]> = slots.iter(SLOTS).map(|slot| actions[slot].as_slice()).collect();
+            let columns = columns(&envs.spec().action, &rows);
+            let columns: Vec<ColumnIn<'_>> = view(&columns);
+            envs.send(slots, &columns).unwrap();
+        }
+        Request::SetNext(begin) => envs.set_next(&Slots::All, begin).unwrap(),
+    }
+}
+
+/// Plays `request` and gives the rows by slot.
+fn play(envs: &mut dyn VecEnv, drive: Drive, host: &mut Host, request: &Request) -> Vec<Seen> {
+    let mut rows: Vec<Option<Seen>> = vec![None; SLOTS];
+    if let Request::SetNext(_) = request {
+        send(envs, request, &Slots::All);
+        return Vec::new();
+    }
+    let mut note = |envs: &dyn VecEnv, batch: &envcore::Batch| {
+        assert_eq!(batch.failures, []);
+        for (slot, seen) in rows_of(envs.spec(), batch) {
+            assert!(rows[slot].replace(seen).is_none(), "slot {slot} came twice");
+        }
+    };
+    match drive {
+        Drive::Whole => {
+            send(envs, request, &Slots::All);
+            note(envs, &envs_recv(envs, usize::MAX, None));
+        }
+        Drive::Host => {
+            send(envs, request, &Slots::All);
+            let batch = envs_recv(envs, usize::MAX, Some(host));
+            assert!(host.holds_all(&batch));
+            note(envs, &batch);
+        }
+        Drive::Pieces => {
+            send(envs, request, &Slots::List(vec![6, 1, 4]));
+            note(envs, &envs_recv(envs, 2, None));
+            send(envs, request, &Slots::List(vec![7, 0, 5, 2, 3]));
+            while envs.in_flight() > 0 {
+                note(envs, &envs_recv(envs, 3, None));
+            }
+        }
+    }
+    rows.into_iter().map(|row| row.expect("every slot answers")).collect()
+}
+
+fn envs_recv(envs: &mut dyn VecEnv, max_rows: usize, host: Option<&mut Host>) -> envcore::Batch {
+    let buffers = host.map(|host| host as &mut dyn envcore::Buffers);
+    let want = Want { min_rows: 1, max_rows, deadline: None, buffers };
+    let want = if max_rows == usize::MAX { Want { min_rows: usize::MAX, ..want } } else { want };
+    let batch = envs.recv(want).unwrap().unwrap();
+    assert!(batch.rows() <= max_rows);
+    batch
+}
+
+/// What differs, without a page of pixels.
+fn difference(expected: &Seen, found: &Seen) -> String {
+    let short = |seen: &Seen| {
+        let cells = |cells: &[Cell]| {
+            let text = format!("{cells:?}");
+            text.chars().take(400).collect::<String>()
+        };
+        let last = seen.last.as_ref().map(|(cells_, told)| (cells(cells_), told.clone()));
+        format!(
+            "{:?} {} {} {} {:?}\n  {}\n  {last:?}",
+            seen.kind,
+            seen.reward(),
+            seen.terminated,
+            seen.truncated,
+            seen.infos,
+            cells(&seen.observation)
+        )
+    };
+    format!("expected {}\n   found {}", short(expected), short(found))
+}
+
+#[test]
+fn every_source_runner_and_drive_gives_the_bytes_of_the_naive_loop() {
+    for case in cases() {
+        for &mode in case.modes {
+            let source = source(case.id, &case.options);
+            let config = VecConfig {
+                seed: Some(SEED),
+                max_episode_steps: case.limit,
+                episode_statistics: true,
+                ..config(SLOTS, mode)
+            };
+            for runner in [Runner::Serial, Runner::Shard, Runner::ShardOfShards] {
+                let script = script(&case, mode, runner.names());
+                for drive in [Drive::Whole, Drive::Pieces, Drive::Host] {
+                    let mut envs = runner.make(&*source, &config);
+                    let mut host = Host::default();
+                    for (at, (request, expected)) in script.iter().enumerate() {
+                        let found = play(&mut *envs, drive, &mut host, request);
+                        for (slot, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                            assert!(
+                                expected == found,
+                                "{} {mode:?} {runner:?} {drive:?}, request {at}, slot {slot}:\n{}",
+                                case.id,
+                                difference(expected, found)
+                            );
+                        }
+                        assert_eq!(expected.len(), found.len());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_script_has_every_kind_of_ending() {
+    for case in cases() {
+        for &mode in case.modes {
+            let script = script(&case, mode, Runner::Serial.names());
+            let rows: Vec<&Seen> = script.iter().flat_map(|(_, rows)| rows).collect();
+            let count = |what: fn(&Seen) -> bool| rows.iter().filter(|seen| what(seen)).count();
+            assert!(count(|seen| seen.terminated && !seen.truncated) > 3, "{} {mode:?}", case.id);
+            assert_eq!(
+                count(|seen| seen.truncated) > 3,
+                case.limit.is_some(),
+                "{} {mode:?}: {}",
+                case.id,
+                count(|seen| seen.truncated)
+            );
+            assert_eq!(
+                count(|seen| seen.last.is_some()) > 3,
+                mode == AutoresetMode::SameStep && case.limit.is_some()
+            );
+        }
+    }
+}
