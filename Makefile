@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+OLDEST := $(VENV)-oldest
 SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
 	Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python lint format docs clean
+.PHONY: help build demo test test-rust test-python test-oldest lint format docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -19,7 +20,7 @@ $(STAMP): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --group dev
-	$(BIN)/maturin develop --quiet --release --skip-install 2>/dev/null || $(BIN)/maturin develop --release
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet --release
 	touch $(STAMP)
 
 demo: build ## Train PPO on CartPole, evaluate, draw: demo/*.png, *.gif, *.csv.
@@ -32,6 +33,11 @@ test-rust: ## Run the Rust tests, examples in the docs included.
 
 test-python: build ## Run the Python tests.
 	$(BIN)/python -m pytest
+
+test-oldest: build ## Run the Python tests with the oldest Gymnasium and NumPy supported.
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet "gymnasium==1.2.0" "numpy==1.26.*" pytest pytest-timeout hypothesis
+	PYTHONPATH=python $(OLDEST)/bin/python -m pytest -p no:cacheprovider
 
 lint: build ## Check format, lints, types and stubs.
 	cargo fmt --all --check
@@ -51,4 +57,4 @@ docs: ## Build the Rust docs.
 	cargo doc --workspace --no-deps
 
 clean: ## Remove what was built.
-	rm -rf target $(VENV)
+	rm -rf target $(VENV) $(OLDEST)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-import corral
 import numpy as np
 from numpy import ndarray as Array
+
+import corral
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Agent:
     def estimate(
         self, obs: Array, rewards: Array, terminated: Array, ended: Array
     ) -> tuple[Array, Array]:
-        """Return advantages and value targets [time, envs] by GAE, from `obs` [time + 1, envs, size].
+        """Return advantages and value targets [time, envs] by GAE; `obs` [time + 1, envs, size].
 
         Rewards are scaled such that values are about 1 whatever the discount.
         """

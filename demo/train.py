@@ -5,7 +5,6 @@ return over the 100 episodes is below 475, where Gymnasium calls CartPole-v1 sol
 """
 
 import argparse
-import csv
 import os
 import sys
 import time
@@ -17,15 +16,16 @@ from pathlib import Path
 # reads these when it is imported.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
-import corral
 import imageio.v3 as imageio
 import numpy as np
 from matplotlib.figure import Figure
-from ppo import Agent, Config, Progress, train
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
+
+import corral
+from ppo import Agent, Config, Progress, train
 
 CONFIG = Config(env="CartPole-v1")
 THRESHOLD = 475.0
@@ -159,10 +159,7 @@ def main() -> int:
     curve, episode, table = paths = [options.out / name for name in names]
     plot(progress, result.mean, curve)
     film(progress.agent, INDICES[0], episode)
-    with table.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["index", "return", "length"])
-        writer.writerows(zip(result.indices, result.returns, result.lengths))
+    result.to_csv(table)
 
     console.print(rates(progress))
     print(f"trained     {progress.seconds:.1f} s, {progress.steps:,} steps")

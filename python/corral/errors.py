@@ -1,4 +1,4 @@
-"""What corral raises: one base class, each error also the one that Python or Gymnasium has for it."""
+"""What corral raises: one base class; each error is also the one that Python or Gymnasium has."""
 
 from __future__ import annotations
 

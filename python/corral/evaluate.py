@@ -49,7 +49,7 @@ class Evaluation:
     def table(self, most: int = 20) -> str:
         """A table of at most `most` episodes, and a summary."""
         lines = [f"{'index':>8} {'return':>12} {'length':>8}"]
-        for index, value, length in list(zip(self.indices, self.returns, self.lengths))[:most]:  # noqa: B905
+        for index, value, length in list(zip(self.indices, self.returns, self.lengths))[:most]:
             lines.append(f"{index:>8} {value:>12.4g} {length:>8}")
         if len(self.indices) > most:
             lines.append(f"{'…':>8} {'…':>12} {'…':>8}   ({len(self.indices) - most} more)")
@@ -66,7 +66,7 @@ class Evaluation:
             writer = csv.writer(file)
             writer.writerow(["index", "return", "length"])
             writer.writerows(
-                zip(self.indices.tolist(), self.returns.tolist(), self.lengths.tolist())  # noqa: B905
+                zip(self.indices.tolist(), self.returns.tolist(), self.lengths.tolist())
             )
 
     def __str__(self) -> str:

@@ -60,7 +60,7 @@ class Env(gymnasium.Env[Any, Any]):
         """
         return self.native.step_single(action)
 
-    def render(self) -> npt.NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> npt.NDArray[np.uint8] | None:
         """A frame `uint8 (height, width, 3)`; None, with a warning, without `render_mode`."""
         if self.render_mode is None:
             logger.warn(
@@ -75,6 +75,6 @@ class Env(gymnasium.Env[Any, Any]):
         self.native.close()
 
     def __str__(self) -> str:
-        return f"corral.Env({self.native.id})"
+        return f"<corral.Env<{self.native.id}>>"
 
     __repr__ = __str__

@@ -76,12 +76,20 @@ def _per_element(side: list[float], shape: tuple[int, ...], dtype: np.dtype[Any]
 
 def _ragged(leaf: Leaf) -> spaces.Space[Any]:
     dtype = np.dtype(leaf["dtype"])
-    info = np.iinfo(dtype) if dtype.kind in "iu" else None
-    low, high = (info.min, info.max) if info else (-np.inf, np.inf)
+    low, high = _range(dtype)
     # One ragged axis is what Gymnasium's Sequence holds; more it has no space for.
     if len(leaf["shape"]) != 1:
         return Opaque()
     return spaces.Sequence(spaces.Box(low, high, (), dtype.type), stack=True)
+
+
+def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    if dtype.kind == "b":
+        return 0, 1
+    integer: Any = dtype
+    return np.iinfo(integer).min, np.iinfo(integer).max
 
 
 class _AnyCharacter(frozenset[str]):

@@ -73,7 +73,12 @@ class _NotClaimed(Exception):
 
 
 def check_env(
-    id: str, *, steps: int = 200, seed_matters: bool = True, raise_on_failure: bool = True, **config: Any
+    id: str,
+    *,
+    steps: int = 200,
+    seed_matters: bool = True,
+    raise_on_failure: bool = True,
+    **config: Any,
 ) -> Verdict:
     """Plays an env in several ways and compares.
 
@@ -127,7 +132,7 @@ class _Player:
 
     def episode(self, envs: VectorEnv, actions_seed: int = 0, **reset: Any) -> list[Any]:
         """One episode of a single env: what the reset and every step gave."""
-        story = [envs.reset(**reset)]
+        story: list[Any] = [envs.reset(**reset)]
         for actions in self.actions(envs, actions_seed):
             story.append(envs.step(actions))
             if story[-1][2][0] or story[-1][3][0]:
@@ -231,7 +236,9 @@ def _masked_reset(player: _Player) -> str:
         alone.step(actions)
     kept, _ = envs.reset(options={"reset_mask": np.array([False, True, False])})
     for slot in (0, 2):
-        _require_same(_row(before, slot), _row(kept, slot), f"env {slot}, which the mask leaves out,")
+        _require_same(
+            _row(before, slot), _row(kept, slot), f"env {slot}, which the mask leaves out,"
+        )
     for actions in player.actions(envs, 2, 20):
         ours, theirs = envs.step(actions), alone.step(actions)
         for slot in (0, 2):

@@ -122,9 +122,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         """
         return self.native.step(actions)
 
-    def render(
-        self, envs: Sequence[int] | None = None
-    ) -> tuple[npt.NDArray[np.uint8], ...] | None:
+    def render(self, envs: Sequence[int] | None = None) -> tuple[npt.NDArray[np.uint8], ...] | None:
         """Frames `uint8 (height, width, 3)` of all envs, or of those named.
 
         None, with a warning, unless made with `render_mode="rgb_array"`.

@@ -87,6 +87,7 @@ mod episode;
 mod error;
 mod evaluate;
 mod guard;
+mod leaves;
 pub mod rng;
 mod runner;
 mod shard;
@@ -97,7 +98,7 @@ mod vec_env;
 /// What the derive macros call; not for hands.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::env::{FieldBounds, field_space};
+    pub use crate::leaves::{FieldBounds, field_space};
 }
 
 pub use begin::Begin;
@@ -106,12 +107,13 @@ pub use buffer::{
     Lease, Part, Pool, Row, RowKind, RowsMut, Slots,
 };
 pub use config::{Config, nearest};
-pub use env::{Act, Discrete, Env, Frame, FromRow, Info, Obs, ToRow, state, wants_reset};
+pub use env::{Act, Env, Frame, Info, Obs, state, wants_reset};
 pub use env_list::EnvSource;
 pub use envcore_derive::{FromRow, ToRow};
 pub use error::{Error, Failure, Phase, Result, SlotError};
 pub use evaluate::Schedule;
 pub use half::f16;
+pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
 pub use runner::Serial;
 pub use shard::Shard;
 pub use space::{
