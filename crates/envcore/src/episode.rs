@@ -207,14 +207,17 @@ impl Episodes {
     }
 
     /// Errors unless `slot`'s autoreset may play `begin`.
-    pub(crate) fn set_next(&mut self, slot: usize, begin: Begin) -> Result<()> {
+    pub(crate) fn check_next(&self, slot: usize, begin: Begin) -> Result<()> {
         match begin {
-            Begin::Keep => return Err(Error::Argument("an autoreset cannot keep the episode".into())),
-            Begin::Own => {}
-            other => self.check_reset(slot, other, false)?,
+            Begin::Keep => Err(Error::Argument("an autoreset cannot keep the episode".into())),
+            Begin::Own => Ok(()),
+            other => self.check_reset(slot, other, false),
         }
+    }
+
+    /// Says what `slot`'s next autoreset plays.
+    pub(crate) fn set_next(&mut self, slot: usize, begin: Begin) {
         self.lives[slot].next = begin;
-        Ok(())
     }
 
     /// Steps `slots` into the first rows of `rows`: autoresets those that await
@@ -224,7 +227,9 @@ impl Episodes {
         self.chunk.step(slots.clone(), &self.pending, actions, rows, &mut self.side);
         report.infos.append(&mut self.side.extras);
         for (slot, failure) in std::mem::take(&mut self.side.failures) {
-            self.fail(slot, slot - slots.start, failure, true, rows, report);
+            let action = report.actions.describe(self.first_slot + slot);
+            let episode = self.lives[slot].episodes.saturating_sub(1);
+            self.fail(slot, slot - slots.start, failure, (episode, Some(action)), rows, report);
         }
         for slot in slots.clone() {
             let row = slot - slots.start;
@@ -318,6 +323,7 @@ impl Episodes {
         report: &mut Report<'_>,
     ) {
         let life = &mut self.lives[slot];
+        let before = options.map(|_| life.options.clone());
         if let Some(options) = options.filter(|options| !options.is_empty()) {
             Arc::make_mut(&mut life.options).merge(options);
         }
@@ -347,7 +353,12 @@ impl Episodes {
                 if begin != Begin::Keep {
                     self.steps[slot] = 0;
                 }
-                self.fail(slot, row, failure, false, rows, report);
+                // Options that it may have failed of are not in force.
+                if let Some(before) = before {
+                    self.lives[slot].options = before;
+                }
+                let episode = self.lives[slot].episodes.saturating_sub(u64::from(begin == Begin::Keep));
+                self.fail(slot, row, failure, (episode, None), rows, report);
             }
         }
         report.infos.append(&mut self.side.extras);
@@ -370,7 +381,7 @@ impl Episodes {
         slot: usize,
         row: usize,
         failure: Failure,
-        stepping: bool,
+        (episode, action): (u64, Option<String>),
         rows: &mut RowsMut<'_>,
         report: &mut Report<'_>,
     ) {
@@ -380,9 +391,9 @@ impl Episodes {
             slot: self.first_slot + slot,
             begin: life.begun,
             seed: life.seed,
-            episode: if stepping { life.episodes.saturating_sub(1) } else { life.episodes },
+            episode,
             step: self.steps[slot],
-            action: stepping.then(|| report.actions.describe(self.first_slot + slot)),
+            action,
             failure,
         });
         self.status[slot] = Status::Lost;
@@ -436,6 +447,7 @@ impl Episodes {
         if saved.config != self.config {
             return Err(other("config", &saved.config, &self.config));
         }
+        let options = Arc::new(options_from_json(&saved.options)?);
         if saved.status != Status::Lost {
             self.chunk.load(slot, &saved.env)?;
         }
@@ -449,7 +461,7 @@ impl Episodes {
             begun: saved.begun,
             next: saved.next,
             episodes: saved.episodes,
-            options: Arc::new(options_from_json(&saved.options)?),
+            options,
             started: Instant::now(),
         };
         Ok(())

@@ -86,10 +86,7 @@ impl Shard {
             let all = |part: &Part| Some(Portion { slots: Slots::All, rows: part.slots.clone().collect() });
             return Ok(self.parts.iter().map(all).collect());
         };
-        if let Some(slot) = list.iter().find(|&&slot| slot >= self.spec.num_slots) {
-            let n = self.spec.num_slots;
-            return Err(Error::Argument(format!("slot {slot} does not exist: there are {n}")));
-        }
+        slots.check(self.spec.num_slots)?;
         let portion = |part: &Part| {
             let mine = |&row: &usize| part.slots.contains(&list[row]);
             let rows: Vec<usize> = (0..list.len()).filter(mine).collect();
@@ -302,9 +299,9 @@ impl VecEnv for Shard {
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
-        let n = self.spec.num_slots;
+        slots.check(self.spec.num_slots)?;
         let mut frames = Vec::new();
-        for slot in slots.iter(n) {
+        for slot in slots.iter(self.spec.num_slots) {
             let (envs, slot) = self.part_of(slot)?;
             frames.extend(envs.render(&Slots::List(vec![slot]))?);
         }

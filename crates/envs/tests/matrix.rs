@@ -8,14 +8,15 @@ use common::host::Host;
 use common::oracle::{Naive, OddRules, Oracle};
 use common::{Cell, MODES, Seen, columns, config, rows_of, some_action, source, view};
 use envcore::{
-    AutoresetMode, Begin, ColumnIn, Options, Serial, Shard, Slots, Source, Value, VecConfig, VecEnv, Want,
+    AutoresetMode, Batch, Begin, Buffers, ColumnIn, Options, Serial, Shard, Slots, Source, Value, VecConfig,
+    VecEnv, Want,
 };
 use envs::classic::{CartPole, CartPoleConfig};
 use envs::grid::{Maze, MazeConfig};
 use envs::testing::{Faulty, FaultyConfig};
 
 const SLOTS: usize = 8;
-const STEPS: usize = 70;
+const STEPS: usize = 150;
 const SEED: i64 = 100;
 
 /// A source, and what it must do.
@@ -36,17 +37,20 @@ fn cases() -> [Case; 4] {
             limit: Some(25),
             modes: &MODES,
             oracle: |mode, _| {
-                Box::new(Naive::<CartPole>::new(CartPoleConfig::default(), SLOTS, SEED, mode, Some(25)))
+                Box::new(
+                    Naive::<CartPole>::new(CartPoleConfig::default(), SLOTS, SEED, mode, Some(25))
+                        .with_statistics(),
+                )
             },
         },
         Case {
             id: "Maze-v0",
             options: Options::new().with("size", 3i64),
-            limit: Some(20),
+            limit: Some(40),
             modes: &MODES,
             oracle: |mode, _| {
                 let config = MazeConfig { size: 3, ..Default::default() };
-                Box::new(Naive::<Maze>::new(config, SLOTS, SEED, mode, Some(20)))
+                Box::new(Naive::<Maze>::new(config, SLOTS, SEED, mode, Some(40)).with_statistics())
             },
         },
         Case {
@@ -55,7 +59,10 @@ fn cases() -> [Case; 4] {
             limit: Some(8),
             modes: &MODES,
             oracle: |mode, _| {
-                Box::new(Naive::<Faulty>::new(FaultyConfig::default(), SLOTS, SEED, mode, Some(8)))
+                Box::new(
+                    Naive::<Faulty>::new(FaultyConfig::default(), SLOTS, SEED, mode, Some(8))
+                        .with_statistics(),
+                )
             },
         },
         Case {
@@ -189,37 +196,38 @@ fn play(envs: &mut dyn VecEnv, drive: Drive, host: &mut Host, request: &Request)
         send(envs, request, &Slots::All);
         return Vec::new();
     }
-    let mut note = |envs: &dyn VecEnv, batch: &envcore::Batch| {
+    let spec = envs.spec().clone();
+    let mut note = |batch: &Batch| {
         assert_eq!(batch.failures, []);
-        for (slot, seen) in rows_of(envs.spec(), batch) {
+        for (slot, seen) in rows_of(&spec, batch) {
             assert!(rows[slot].replace(seen).is_none(), "slot {slot} came twice");
         }
     };
     match drive {
         Drive::Whole => {
             send(envs, request, &Slots::All);
-            note(envs, &envs_recv(envs, usize::MAX, None));
+            note(&receive(envs, usize::MAX, None));
         }
         Drive::Host => {
             send(envs, request, &Slots::All);
-            let batch = envs_recv(envs, usize::MAX, Some(host));
+            let batch = receive(envs, usize::MAX, Some(host));
             assert!(host.holds_all(&batch));
-            note(envs, &batch);
+            note(&batch);
         }
         Drive::Pieces => {
             send(envs, request, &Slots::List(vec![6, 1, 4]));
-            note(envs, &envs_recv(envs, 2, None));
+            note(&receive(envs, 2, None));
             send(envs, request, &Slots::List(vec![7, 0, 5, 2, 3]));
             while envs.in_flight() > 0 {
-                note(envs, &envs_recv(envs, 3, None));
+                note(&receive(envs, 3, None));
             }
         }
     }
     rows.into_iter().map(|row| row.expect("every slot answers")).collect()
 }
 
-fn envs_recv(envs: &mut dyn VecEnv, max_rows: usize, host: Option<&mut Host>) -> envcore::Batch {
-    let buffers = host.map(|host| host as &mut dyn envcore::Buffers);
+fn receive(envs: &mut dyn VecEnv, max_rows: usize, host: Option<&mut Host>) -> Batch {
+    let buffers = host.map(|host| host as &mut dyn Buffers);
     let want = Want { min_rows: 1, max_rows, deadline: None, buffers };
     let want = if max_rows == usize::MAX { Want { min_rows: usize::MAX, ..want } } else { want };
     let batch = envs.recv(want).unwrap().unwrap();

@@ -3,7 +3,7 @@
 use crate::buffer::column::{Column, Fixed};
 use crate::buffer::lease::{Buffers, Lease, Part, Pool};
 use crate::buffer::rows::{FinalPlaces, Place, Places, RowsMut};
-use crate::error::SlotError;
+use crate::error::{Error, Result, SlotError};
 use crate::space::{DType, LeafKind, Space, Value};
 
 /// Which slots.
@@ -35,6 +35,21 @@ impl Slots {
     /// Each, in row order.
     pub fn iter(&self, num_slots: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.len(num_slots)).map(|row| self.at(row))
+    }
+
+    /// Errors unless each exists, of `num_slots`, and is named once.
+    pub(crate) fn check(&self, num_slots: usize) -> Result<()> {
+        let Slots::List(list) = self else { return Ok(()) };
+        let mut named = vec![false; num_slots];
+        for &slot in list {
+            if slot >= num_slots {
+                return Err(Error::Argument(format!("slot {slot} does not exist: there are {num_slots}")));
+            }
+            if std::mem::replace(&mut named[slot], true) {
+                return Err(Error::Argument(format!("slot {slot} is named twice")));
+            }
+        }
+        Ok(())
     }
 }
 

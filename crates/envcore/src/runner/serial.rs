@@ -81,17 +81,7 @@ impl Serial {
     fn check_slots(&self, slots: &Slots) -> Result<()> {
         self.check_open()?;
         let n = self.spec.num_slots;
-        if let Slots::List(list) = slots {
-            let mut named = vec![false; n];
-            for &slot in list {
-                if slot >= n {
-                    return Err(Error::Argument(format!("slot {slot} does not exist: there are {n}")));
-                }
-                if std::mem::replace(&mut named[slot], true) {
-                    return Err(Error::Argument(format!("slot {slot} is named twice")));
-                }
-            }
-        }
+        slots.check(n)?;
         let busy = |slot: &usize| self.all_step || self.in_flight[*slot];
         if self.in_flight() > 0
             && let Some(slot) = slots.iter(n).find(busy)
@@ -187,7 +177,10 @@ impl VecEnv for Serial {
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
         self.check_slots(slots)?;
         check_one_each(slots, begin, self.spec.num_slots)?;
-        slots.iter(self.spec.num_slots).zip(begin).try_for_each(|(slot, &b)| self.episodes.set_next(slot, b))
+        let each = || slots.iter(self.spec.num_slots).zip(begin);
+        each().try_for_each(|(slot, &begin)| self.episodes.check_next(slot, begin))?;
+        each().for_each(|(slot, &begin)| self.episodes.set_next(slot, begin));
+        Ok(())
     }
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {

@@ -4,6 +4,7 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
+pub mod count;
 pub mod host;
 pub mod oracle;
 
@@ -117,7 +118,8 @@ fn told(space: &Space, infos: &Infos, row: usize) -> Told {
 /// The batch's rows with their slots, in row order.
 pub fn rows_of(spec: &Spec, batch: &Batch) -> Vec<(usize, Seen)> {
     let flag = |column: &Fixed, row: usize| column.as_slice::<bool>()[row];
-    let all = |columns: &[Column], row| columns.iter().map(|column| Cell::of(column, row)).collect::<Vec<_>>();
+    let all =
+        |columns: &[Column], row| columns.iter().map(|column| Cell::of(column, row)).collect::<Vec<_>>();
     let seen = |row: usize| Seen {
         kind: batch.kind(row),
         observation: all(&batch.observation, row),

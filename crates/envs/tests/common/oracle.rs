@@ -37,6 +37,7 @@ pub struct Naive<E: Env> {
     config: E::Config,
     autoreset: AutoresetMode,
     limit: Option<u64>,
+    statistics: bool,
     slots: Vec<Slot<E>>,
 }
 
@@ -67,7 +68,13 @@ impl<E: Env> Naive<E> {
             options: Options::new(),
         };
         let slots = (0..num_slots as i64).map(slot).collect();
-        Naive { config, autoreset, limit, slots }
+        Naive { config, autoreset, limit, statistics: false, slots }
+    }
+
+    /// The same with episode statistics.
+    pub fn with_statistics(mut self) -> Self {
+        self.statistics = true;
+        self
     }
 
     fn show(&self, obs: &E::Obs) -> Vec<Cell> {
@@ -154,7 +161,7 @@ impl<E: Env> Oracle for Naive<E> {
                 std::mem::replace(&mut seen.infos, infos),
             ));
         }
-        if over {
+        if over && self.statistics {
             add_statistics(&mut seen, sum, steps);
         }
         seen

@@ -274,7 +274,7 @@ mod tests {
                         colours.iter().map(|colour| apart(*colour, pixel)).min()
                     };
                     let is_floor = nearest(&theme.floor) < nearest(&[theme.top, theme.lit, theme.dim]);
-                    assert_eq!(is_floor, grid.is_open(cell, direction), "{cell} {direction:?}");
+                    assert_eq!(is_floor, grid.walk(cell, direction).is_some(), "{cell} {direction:?}");
                 }
             }
         }

@@ -1,0 +1,80 @@
+//! No environment step allocates: a step of all slots costs the same number of
+//! heap blocks, however many slots there are. In a binary of its own, whose
+//! allocator counts.
+
+#![allow(unsafe_code)]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::{config, reset, source};
+use envcore::{AutoresetMode, Begin, ColumnIn, Options, Serial, Slots, VecConfig, VecEnv, Want};
+
+thread_local! {
+    static BLOCKS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: `System`'s own methods, with a count beside them that allocates
+// nothing (a `Cell` in a const-initialised thread local).
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = BLOCKS.try_with(|blocks| blocks.set(blocks.get() + 1));
+        // SAFETY: the caller's duties are those of `System`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: as above; every block is `System`'s.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Blocks that each of a few steps of `num_slots` slots takes, none of which
+/// ends an episode.
+fn blocks_per_step(id: &str, num_slots: usize, autoreset: AutoresetMode) -> Vec<u64> {
+    let asked = VecConfig { episode_statistics: true, ..config(num_slots, autoreset) };
+    let mut envs = Serial::new(&*source(id, &Options::new()), asked).unwrap();
+    // Level 6 of the maze is not solved by standing still, and no pole falls in
+    // six pushes left and right.
+    reset(&mut envs, &vec![Begin::Index(6); num_slots]);
+    let shape = [num_slots];
+    let taken = (0..6).map(|t| {
+        let actions = vec![if id == "Maze-v0" { 0i64 } else { t % 2 }; num_slots];
+        let before = BLOCKS.get();
+        envs.send(&Slots::All, &[ColumnIn::scalars(&actions, &shape)]).unwrap();
+        let batch = envs.recv(Want::all()).unwrap().unwrap();
+        let taken = BLOCKS.get() - before;
+        let over = |flags: &envcore::Fixed| flags.as_slice::<bool>().contains(&true);
+        assert!(!over(&batch.terminated) && !over(&batch.truncated), "an episode ended");
+        taken
+    });
+    // The first batch makes the pools' blocks.
+    taken.skip(1).collect()
+}
+
+#[test]
+fn a_step_of_all_slots_takes_as_few_blocks_for_4096_slots_as_for_8() {
+    for id in ["CartPole-v1", "Maze-v0"] {
+        for autoreset in common::MODES {
+            let few = blocks_per_step(id, 8, autoreset);
+            let many = blocks_per_step(id, 4096, autoreset);
+            assert_eq!(few, many, "{id} {autoreset:?}");
+            assert!(many.iter().all(|blocks| *blocks < 40), "{many:?}");
+        }
+    }
+}
+
+#[test]
+fn the_allocator_counts() {
+    let before = BLOCKS.get();
+    let block = std::hint::black_box(Box::new(1u64));
+    assert_eq!(BLOCKS.get(), before + 1);
+    drop(block);
+}

@@ -1,0 +1,116 @@
+//! What an episode begins from: the slot's own stream, a seed, an index, under
+//! which options.
+
+mod common;
+
+use common::count::{Count, act, count, drawn, draws, reset_with, shift};
+use common::{Cell, MODES, Seen, config, reset, serial, source_of, step};
+use envcore::{AutoresetMode, Begin, Env, Options, Serial, Slots, VecConfig, VecEnv};
+use envs::classic::{CartPole, CartPoleConfig};
+
+#[test]
+fn what_the_next_autoreset_plays_can_be_said_once() {
+    for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep] {
+        let mut envs = count(3, mode);
+        reset(&mut envs, &[Begin::Own; 3]);
+        envs.set_next(&Slots::List(vec![2, 0]), &[Begin::Index(7), Begin::Seed(9)]).unwrap();
+        // In NEXT_STEP the new episodes show one step later.
+        let end_all = |envs: &mut Serial| {
+            let rows = act(envs, &[1, 1, 1]);
+            let rows = if mode == AutoresetMode::NextStep { act(envs, &[0; 3]) } else { rows };
+            rows.iter().map(drawn).collect::<Vec<i64>>()
+        };
+        let nth = |seed, n| draws(seed).nth(n).unwrap();
+        assert_eq!(end_all(&mut envs), [nth(9, 0), nth(101, 1), nth(7, 0)]);
+        assert_eq!(end_all(&mut envs), [nth(9, 1), nth(101, 2), nth(102, 1)]);
+        // A reset by the user forgets it.
+        envs.set_next(&Slots::All, &[Begin::Index(7); 3]).unwrap();
+        reset(&mut envs, &[Begin::Own, Begin::Keep, Begin::Own]);
+        assert_eq!(end_all(&mut envs), [nth(9, 3), nth(7, 0), nth(102, 3)]);
+    }
+}
+
+#[test]
+fn a_refused_set_next_changes_nothing() {
+    let mut envs = count(2, AutoresetMode::SameStep);
+    reset(&mut envs, &[Begin::Own; 2]);
+    for bad in [Begin::Keep, Begin::Seed(-1)] {
+        assert!(envs.set_next(&Slots::All, &[Begin::Index(7), bad]).is_err());
+    }
+    assert!(envs.set_next(&Slots::All, &[Begin::Own]).is_err());
+    let rows = act(&mut envs, &[1, 1]);
+    assert_eq!(drawn(&rows[0]), draws(100).nth(1).unwrap());
+}
+
+#[test]
+fn slot_i_is_built_from_seed_plus_i_and_a_seeded_reset_is_a_fresh_env() {
+    for mode in MODES {
+        let mut envs = serial("CartPole-v1", 4, mode);
+        let fresh =
+            |seed: i64| CartPole::build(&CartPoleConfig::default(), seed).unwrap().reset(None).unwrap();
+        let start = |seen: &Seen| seen.observation[0].clone();
+        let cell = |obs: [f32; 4]| Cell::Bytes(obs.iter().flat_map(|x| x.to_ne_bytes()).collect());
+        let rows = reset(&mut envs, &[Begin::Own; 4]);
+        (0..4).for_each(|k| assert_eq!(start(&rows[k]), cell(fresh(100 + k as i64))));
+        step(&mut envs, 0);
+        let seeds = [5, 5, 0, i64::MAX];
+        let rows = reset(&mut envs, &seeds.map(Begin::Seed));
+        (0..4).for_each(|k| assert_eq!(start(&rows[k]), cell(fresh(seeds[k]))));
+        assert_ne!(start(&rows[0]), start(&rows[2]), "the seed matters");
+    }
+    for seed in [-1, i64::MIN] {
+        let negative = VecConfig { seed: Some(seed), ..config(1, AutoresetMode::NextStep) };
+        assert!(common::refusal(Serial::new(&source_of::<Count>(), negative)).contains("negative"));
+    }
+    let no_room = VecConfig { seed: Some(i64::MAX), ..config(2, AutoresetMode::NextStep) };
+    assert!(common::refusal(Serial::new(&source_of::<Count>(), no_room)).contains("leaves no room"));
+    let none = config(0, AutoresetMode::NextStep);
+    assert!(common::refusal(Serial::new(&source_of::<Count>(), none)).contains("at least 1"));
+}
+
+#[test]
+fn without_a_seed_two_vec_envs_and_their_slots_differ() {
+    let make = || {
+        let unseeded = VecConfig { seed: None, ..config(2, AutoresetMode::NextStep) };
+        let mut envs = Serial::new(&source_of::<Count>(), unseeded).unwrap();
+        reset(&mut envs, &[Begin::Own; 2]).iter().map(drawn).collect::<Vec<_>>()
+    };
+    let (a, b) = (make(), make());
+    assert!(a[0] != a[1] && a[0] != b[0] && a[1] != b[1]);
+}
+
+#[test]
+fn an_indexed_episode_does_not_disturb_the_slots_own() {
+    for mode in MODES {
+        let mut envs = count(2, mode);
+        let mut plain = count(1, mode);
+        let mut own = Vec::new();
+        for begin in [Begin::Own, Begin::Own, Begin::Index(3), Begin::Own, Begin::Index(3), Begin::Own] {
+            let rows = reset(&mut envs, &[begin, Begin::Own]);
+            match begin {
+                Begin::Index(_) => assert_eq!(drawn(&rows[0]), draws(3).next().unwrap()),
+                _ => own.push(drawn(&rows[0])),
+            }
+            act(&mut envs, &[0, 0]);
+        }
+        let undisturbed: Vec<i64> = (0..4).map(|_| drawn(&reset(&mut plain, &[Begin::Own])[0])).collect();
+        assert_eq!(own, undisturbed);
+        assert_eq!(own, draws(100).take(4).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn options_hold_through_autoresets_seeded_resets_and_later_resets() {
+    let mut envs = count(2, AutoresetMode::SameStep);
+    reset(&mut envs, &[Begin::Own; 2]);
+    let shifts = |rows: &[Seen]| [shift(&rows[0]), shift(&rows[1])];
+    let five = Options::new().with("shift", 5i64);
+    assert_eq!(shifts(&reset_with(&mut envs, &[Begin::Own, Begin::Keep], five)), [5, 0]);
+    assert_eq!(shifts(&act(&mut envs, &[1, 1])), [5, 0], "through an autoreset");
+    assert_eq!(shifts(&reset(&mut envs, &[Begin::Own; 2])), [5, 0], "through a reset");
+    assert_eq!(shifts(&reset(&mut envs, &[Begin::Seed(1); 2])), [5, 0], "through a seeded reset");
+    envs.set_next(&Slots::All, &[Begin::Seed(4), Begin::Index(2)]).unwrap();
+    assert_eq!(shifts(&act(&mut envs, &[1, 1])), [5, 0], "through a seeded autoreset");
+    let six = Options::new().with("shift", 6i64);
+    assert_eq!(shifts(&reset_with(&mut envs, &[Begin::Index(1); 2], six)), [6, 6], "until changed");
+}
