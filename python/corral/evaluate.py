@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import inspect
+import operator
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, nullcontext
@@ -99,16 +100,15 @@ def evaluate(
         **config: options of the env, for an id; `max_episode_steps` among them.
 
     Raises:
+        ArgumentError, ArgumentTypeError: for indices or a width that make no sense.
         UnsupportedError: if the env cannot play an index.
         EnvError: if an env failed.
     """
-    played = np.array(list(indices), dtype=np.int64)
-    if played.size and played.min() < 0:
-        raise errors.ArgumentError(f"index {played.min()} is negative")
-    if played.size == 0:
-        raise errors.ArgumentError("there are no indices to evaluate")
+    played = _read_indices(indices)
     if isinstance(env, str):
-        width = min(num_envs or 32, len(played))
+        width = 32 if num_envs is None else num_envs
+        if isinstance(width, int | np.integer):
+            width = min(width, len(played))
         made = make_vec(env, width, autoreset_mode="disabled", **config)
         scope: Any = closing(made)
     elif isinstance(env, VectorEnv):
@@ -125,6 +125,26 @@ def evaluate(
         results = _play(policy, wanted, made, played, bar)
     returns, lengths = zip(*results, strict=True)
     return Evaluation(played, np.array(returns), np.array(lengths, dtype=np.int64))
+
+
+def _read_indices(indices: Iterable[int]) -> npt.NDArray[np.int64]:
+    try:
+        read = [_read_index(index) for index in indices]
+    except TypeError:
+        kind = type(indices).__name__
+        raise errors.ArgumentTypeError(f"indices are ints, not {kind}: {indices!r}") from None
+    if not read:
+        raise errors.ArgumentError("there are no indices to evaluate")
+    return np.array(read, dtype=np.int64)
+
+
+def _read_index(index: int) -> int:
+    if isinstance(index, bool):
+        raise TypeError
+    number = operator.index(index)
+    if not 0 <= number < 2**63:
+        raise errors.ArgumentError(f"index {number} is not within 0 to 2**63 - 1")
+    return number
 
 
 def _named_parameters(policy: Policy) -> set[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import logger
 
 from corral import _native, errors, spaces
-from corral.vector import split_options
+from corral.vector import NO_COPY, split_options
 
 
 class Env(gymnasium.Env[Any, Any]):
@@ -43,12 +44,24 @@ class Env(gymnasium.Env[Any, Any]):
             seed: None continues the env's own random stream; an int starts it anew.
             options: `"index"`: play the episode of this index. Anything else goes to the env and
                 holds until changed. Not modified.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: for a seed or index that makes no sense.
+            UnsupportedError: for what this env cannot do.
+            EnvError: if the env failed.
         """
-        super().reset(seed=seed)
         index, mask, own = split_options(options)
         if mask is not None:
             raise errors.UnsupportedError("reset_mask is for vector envs: this is a single one")
-        return self.native.reset_single(seed=seed, index=index, options=own)
+        try:
+            whole = None if seed is None else operator.index(seed)
+        except TypeError:
+            kind = type(seed).__name__
+            raise errors.ArgumentTypeError(f"seed is an int (or None), not {kind}") from None
+        result = self.native.reset_single(seed=seed, index=index, options=own)
+        # Only now: Gymnasium refuses seeds with errors of its own, and NumPy's ints.
+        super().reset(seed=whole)
+        return result
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Plays one action: `(observation, reward, terminated, truncated, info)`.
@@ -73,6 +86,9 @@ class Env(gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """Ends the env; again does nothing."""
         self.native.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise errors.UnsupportedError(NO_COPY)
 
     def __str__(self) -> str:
         return f"<corral.Env<{self.native.id}>>"

@@ -10,6 +10,7 @@ For your own envs: one call that plays it in several ways and compares bytes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,7 +74,7 @@ class _NotClaimed(Exception):
 
 
 def check_env(
-    id: str,
+    env: str | Callable[..., VectorEnv],
     *,
     steps: int = 200,
     seed_matters: bool = True,
@@ -88,7 +89,7 @@ def check_env(
     modes tell the same story; a saved state continues exactly; drawing changes nothing.
 
     Args:
-        id: the env.
+        env: an id, or what makes the envs: called as `make_vec` is, but without the id.
         steps: how many steps each trajectory takes.
         seed_matters: False for an env without any randomness.
         raise_on_failure: whether to raise where the env breaks its contract.
@@ -97,8 +98,9 @@ def check_env(
     Raises:
         ConformanceError: with the verdict as its text.
     """
-    player = _Player(id, steps, config)
-    verdict = Verdict(id)
+    make = functools.partial(make_vec, env) if isinstance(env, str) else env
+    player = _Player(make, steps, config)
+    verdict = Verdict(player.make().native.id)
     for name, check in _checks(seed_matters):
         try:
             verdict.checks.append(Check(name, True, check(player)))
@@ -116,13 +118,15 @@ def check_env(
 class _Player:
     """Makes the env and plays it."""
 
-    def __init__(self, id: str, steps: int, config: dict[str, Any]) -> None:
-        self.id, self.steps, self.config = id, steps, config
+    def __init__(
+        self, make: Callable[..., VectorEnv], steps: int, config: dict[str, Any]
+    ) -> None:
+        self._make, self.steps, self.config = make, steps, config
 
     def make(self, num_envs: int = 1, mode: str = "disabled", **more: Any) -> VectorEnv:
         # Short episodes, so that a trajectory sees several.
         limit = {"max_episode_steps": _EPISODE_LIMIT}
-        return make_vec(self.id, num_envs, autoreset_mode=mode, **{**limit, **self.config, **more})
+        return self._make(num_envs, autoreset_mode=mode, **{**limit, **self.config, **more})
 
     def actions(self, envs: VectorEnv, seed: int, count: int | None = None) -> Iterator[Any]:
         """The same batches of actions for the same seed."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,12 @@ _MODES = {
     "same_step": AutoresetMode.SAME_STEP,
     "disabled": AutoresetMode.DISABLED,
 }
+
+
+NO_COPY = (
+    "envs are not copied or pickled, for a copy would share what they run in: make another, "
+    "or carry one env's state by native.save and native.load"
+)
 
 
 def autoreset_name(mode: str | AutoresetMode) -> str:
@@ -133,11 +140,21 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
                 'make the envs with render_mode="rgb_array"'
             )
             return None
-        return tuple(self.native.render(None if envs is None else [int(env) for env in envs]))
+        if envs is not None:
+            try:
+                envs = [operator.index(env) for env in envs]
+            except TypeError as error:
+                raise errors.ArgumentTypeError(f"envs is a list of ints: {error}") from None
+            if min(envs, default=0) < 0:
+                raise errors.ArgumentError(f"env {min(envs)} does not exist: they count from 0")
+        return tuple(self.native.render(envs))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every env; called by `close`, once."""
         self.native.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise errors.UnsupportedError(NO_COPY)
 
     def __repr__(self) -> str:
         limit = "" if self.max_episode_steps is None else f", limit={self.max_episode_steps}"

@@ -77,7 +77,12 @@ impl<E: Env> Source for EnvSource<E> {
 
     fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
         let build = |(k, &seed): (usize, &i64)| {
-            build::<E>(&self.config, seed).map(Some).map_err(|failure| {
+            // A config that contradicts itself is no env's failure.
+            let built = guard(Phase::Build, || E::build(&self.config, seed));
+            if let Ok(Err(error @ (Error::OptionValue(_) | Error::UnknownOption(_)))) = built {
+                return Err(error);
+            }
+            flatten(Phase::Build, built).map(Some).map_err(|failure| {
                 Error::Slots(vec![SlotError {
                     env: self.spec.id.clone(),
                     slot: first_slot + k,
@@ -300,6 +305,16 @@ impl<E: Env> Chunk for EnvList<E> {
             self.lose(slot);
         }
         written
+    }
+
+    /// Tries them on an instance of their own.
+    fn check_options(&mut self, options: &Options) -> Result<()> {
+        let tried = guard(Phase::Reset, || E::build(&self.config, 0)?.set_options(options));
+        match tried {
+            Ok(Err(error @ (Error::OptionValue(_) | Error::UnknownOption(_)))) => Err(error),
+            // Whatever else goes wrong is the slot's to report.
+            _ => Ok(()),
+        }
     }
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {

@@ -206,6 +206,27 @@ impl Episodes {
         Ok(())
     }
 
+    /// Errors where an env would refuse `options` at a reset, on top of those
+    /// in force for any of `slots`.
+    pub(crate) fn check_options(
+        &mut self,
+        slots: impl Iterator<Item = usize>,
+        options: &Options,
+    ) -> Result<()> {
+        let mut checked: Option<Arc<Options>> = None;
+        for slot in slots {
+            let in_force = &self.lives[slot].options;
+            if checked.as_ref().is_some_and(|checked| Arc::ptr_eq(checked, in_force) || checked == in_force) {
+                continue;
+            }
+            let mut all = (**in_force).clone();
+            all.merge(options);
+            self.chunk.check_options(&all)?;
+            checked = Some(in_force.clone());
+        }
+        Ok(())
+    }
+
     /// Errors unless `slot`'s autoreset may play `begin`.
     pub(crate) fn check_next(&self, slot: usize, begin: Begin) -> Result<()> {
         match begin {

@@ -53,6 +53,9 @@ pub enum Error {
     /// A call after `close`.
     #[error("this vec env is closed: make a new one")]
     Closed,
+    /// No memory for a batch.
+    #[error("no memory for {0} bytes: use fewer envs, or keep fewer arrays")]
+    Memory(usize),
     /// A saved state that cannot be loaded here.
     #[error("{0}")]
     State(String),

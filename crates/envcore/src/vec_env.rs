@@ -326,6 +326,13 @@ pub trait Chunk: Send {
         side: &mut Side,
     ) -> Result<(), Failure>;
 
+    /// Errors where an env of this chunk would refuse `options` at a reset; no
+    /// env has seen them.
+    fn check_options(&mut self, options: &Options) -> Result<()> {
+        let _ = options;
+        Ok(())
+    }
+
     /// The state of `slot`'s env.
     fn save(&mut self, slot: usize) -> Result<Vec<u8>>;
 

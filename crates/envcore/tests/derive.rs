@@ -20,7 +20,7 @@ fn write(space: &Space, value: &impl ToRow) -> Vec<Column> {
 fn write_with(space: &Space, write: impl FnOnce(&mut Row<'_>)) -> Vec<Column> {
     let layout = Layout { observation: space.clone(), info: Space::empty(), finals: false, capacity: 1 };
     let mut pool = BatchPool::new(&layout);
-    let mut draft = pool.draft(Slots::All, 1, None);
+    let mut draft = pool.draft(Slots::All, 1, None).unwrap();
     write(&mut draft.rows_mut().observation(0));
     draft.finish().observation
 }
@@ -37,7 +37,7 @@ fn read<T>(space: &Space, columns: &[Column], read: impl FnOnce(&mut ActRow<'_>)
             ColumnIn::Fixed { dtype: fixed.dtype(), shape, bytes: fixed.bytes() }
         })
         .collect();
-    let mut actions = Actions::new("test", space, 1, ActionBounds::Env);
+    let mut actions = Actions::new("test", space, 1, ActionBounds::Env).unwrap();
     actions.store(&Slots::All, &inputs, &[false]).unwrap();
     read(&mut actions.row(0))
 }

@@ -1,5 +1,6 @@
 //! The one place where the core's errors become Python's.
 
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyModule};
@@ -36,6 +37,7 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
         Error::NothingPending => "NothingPendingError",
         Error::Closed => "ClosedError",
         Error::State(_) => "StateError",
+        Error::Memory(_) => return PyMemoryError::new_err(error.to_string()),
         Error::Slots(failures) => return failed(py, failures, None),
         _ => "EnvError",
     };

@@ -11,8 +11,19 @@ use crate::array;
 /// A Python object on its way through the core, which never opens it.
 pub(crate) struct Opaque(pub(crate) Py<PyAny>);
 
+/// Lists and dicts within each other, at most: one that holds itself has no end.
+const MAX_DEPTH: usize = 64;
+
 /// A Python object as a loose value; what the core has no kind for is opaque.
 pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    nested_from_py(object, 0)
+}
+
+fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
+    if depth > MAX_DEPTH {
+        let why = format!("a value is nested more than {MAX_DEPTH} deep, or holds itself");
+        return Err(crate::errors::to_py(object.py(), Error::Argument(why)));
+    }
     if object.is_none() {
         return Ok(Value::None);
     }
@@ -32,10 +43,10 @@ pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Text(v.extract()?));
     }
     if let Ok(v) = object.cast::<PyDict>() {
-        return Ok(Value::Map(options(v)?));
+        return Ok(Value::Map(nested_options(v, depth + 1)?));
     }
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        let items = object.try_iter()?.map(|item| from_py(&item?));
+        let items = object.try_iter()?.map(|item| nested_from_py(&item?, depth + 1));
         return Ok(Value::List(items.collect::<PyResult<_>>()?));
     }
     if let Ok(array) = object.cast::<PyUntypedArray>()
@@ -47,7 +58,7 @@ pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if object.hasattr("dtype")? && object.hasattr("item")? {
         let item = object.call_method0("item")?;
         if !item.is(object) {
-            return from_py(&item);
+            return nested_from_py(&item, depth + 1);
         }
     }
     Ok(Value::Object(Arc::new(Opaque(object.clone().unbind()))))
@@ -55,13 +66,17 @@ pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 
 /// A dict with text keys as options.
 pub(crate) fn options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
+    nested_options(dict, 0)
+}
+
+fn nested_options(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Options> {
     let mut options = Options::new();
     for (key, value) in dict {
         let key: String = key.extract().map_err(|_| {
             let text = format!("option names are strings, not {key:?}");
             crate::errors::to_py(dict.py(), Error::ArgumentType(text))
         })?;
-        options.set(key, from_py(&value)?);
+        options.set(key, nested_from_py(&value, depth)?);
     }
     Ok(options)
 }

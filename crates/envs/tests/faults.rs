@@ -281,17 +281,20 @@ fn an_env_that_cannot_be_built_is_an_error_that_names_its_slot_and_seed() {
 }
 
 #[test]
-fn a_reset_that_refuses_its_options_does_not_hold_them_against_the_slot() {
+fn options_that_an_env_refuses_are_refused_before_anything_is_reset() {
     let mut envs = faulty("none", AutoresetMode::NextStep, Options::new());
     let good = Options::new().with("bias", 0.25);
     envs.send_reset(&Slots::All, &[Begin::Own; SLOTS], Some(&good)).unwrap();
     receive(&mut envs);
+    let before: Vec<_> = (0..SLOTS).map(|slot| envs.save(slot).unwrap()).collect();
     let wrong = Options::new().with("bais", 1.0);
     let begin = [Begin::Keep, Begin::Own, Begin::Keep, Begin::Seed(5)];
-    envs.send_reset(&Slots::All, &begin, Some(&wrong)).unwrap();
-    let batch = recv(&mut envs);
-    rows(&envs, &batch, &[1, 3]);
-    assert!(batch.failures[0].to_string().contains("unknown reset option 'bais'"), "{}", batch.failures[0]);
+    let error = envs.send_reset(&Slots::All, &begin, Some(&wrong)).unwrap_err();
+    assert!(matches!(error, Error::UnknownOption(_)), "{error}");
+    assert!(error.to_string().contains("unknown reset option 'bais'"), "{error}");
+    assert_eq!(envs.in_flight(), 0);
+    let after: Vec<_> = (0..SLOTS).map(|slot| envs.save(slot).unwrap()).collect();
+    assert_eq!(before, after);
     let mut oracle = sound(AutoresetMode::NextStep);
     let rows = reset(&mut envs, &[Begin::Keep, Begin::Seed(6), Begin::Keep, Begin::Seed(5)]);
     assert_eq!(rows[1], oracle.reset(1, Begin::Seed(6), Some(&good)), "the options before are in force");

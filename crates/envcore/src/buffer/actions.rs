@@ -41,16 +41,19 @@ pub struct Actions {
 
 impl Actions {
     /// Room for an action of each of `num_slots` slots, at first all zeros.
-    pub fn new(env: &str, space: &Space, num_slots: usize, bounds: ActionBounds) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn new(env: &str, space: &Space, num_slots: usize, bounds: ActionBounds) -> Result<Self> {
         let column = |leaf: &crate::Leaf| match &leaf.kind {
             LeafKind::Fixed(t) => {
-                let lease = Pool::new(num_slots * t.row_bytes()).take();
-                Column::Fixed(Fixed::new(lease, t.dtype, t.elements(), num_slots))
+                let lease = Pool::new(num_slots.saturating_mul(t.row_bytes())).take()?;
+                Ok(Column::Fixed(Fixed::new(lease, t.dtype, t.elements(), num_slots)))
             }
-            _ => Column::Values(vec![Value::None; num_slots]),
+            _ => Ok(Column::Values(vec![Value::None; num_slots])),
         };
-        let columns = space.leaves().iter().map(column).collect();
-        Actions { env: env.into(), space: space.clone(), bounds, columns, num_slots }
+        let columns = space.leaves().iter().map(column).collect::<Result<_>>()?;
+        Ok(Actions { env: env.into(), space: space.clone(), bounds, columns, num_slots })
     }
 
     /// Checks all of `input` and then keeps it: row r is for the r-th of

@@ -203,7 +203,7 @@ struct LeafPool {
 
 impl LeafPool {
     fn new(dtype: DType, elements: usize, capacity: usize) -> Self {
-        LeafPool { block: Some((dtype, elements, Pool::new(capacity * elements * dtype.size()))) }
+        LeafPool { block: Some((dtype, elements, Pool::new(capacity.saturating_mul(elements * dtype.size())))) }
     }
 
     fn of(space: &Space, capacity: usize) -> Vec<Self> {
@@ -214,18 +214,19 @@ impl LeafPool {
         space.leaves().iter().map(pool).collect()
     }
 
-    fn column(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Column {
+    fn column(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Result<Column> {
         match &self.block {
-            None => Column::Values(vec![Value::None; rows]),
-            Some(_) => Column::Fixed(self.fixed(part, rows, host)),
+            None => Ok(Column::Values(vec![Value::None; rows])),
+            Some(_) => Ok(Column::Fixed(self.fixed(part, rows, host)?)),
         }
     }
 
-    fn fixed(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Fixed {
+    fn fixed(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Result<Fixed> {
         let (dtype, elements, pool) = self.block.as_ref().expect("a leaf of fixed shape");
         let bytes = rows * elements * dtype.size();
-        let lease: Option<Lease> = host.as_mut().and_then(|host| host.lease(part, bytes));
-        Fixed::new(lease.unwrap_or_else(|| pool.take()), *dtype, *elements, rows)
+        let given: Option<Lease> = host.as_mut().and_then(|host| host.lease(part, bytes));
+        let lease = given.map_or_else(|| pool.take(), Ok)?;
+        Ok(Fixed::new(lease, *dtype, *elements, rows))
     }
 }
 
@@ -266,50 +267,71 @@ impl BatchPool {
     }
 
     /// A batch of `rows` rows (at most the capacity) to be written.
-    pub fn draft(&mut self, slots: Slots, rows: usize, mut host: Option<&mut dyn Buffers>) -> Draft<'_> {
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub fn draft(
+        &mut self,
+        slots: Slots,
+        rows: usize,
+        mut host: Option<&mut dyn Buffers>,
+    ) -> Result<Draft<'_>> {
         let host = &mut host;
-        let infos = |pool: &Self, value: fn(usize) -> Part, mask: fn(usize) -> Part, host: &mut _| {
-            let mut infos = Infos::default();
-            for (k, leaf) in pool.info.iter().enumerate() {
-                let mut column = leaf.column(value(k), rows, host);
-                if let Column::Fixed(fixed) = &mut column {
-                    fixed.zero();
-                }
-                let mut masked = pool.flags.fixed(mask(k), rows, host);
-                masked.zero();
-                infos.columns.push(column);
-                infos.masks.push(masked);
-            }
-            infos
+        let finals = if self.finals {
+            Some(Finals {
+                ended: zeroed(self.flags.fixed(Part::Ended, rows, host)?),
+                observation: self.observe(Part::FinalObservation, rows, host)?,
+                infos: self.infos(Part::FinalInfo, Part::FinalInfoMask, rows, host)?,
+            })
+        } else {
+            None
         };
-        let observe = |part: fn(usize) -> Part, host: &mut _| {
-            let leaves = self.observation.iter().enumerate();
-            leaves.map(|(k, leaf)| leaf.column(part(k), rows, host)).collect::<Vec<_>>()
-        };
-        let finals = self.finals.then(|| {
-            let mut ended = self.flags.fixed(Part::Ended, rows, host);
-            ended.zero();
-            Finals {
-                ended,
-                observation: observe(Part::FinalObservation, host),
-                infos: infos(self, Part::FinalInfo, Part::FinalInfoMask, host),
-            }
-        });
-        let mut kinds = self.kinds.fixed(Part::Kind, rows, host);
-        kinds.zero();
         let batch = Batch {
             slots,
-            observation: observe(Part::Observation, host),
-            reward: self.reward.fixed(Part::Reward, rows, host),
-            terminated: self.flags.fixed(Part::Terminated, rows, host),
-            truncated: self.flags.fixed(Part::Truncated, rows, host),
-            kinds,
-            infos: infos(self, Part::Info, Part::InfoMask, host),
+            observation: self.observe(Part::Observation, rows, host)?,
+            reward: self.reward.fixed(Part::Reward, rows, host)?,
+            terminated: self.flags.fixed(Part::Terminated, rows, host)?,
+            truncated: self.flags.fixed(Part::Truncated, rows, host)?,
+            kinds: zeroed(self.kinds.fixed(Part::Kind, rows, host)?),
+            infos: self.infos(Part::Info, Part::InfoMask, rows, host)?,
             finals,
             failures: Vec::new(),
         };
-        Draft { batch, places: &mut self.places }
+        Ok(Draft { batch, places: &mut self.places })
     }
+
+    fn observe(
+        &self,
+        part: fn(usize) -> Part,
+        rows: usize,
+        host: &mut Option<&mut dyn Buffers>,
+    ) -> Result<Vec<Column>> {
+        self.observation.iter().enumerate().map(|(k, leaf)| leaf.column(part(k), rows, host)).collect()
+    }
+
+    /// Infos that no row has yet: zeros and false masks.
+    fn infos(
+        &self,
+        value: fn(usize) -> Part,
+        mask: fn(usize) -> Part,
+        rows: usize,
+        host: &mut Option<&mut dyn Buffers>,
+    ) -> Result<Infos> {
+        let mut infos = Infos::default();
+        for (k, leaf) in self.info.iter().enumerate() {
+            infos.columns.push(match leaf.column(value(k), rows, host)? {
+                Column::Fixed(fixed) => Column::Fixed(zeroed(fixed)),
+                values => values,
+            });
+            infos.masks.push(zeroed(self.flags.fixed(mask(k), rows, host)?));
+        }
+        Ok(infos)
+    }
+}
+
+fn zeroed(mut fixed: Fixed) -> Fixed {
+    fixed.zero();
+    fixed
 }
 
 /// A batch being written.

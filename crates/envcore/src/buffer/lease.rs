@@ -9,10 +9,12 @@
 //! nothing, and one that keeps the last k batches allocates k + 1. Blocks that
 //! stay unused for a whole window of takes are surplus and are freed.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::{Error, Result};
 
 /// Alignment of every block, in bytes.
 const ALIGN: usize = 64;
@@ -33,12 +35,12 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    fn new(bytes: usize) -> Self {
-        let layout = Layout::from_size_align(bytes.max(1), ALIGN).expect("Space::check bounds sizes");
+    fn new(bytes: usize) -> Result<Self> {
+        let layout = Layout::from_size_align(bytes.max(1), ALIGN).map_err(|_| Error::Memory(bytes))?;
         // SAFETY: the layout's size is at least 1.
         let ptr = unsafe { alloc_zeroed(layout) };
-        let ptr = NonNull::new(ptr).unwrap_or_else(|| handle_alloc_error(layout));
-        Block { ptr, layout }
+        let ptr = NonNull::new(ptr).ok_or(Error::Memory(bytes))?;
+        Ok(Block { ptr, layout })
     }
 }
 
@@ -74,7 +76,10 @@ impl Pool {
     }
 
     /// A block: one that came back, with its old contents, or a new one, zeroed.
-    pub fn take(&self) -> Lease {
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn take(&self) -> Result<Lease> {
         let mut shelf = self.0.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         let block = shelf.free.pop();
         shelf.idle = shelf.idle.min(shelf.free.len());
@@ -89,11 +94,14 @@ impl Pool {
         };
         drop(shelf);
         drop(surplus);
-        let block = block.unwrap_or_else(|| {
-            self.0.allocations.fetch_add(1, Ordering::Relaxed);
-            Block::new(self.0.bytes)
-        });
-        Lease(Memory::Pooled { block: Some(block), home: self.0.clone() })
+        let block = match block {
+            Some(block) => block,
+            None => {
+                self.0.allocations.fetch_add(1, Ordering::Relaxed);
+                Block::new(self.0.bytes)?
+            }
+        };
+        Ok(Lease(Memory::Pooled { block: Some(block), home: self.0.clone() }))
     }
 
     /// How many blocks have been allocated so far.
@@ -192,10 +200,10 @@ mod tests {
     #[test]
     fn what_is_dropped_is_lent_again_and_what_is_kept_is_not() {
         let pool = Pool::new(100);
-        let kept = pool.take();
-        let address = pool.take().as_ptr();
+        let kept = pool.take().unwrap();
+        let address = pool.take().unwrap().as_ptr();
         for _ in 0..5000 {
-            let lease = pool.take();
+            let lease = pool.take().unwrap();
             assert_eq!(lease.as_ptr(), address);
             assert_ne!(lease.as_ptr(), kept.as_ptr());
             assert_eq!(lease.as_ptr() as usize % ALIGN, 0);
@@ -206,9 +214,9 @@ mod tests {
     #[test]
     fn blocks_idle_for_a_whole_window_are_freed() {
         let pool = Pool::new(8);
-        drop((0..50).map(|_| pool.take()).collect::<Vec<_>>());
+        drop((0..50).map(|_| pool.take().unwrap()).collect::<Vec<_>>());
         for _ in 0..3 * WINDOW {
-            pool.take();
+            pool.take().unwrap();
         }
         assert_eq!(pool.0.shelf.lock().unwrap().free.len(), 1);
         assert_eq!(pool.allocations(), 50);
@@ -222,15 +230,21 @@ mod tests {
             if step % 128 == 0 {
                 rollout.clear();
             }
-            rollout.push(pool.take());
+            rollout.push(pool.take().unwrap());
         }
         assert_eq!(pool.allocations(), 128);
     }
 
     #[test]
+    fn memory_that_there_is_not_is_an_error() {
+        assert!(matches!(Pool::new(usize::MAX).take(), Err(Error::Memory(usize::MAX))));
+        assert!(matches!(Pool::new(isize::MAX as usize - 64).take(), Err(Error::Memory(_))));
+    }
+
+    #[test]
     fn a_lease_may_outlive_its_pool_and_come_back_from_another_thread() {
         let pool = Pool::new(8);
-        let lease = pool.take();
+        let lease = pool.take().unwrap();
         drop(pool);
         std::thread::spawn(move || drop(lease)).join().unwrap();
     }

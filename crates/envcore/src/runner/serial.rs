@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 use crate::space::Options;
 use crate::vec_env::{Source, Spec, VecConfig, VecEnv, Want};
 
+/// More slots than any machine steps, and few enough to count without overflow.
+const MAX_SLOTS: usize = 1 << 24;
+
 /// What a slot in flight awaits.
 enum Job {
     Step,
@@ -53,7 +56,7 @@ impl Serial {
         Ok(Serial {
             episodes: Episodes::new(source, &rules, 0, &seeds)?,
             pool: BatchPool::new(&layout),
-            actions: Actions::new(&spec.id, &spec.action, spec.num_slots, config.action_bounds),
+            actions: Actions::new(&spec.id, &spec.action, spec.num_slots, config.action_bounds)?,
             all_step: false,
             queue: VecDeque::new(),
             in_flight: vec![false; spec.num_slots],
@@ -96,17 +99,17 @@ impl Serial {
         self.queue.push_back((slot, job));
     }
 
-    /// Takes the next rows' jobs; `None` stands for a step of all slots.
-    fn take_jobs(&mut self, most: usize) -> Option<Vec<(usize, Job)>> {
-        if self.all_step {
+    /// The slots of the next `rows` rows.
+    fn next_slots(&mut self, rows: usize) -> Slots {
+        if self.all_step && rows < self.spec.num_slots {
             self.all_step = false;
-            if most >= self.spec.num_slots {
-                return None;
-            }
             (0..self.spec.num_slots).for_each(|slot| self.launch(slot, Job::Step));
         }
-        let rows = most.min(self.queue.len());
-        Some(self.queue.drain(..rows).collect())
+        if self.all_step {
+            return Slots::All;
+        }
+        let next = || self.queue.iter().take(rows).map(|(slot, _)| *slot);
+        if next().eq(0..self.spec.num_slots) { Slots::All } else { Slots::List(next().collect()) }
     }
 }
 
@@ -128,8 +131,9 @@ fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Spec {
 
 /// The seeds that the slots are built from.
 fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
-    if config.num_slots == 0 {
-        return Err(Error::Argument("num_envs must be at least 1".into()));
+    if !(1..=MAX_SLOTS).contains(&config.num_slots) {
+        let n = config.num_slots;
+        return Err(Error::Argument(format!("num_envs is {n}: it must be at least 1 and at most {MAX_SLOTS}")));
     }
     let first = match config.seed {
         Some(seed) => {
@@ -154,8 +158,13 @@ impl VecEnv for Serial {
         self.check_slots(slots)?;
         check_one_each(slots, begin, self.spec.num_slots)?;
         let given = options.is_some_and(|options| !options.is_empty());
-        let mut each = slots.iter(self.spec.num_slots).zip(begin);
-        each.try_for_each(|(slot, &begin)| self.episodes.check_reset(slot, begin, given))
+        let each = || slots.iter(self.spec.num_slots).zip(begin);
+        each().try_for_each(|(slot, &begin)| self.episodes.check_reset(slot, begin, given))?;
+        if let Some(options) = options.filter(|_| given) {
+            let reset = each().filter(|(_, begin)| **begin != Begin::Keep).map(|(slot, _)| slot);
+            self.episodes.check_options(reset, options)?;
+        }
+        Ok(())
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
@@ -197,17 +206,9 @@ impl VecEnv for Serial {
         if self.in_flight() == 0 {
             return Err(Error::NothingPending);
         }
-        let jobs = self.take_jobs(want.max_rows.max(1));
-        let (slots, rows) = match &jobs {
-            None => (Slots::All, self.spec.num_slots),
-            Some(jobs) => {
-                let list: Vec<usize> = jobs.iter().map(|(slot, _)| *slot).collect();
-                let all = list.len() == self.spec.num_slots && list.iter().copied().eq(0..list.len());
-                let rows = list.len();
-                (if all { Slots::All } else { Slots::List(list) }, rows)
-            }
-        };
-        let mut draft = self.pool.draft(slots, rows, want.buffers);
+        let rows = want.max_rows.clamp(1, self.in_flight());
+        let slots = self.next_slots(rows);
+        let mut draft = self.pool.draft(slots, rows, want.buffers)?;
         let (mut failures, mut infos, mut final_infos) = (Vec::new(), Vec::new(), Vec::new());
         let mut report = Report {
             actions: &self.actions,
@@ -217,18 +218,16 @@ impl VecEnv for Serial {
             now: Instant::now(),
         };
         let mut window = draft.rows_mut();
-        match jobs {
-            None => self.episodes.step(0..rows, &mut window, &mut report),
-            Some(jobs) => {
-                for (row, (slot, job)) in jobs.into_iter().enumerate() {
-                    self.in_flight[slot] = false;
-                    let mut rows = window.range(row, 1);
-                    match job {
-                        Job::Step => self.episodes.step(slot..slot + 1, &mut rows, &mut report),
-                        Job::Reset(begin, options) => {
-                            self.episodes.reset(slot, begin, options.as_deref(), &mut rows, 0, &mut report);
-                        }
-                    }
+        if std::mem::take(&mut self.all_step) {
+            self.episodes.step(0..rows, &mut window, &mut report);
+        }
+        for (row, (slot, job)) in self.queue.drain(..rows.min(self.queue.len())).enumerate() {
+            self.in_flight[slot] = false;
+            let mut rows = window.range(row, 1);
+            match job {
+                Job::Step => self.episodes.step(slot..slot + 1, &mut rows, &mut report),
+                Job::Reset(begin, options) => {
+                    self.episodes.reset(slot, begin, options.as_deref(), &mut rows, 0, &mut report);
                 }
             }
         }

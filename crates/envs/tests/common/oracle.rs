@@ -20,14 +20,14 @@ pub trait Oracle {
 pub fn written(space: &Space, write: impl FnOnce(&mut Row<'_>)) -> Vec<Cell> {
     let (observation, info) = (space.clone(), Space::empty());
     let mut pool = BatchPool::new(&Layout { observation, info, finals: false, capacity: 1 });
-    let mut draft = pool.draft(Slots::All, 1, None);
+    let mut draft = pool.draft(Slots::All, 1, None).unwrap();
     write(&mut draft.rows_mut().observation(0));
     draft.finish().observation.iter().map(|column| Cell::of(column, 0)).collect()
 }
 
 /// One action as the env takes it.
 pub fn read<A: FromRow>(space: &Space, action: &[Value]) -> A {
-    let mut actions = Actions::new("oracle", space, 1, ActionBounds::Env);
+    let mut actions = Actions::new("oracle", space, 1, ActionBounds::Env).unwrap();
     actions.store(&Slots::All, &view(&columns(space, &[action])), &[false]).unwrap();
     A::read(&mut actions.row(0))
 }
