@@ -13,8 +13,9 @@ import corral
 from corral.errors import (
     ArgumentError,
     ArgumentTypeError,
-    EnvError,
+    OptionValueError,
     ResetNeededError,
+    UnknownOptionError,
     UnsupportedError,
 )
 from tests.support import FAULTY, MODES, assert_same, states, zeros
@@ -301,14 +302,16 @@ def test_options_reach_the_envs_hold_until_changed_and_are_left_as_they_were() -
         ({"low": 0.3, "high": 0.2}, "low 0.3 is above high 0.2"),
     ],
 )
-def test_options_that_the_env_refuses_say_why_and_are_not_held_against_it(
+def test_options_that_the_env_refuses_say_why_and_nothing_is_reset(
     options: dict[str, Any], message: str
 ) -> None:
     envs = corral.make_vec("CartPole-v1", 2)
     envs.reset(seed=0)
-    with pytest.raises(EnvError) as raised:
+    before = [envs.native.save(slot) for slot in range(2)]
+    with pytest.raises((UnknownOptionError, OptionValueError)) as raised:
         envs.reset(options=options)
     assert message in str(raised.value)
+    assert [envs.native.save(slot) for slot in range(2)] == before
     observations, _ = envs.reset(seed=0)
     assert_same(observations[0], gymnasiums(0))
 

@@ -49,12 +49,14 @@ fn numbers(what: &str, given: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec
     };
     let items = given.try_iter().map_err(|_| wrong())?;
     let mut all = Vec::with_capacity(num_slots);
-    for item in items {
+    // One more than needed is enough to know, of however many.
+    for item in items.take(num_slots + 1) {
         let item = item.map_err(|_| wrong())?;
         all.push(if item.is_none() { None } else { Some(number(what, &item)?.ok_or_else(wrong)?) });
     }
     if all.len() != num_slots {
-        return Err(Error::Argument(format!("{} {what} values for {num_slots} envs", all.len())));
+        let count = if all.len() > num_slots { "more".into() } else { all.len().to_string() };
+        return Err(Error::Argument(format!("{count} {what} values for {num_slots} envs: give one each")));
     }
     Ok(all)
 }

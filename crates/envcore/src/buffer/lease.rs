@@ -19,8 +19,9 @@ use crate::error::{Error, Result};
 /// Alignment of every block, in bytes.
 const ALIGN: usize = 64;
 
-/// Takes after which blocks unused all the while are freed.
-const WINDOW: u32 = 1024;
+/// Takes after which blocks unused all the while are freed: many rollouts of a
+/// training loop, in each of which a pool is asked several times a step.
+const WINDOW: u32 = 1 << 14;
 
 /// Memory of our own: zeroed when new, [`ALIGN`]ed, freed on drop.
 struct Block {
