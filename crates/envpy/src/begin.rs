@@ -55,7 +55,7 @@ fn numbers(what: &str, given: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec
         all.push(if item.is_none() { None } else { Some(number(what, &item)?.ok_or_else(wrong)?) });
     }
     if all.len() != num_slots {
-        let count = if all.len() > num_slots { "more".into() } else { all.len().to_string() };
+        let count = given.len().map_or_else(|_| format!("more than {num_slots}"), |n| n.to_string());
         return Err(Error::Argument(format!("{count} {what} values for {num_slots} envs: give one each")));
     }
     Ok(all)
