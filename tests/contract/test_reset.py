@@ -294,24 +294,33 @@ def test_options_reach_the_envs_hold_until_changed_and_are_left_as_they_were() -
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "error", "message"),
     [
-        ({"lwo": 0.1}, "unknown reset option 'lwo'; valid: low (now -0.05), high (now 0.05)"),
-        ({"low": "deep"}, 'reset option \'low\' is "deep", not a finite number'),
-        ({"low": float("nan")}, "not a finite number"),
-        ({"low": 0.3, "high": 0.2}, "low 0.3 is above high 0.2"),
+        (
+            {"lwo": 0.1},
+            UnknownOptionError,
+            "unknown reset option 'lwo'; valid: low (now -0.05), high (now 0.05)",
+        ),
+        ({"low": "deep"}, OptionValueError, "reset option 'low' is \"deep\", not a finite number"),
+        ({"low": float("nan")}, OptionValueError, "not a finite number"),
+        ({"low": 0.3, "high": 0.2}, OptionValueError, "low 0.3 is above high 0.2"),
+        ({"low": 0.3}, OptionValueError, "low 0.3 is above high 0.05"),
     ],
 )
-def test_options_that_the_env_refuses_say_why_and_nothing_is_reset(
-    options: dict[str, Any], message: str
+@pytest.mark.parametrize("masked", [False, True])
+def test_options_that_the_env_refuses_say_why_and_nothing_moves(
+    options: dict[str, Any], error: type[Exception], message: str, masked: bool
 ) -> None:
     envs = corral.make_vec("CartPole-v1", 2)
     envs.reset(seed=0)
-    before = [envs.native.save(slot) for slot in range(2)]
-    with pytest.raises((UnknownOptionError, OptionValueError)) as raised:
-        envs.reset(options=options)
+    envs.step([0, 1])
+    before = states(envs)
+    mask = {"reset_mask": np.array([False, True])} if masked else {}
+    with pytest.raises(error) as raised:
+        envs.reset(seed=7, options={**options, **mask})
     assert message in str(raised.value)
-    assert [envs.native.save(slot) for slot in range(2)] == before
+    assert states(envs) == before
+    # Nor are they held against it later.
     observations, _ = envs.reset(seed=0)
     assert_same(observations[0], gymnasiums(0))
 

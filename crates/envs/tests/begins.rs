@@ -114,3 +114,16 @@ fn options_hold_through_autoresets_seeded_resets_and_later_resets() {
     let six = Options::new().with("shift", 6i64);
     assert_eq!(shifts(&reset_with(&mut envs, &[Begin::Index(1); 2], six)), [6, 6], "until changed");
 }
+
+#[test]
+fn options_that_an_env_fails_of_are_not_in_force_afterwards() {
+    let mut envs = count(2, AutoresetMode::NextStep);
+    let shift_by = |shift: i64| Options::new().with("shift", shift);
+    reset_with(&mut envs, &[Begin::Own; 2], shift_by(5));
+    envs.send_reset(&Slots::All, &[Begin::Own, Begin::Keep], Some(&shift_by(i64::MAX))).unwrap();
+    let batch = common::recv(&mut envs);
+    assert_eq!(batch.failures.len(), 1);
+    assert!(batch.failures[0].failure.message.contains("a panic of the options"));
+    let rows = reset(&mut envs, &[Begin::Own, Begin::Keep]);
+    assert_eq!(shift(&rows[0]), 5, "the rebuilt env has the options of before");
+}

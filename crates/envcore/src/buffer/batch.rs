@@ -203,7 +203,9 @@ struct LeafPool {
 
 impl LeafPool {
     fn new(dtype: DType, elements: usize, capacity: usize) -> Self {
-        LeafPool { block: Some((dtype, elements, Pool::new(capacity.saturating_mul(elements * dtype.size())))) }
+        LeafPool {
+            block: Some((dtype, elements, Pool::new(capacity.saturating_mul(elements * dtype.size())))),
+        }
     }
 
     fn of(space: &Space, capacity: usize) -> Vec<Self> {

@@ -133,7 +133,9 @@ fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Spec {
 fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
     if !(1..=MAX_SLOTS).contains(&config.num_slots) {
         let n = config.num_slots;
-        return Err(Error::Argument(format!("num_envs is {n}: it must be at least 1 and at most {MAX_SLOTS}")));
+        return Err(Error::Argument(format!(
+            "num_envs is {n}: it must be at least 1 and at most {MAX_SLOTS}"
+        )));
     }
     let first = match config.seed {
         Some(seed) => {

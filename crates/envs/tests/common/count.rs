@@ -9,7 +9,8 @@ use envcore::{
 use super::{Cell, Seen, config, receive, source_of};
 
 /// Counts its steps; action 1 ends the episode, action 2 cuts it, action 3 does
-/// both. Shows (step, drawn at the reset, option); tells the step.
+/// both. Shows (step, drawn at the reset, option); tells the step. The option
+/// `shift` panics at `i64::MAX`.
 pub struct Count {
     pub at: i64,
     pub drawn: i64,
@@ -77,6 +78,7 @@ impl Env for Count {
 
     fn set_options(&mut self, options: &Options) -> Result<()> {
         match options.get("shift") {
+            Some(Value::Int(i64::MAX)) => panic!("a panic of the options"),
             Some(Value::Int(shift)) => self.shift = *shift,
             other => return Err(Error::OptionValue(format!("shift is {other:?}"))),
         }

@@ -5,17 +5,24 @@
 //! what becomes of a slot that failed. Runners call it; kernels know nothing of
 //! it.
 
+mod checks;
+mod rules;
+mod saved;
+
+pub(crate) use checks::check_seed;
+pub(crate) use rules::Rules;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::begin::Begin;
 use crate::buffer::{Actions, RowKind, RowsMut};
-use crate::env::{Frame, state};
+use crate::env::Frame;
 use crate::error::{Error, Failure, Result, SlotError};
 use crate::rng::SeedSequence;
-use crate::space::{Leaf, Options, Space};
-use crate::vec_env::{AutoresetMode, Caps, Chunk, ResetOf, Side, Source, SourceSpec, StepOf, VecConfig};
+use crate::space::Options;
+use crate::vec_env::{AutoresetMode, Caps, Chunk, ResetOf, Side, Source, StepOf};
 
 /// Where a slot is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -28,65 +35,6 @@ enum Status {
     Ended,
     /// The env failed; rebuilt at the next reset.
     Lost,
-}
-
-/// What the runner made of the source's spec and the user's wishes.
-#[derive(Clone, Debug)]
-pub(crate) struct Rules {
-    pub(crate) autoreset: AutoresetMode,
-    /// Whether the source resets itself.
-    self_resetting: bool,
-    /// `u64::MAX` for none.
-    limit: u64,
-    /// The info leaf of `episode.r`, which `.l` and `.t` follow.
-    statistics: Option<usize>,
-}
-
-impl Rules {
-    /// The rules for a source under `config`.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] where the source cannot do what is asked.
-    pub(crate) fn new(source: &SourceSpec, config: &VecConfig) -> Result<Self> {
-        let autoreset = match (source.autoreset, config.autoreset) {
-            (Some(only), Some(asked)) if only != asked => {
-                return Err(Error::Unsupported(format!(
-                    "{} resets itself and has no autoreset mode but {only}",
-                    source.id
-                )));
-            }
-            (Some(only), _) => only,
-            (None, asked) => asked.unwrap_or_default(),
-        };
-        if config.max_episode_steps == Some(0) {
-            return Err(Error::Argument("max_episode_steps must be at least 1".into()));
-        }
-        if config.max_episode_steps.is_some() {
-            source.caps.require(Caps::TIME_LIMIT, &source.id, "bear a time limit")?;
-        }
-        Ok(Rules {
-            autoreset,
-            self_resetting: source.autoreset.is_some(),
-            limit: config.max_episode_steps.unwrap_or(u64::MAX),
-            statistics: config.episode_statistics.then_some(source.info.leaves().len()),
-        })
-    }
-
-    /// The source's infos and, where asked for, the episode statistics.
-    pub(crate) fn info(&self, source: &SourceSpec) -> Space {
-        let statistics = [
-            Leaf::real::<f64>(&[]).named("episode.r"),
-            Leaf::real::<i64>(&[]).named("episode.l"),
-            Leaf::real::<f64>(&[]).named("episode.t"),
-        ];
-        let wanted = if self.statistics.is_some() { Space::of(statistics) } else { Space::empty() };
-        source.info.clone().join(wanted)
-    }
-
-    /// Whether batches carry final observations beside the next first ones.
-    pub(crate) fn keeps_finals(&self) -> bool {
-        self.autoreset == AutoresetMode::SameStep && !self.self_resetting
-    }
 }
 
 /// A slot's life, as far as it is not on a hot path.
@@ -165,75 +113,6 @@ impl Episodes {
     /// Whether each slot's next step plays no action.
     pub(crate) fn pending(&self) -> &[bool] {
         &self.pending
-    }
-
-    /// Errors unless `slot` may be stepped now.
-    pub(crate) fn check_step(&self, slot: usize) -> Result<()> {
-        let why = match self.status[slot] {
-            Status::Running => return Ok(()),
-            Status::Ended if self.pending[slot] => return Ok(()),
-            Status::Fresh => "has not begun: call reset before step",
-            Status::Ended => "has ended its episode: reset it (autoreset is disabled)",
-            Status::Lost => "failed earlier: reset it, which rebuilds its env",
-        };
-        Err(Error::NeedsReset(format!("{}: slot {} {why}", self.env, self.first_slot + slot)))
-    }
-
-    /// Errors unless `slot` may begin so now.
-    pub(crate) fn check_reset(&self, slot: usize, begin: Begin, options: bool) -> Result<()> {
-        let require = |cap, what: &str| self.caps.require(cap, &self.env, what);
-        if options {
-            require(Caps::OPTIONS, "take options at a reset")?;
-        }
-        match begin {
-            Begin::Keep if matches!(self.status[slot], Status::Fresh | Status::Lost) => {
-                let why = "has no observation to keep: reset it too";
-                return Err(Error::NeedsReset(format!(
-                    "{}: slot {} {why}",
-                    self.env,
-                    self.first_slot + slot
-                )));
-            }
-            Begin::Keep => {}
-            Begin::Own if self.status[slot] == Status::Fresh => {}
-            Begin::Own => require(Caps::RESET, "be reset a second time")?,
-            Begin::Seed(seed) => {
-                require(Caps::SEED, "be seeded")?;
-                check_seed(seed)?;
-            }
-            Begin::Index(_) => require(Caps::INDEX, "play the episode of an index")?,
-        }
-        Ok(())
-    }
-
-    /// Errors where an env would refuse `options` at a reset, on top of those
-    /// in force for any of `slots`.
-    pub(crate) fn check_options(
-        &mut self,
-        slots: impl Iterator<Item = usize>,
-        options: &Options,
-    ) -> Result<()> {
-        let mut checked: Option<Arc<Options>> = None;
-        for slot in slots {
-            let in_force = &self.lives[slot].options;
-            if checked.as_ref().is_some_and(|checked| Arc::ptr_eq(checked, in_force) || checked == in_force) {
-                continue;
-            }
-            let mut all = (**in_force).clone();
-            all.merge(options);
-            self.chunk.check_options(&all)?;
-            checked = Some(in_force.clone());
-        }
-        Ok(())
-    }
-
-    /// Errors unless `slot`'s autoreset may play `begin`.
-    pub(crate) fn check_next(&self, slot: usize, begin: Begin) -> Result<()> {
-        match begin {
-            Begin::Keep => Err(Error::Argument("an autoreset cannot keep the episode".into())),
-            Begin::Own => Ok(()),
-            other => self.check_reset(slot, other, false),
-        }
     }
 
     /// Says what `slot`'s next autoreset plays.
@@ -425,69 +304,6 @@ impl Episodes {
         report.infos.retain(|extra| extra.row != row_in_batch);
     }
 
-    /// The state of `slot`: its env's and its life's.
-    pub(crate) fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
-        self.caps.require(Caps::SAVE, &self.env, "save its state")?;
-        let env = match self.status[slot] {
-            Status::Lost => Vec::new(),
-            _ => self.chunk.save(slot)?,
-        };
-        let life = &self.lives[slot];
-        let options = crate::Value::Map((*life.options).clone()).to_json()?;
-        state::to_bytes(&Saved {
-            format: FORMAT.into(),
-            id: self.env.clone(),
-            config: self.config.clone(),
-            status: self.status[slot],
-            pending: self.pending[slot],
-            steps: self.steps[slot],
-            returns: self.returns[slot],
-            seed: life.seed,
-            restarts: life.restarts,
-            begun: life.begun,
-            next: life.next,
-            episodes: life.episodes,
-            options: options.to_string(),
-            env,
-        })
-    }
-
-    /// Takes up a state that `save` gave.
-    pub(crate) fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
-        self.caps.require(Caps::SAVE, &self.env, "load a state")?;
-        let saved: Saved = state::from_bytes(bytes)?;
-        let other = |what: &str, theirs: &str, ours: &str| {
-            Error::State(format!("this state is of another {what}: {theirs}, not {ours}"))
-        };
-        if saved.format != FORMAT {
-            return Err(other("format", &saved.format, FORMAT));
-        }
-        if saved.id != self.env {
-            return Err(other("env", &saved.id, &self.env));
-        }
-        if saved.config != self.config {
-            return Err(other("config", &saved.config, &self.config));
-        }
-        let options = Arc::new(options_from_json(&saved.options)?);
-        if saved.status != Status::Lost {
-            self.chunk.load(slot, &saved.env)?;
-        }
-        self.status[slot] = saved.status;
-        self.pending[slot] = saved.pending && self.rules.autoreset == AutoresetMode::NextStep;
-        self.steps[slot] = saved.steps;
-        self.returns[slot] = saved.returns;
-        self.lives[slot] = Life {
-            seed: saved.seed,
-            restarts: saved.restarts,
-            begun: saved.begun,
-            next: saved.next,
-            episodes: saved.episodes,
-            options,
-            started: Instant::now(),
-        };
-        Ok(())
-    }
-
     /// A picture of `slot`.
     pub(crate) fn render(&mut self, slot: usize) -> Result<Frame> {
         self.caps.require(Caps::RENDER, &self.env, "draw a picture")?;
@@ -507,54 +323,7 @@ impl Episodes {
     }
 }
 
-/// Errors for a negative seed.
-pub(crate) fn check_seed(seed: i64) -> Result<()> {
-    if seed < 0 {
-        return Err(Error::Argument(format!("seed {seed} is negative: seeds are 0 or more")));
-    }
-    Ok(())
-}
-
 /// The seed of the `restarts`-th rebuild of a slot seeded with `seed`.
 fn restart_seed(seed: i64, restarts: u64) -> i64 {
     (SeedSequence::from_seeds(&[seed as u64, restarts]).generate_u64::<1>()[0] >> 1) as i64
-}
-
-const FORMAT: &str = "corral slot 1";
-
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Saved {
-    format: String,
-    id: String,
-    config: String,
-    status: Status,
-    pending: bool,
-    steps: u64,
-    returns: f64,
-    seed: i64,
-    restarts: u64,
-    begun: Begin,
-    next: Begin,
-    episodes: u64,
-    options: String,
-    env: Vec<u8>,
-}
-
-fn options_from_json(text: &str) -> Result<Options> {
-    use serde_json::Value as Json;
-    fn value(json: &Json) -> crate::Value {
-        match json {
-            Json::Null => crate::Value::None,
-            Json::Bool(v) => (*v).into(),
-            Json::Number(n) => n.as_i64().map_or_else(|| n.as_f64().unwrap_or_default().into(), Into::into),
-            Json::String(s) => s.as_str().into(),
-            Json::Array(items) => items.iter().map(value).collect::<Vec<_>>().into(),
-            Json::Object(map) => crate::Value::Map(options(map)),
-        }
-    }
-    fn options(map: &serde_json::Map<String, Json>) -> Options {
-        map.iter().fold(Options::new(), |all, (name, json)| all.with(name.as_str(), value(json)))
-    }
-    let json: Json = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
-    Ok(json.as_object().map(options).unwrap_or_default())
 }

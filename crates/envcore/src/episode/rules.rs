@@ -1,0 +1,64 @@
+//! What the source can do and the user asked for, settled once.
+
+use crate::error::{Error, Result};
+use crate::space::{Leaf, Space};
+use crate::vec_env::{AutoresetMode, Caps, SourceSpec, VecConfig};
+
+/// What the runner made of the source's spec and the user's wishes.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub(crate) autoreset: AutoresetMode,
+    /// Whether the source resets itself.
+    pub(super) self_resetting: bool,
+    /// `u64::MAX` for none.
+    pub(super) limit: u64,
+    /// The info leaf of `episode.r`, which `.l` and `.t` follow.
+    pub(super) statistics: Option<usize>,
+}
+
+impl Rules {
+    /// The rules for a source under `config`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where the source cannot do what is asked.
+    pub(crate) fn new(source: &SourceSpec, config: &VecConfig) -> Result<Self> {
+        let autoreset = match (source.autoreset, config.autoreset) {
+            (Some(only), Some(asked)) if only != asked => {
+                return Err(Error::Unsupported(format!(
+                    "{} resets itself and has no autoreset mode but {only}",
+                    source.id
+                )));
+            }
+            (Some(only), _) => only,
+            (None, asked) => asked.unwrap_or_default(),
+        };
+        if config.max_episode_steps == Some(0) {
+            return Err(Error::Argument("max_episode_steps must be at least 1".into()));
+        }
+        if config.max_episode_steps.is_some() {
+            source.caps.require(Caps::TIME_LIMIT, &source.id, "bear a time limit")?;
+        }
+        Ok(Rules {
+            autoreset,
+            self_resetting: source.autoreset.is_some(),
+            limit: config.max_episode_steps.unwrap_or(u64::MAX),
+            statistics: config.episode_statistics.then_some(source.info.leaves().len()),
+        })
+    }
+
+    /// The source's infos and, where asked for, the episode statistics.
+    pub(crate) fn info(&self, source: &SourceSpec) -> Space {
+        let statistics = [
+            Leaf::real::<f64>(&[]).named("episode.r"),
+            Leaf::real::<i64>(&[]).named("episode.l"),
+            Leaf::real::<f64>(&[]).named("episode.t"),
+        ];
+        let wanted = if self.statistics.is_some() { Space::of(statistics) } else { Space::empty() };
+        source.info.clone().join(wanted)
+    }
+
+    /// Whether batches carry final observations beside the next first ones.
+    pub(crate) fn keeps_finals(&self) -> bool {
+        self.autoreset == AutoresetMode::SameStep && !self.self_resetting
+    }
+}
