@@ -1,0 +1,46 @@
+"""What the README shows is what one gets."""
+
+import ast
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def printed(code: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "README.md", "exec"), {})
+    return out.getvalue()
+
+
+def test_the_first_screens_code_prints_what_it_shows() -> None:
+    assert printed(blocks("python")[0]) == blocks("text")[0]
+
+
+def test_the_check_prints_what_it_shows() -> None:
+    prompt, expected = blocks("text")[1].split("\n", 1)
+    code = prompt.removeprefix(">>> ")
+    ast.parse(code)
+    assert printed(f"import corral\n{code}") == expected
+
+
+@pytest.mark.parametrize("command", ["demo", "test", "lint", "help", "docs"])
+def test_commands_that_the_papers_name_exist(command: str) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(rf"^{command}:.*## ", makefile, flags=re.MULTILINE)
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target
