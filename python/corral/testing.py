@@ -118,9 +118,7 @@ def check_env(
 class _Player:
     """Makes the env and plays it."""
 
-    def __init__(
-        self, make: Callable[..., VectorEnv], steps: int, config: dict[str, Any]
-    ) -> None:
+    def __init__(self, make: Callable[..., VectorEnv], steps: int, config: dict[str, Any]) -> None:
         self._make, self.steps, self.config = make, steps, config
 
     def make(self, num_envs: int = 1, mode: str = "disabled", **more: Any) -> VectorEnv:

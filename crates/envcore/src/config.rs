@@ -1,7 +1,7 @@
 //! Configs: an env's options, by name, from wherever they come.
 //!
 //! One struct per env, `Clone + Default + serde`. Options arrive as
-//! [`Options`](crate::Options) from Python keyword arguments, C ABIs, sockets or
+//! [`Options`] from Python keyword arguments, C ABIs, sockets or
 //! the command line; they are laid over the default, one field at a time, so that a
 //! wrong one is named and the valid ones are listed.
 

@@ -271,7 +271,7 @@ impl BatchPool {
     /// A batch of `rows` rows (at most the capacity) to be written.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory).
+    /// [`Error::Memory`].
     pub fn draft(
         &mut self,
         slots: Slots,

@@ -136,7 +136,7 @@ impl Lease {
         Lease(Memory::Host { ptr, bytes })
     }
 
-    /// Its address: [`ALIGN`]ed, unless a host's.
+    /// Its address: 64-byte aligned, unless a host's.
     pub fn as_ptr(&self) -> *mut u8 {
         match &self.0 {
             Memory::Pooled { block: Some(block), .. } => block.ptr.as_ptr(),
