@@ -37,7 +37,7 @@ impl View {
     /// The same picture for people, `scale` times as large and the round things drawn finer: height,
     /// width and RGB bytes. At scale 1 it is the observation.
     ///
-    /// Errors unless the scale is between 1 and [`MAX_SCALE`].
+    /// Errors unless the scale is between 1 and 16.
     pub fn frame(&self, scale: usize) -> Result<(usize, usize, Vec<u8>), String> {
         if !(1..=MAX_SCALE).contains(&scale) {
             return Err(format!("Maze: the frame's scale is {scale}; it must be between 1 and {MAX_SCALE}"));
