@@ -111,7 +111,7 @@ fn build<E: Env>(config: &E::Config, seed: i64) -> Result<E, Failure> {
 
 /// A guarded fallible call's result, as one.
 fn flatten<T>(phase: Phase, outcome: Result<Result<T>, Failure>) -> Result<T, Failure> {
-    outcome.and_then(|result| result.map_err(|error| Failure::error(phase, &error)))
+    outcome.and_then(|result| result.map_err(|error| Failure::error(phase, error)))
 }
 
 struct EnvList<E: Env> {
@@ -262,7 +262,7 @@ impl<E: Env> Chunk for EnvList<E> {
                     }
                     let row = slot - slots.start;
                     if let Err(error) = self.step_one(slot, actions, rows, row, side) {
-                        side.failures.push((slot, Failure::error(Phase::Step, &error)));
+                        side.failures.push((slot, Failure::error(Phase::Step, error)));
                         self.lose(slot);
                     }
                 }
@@ -319,31 +319,31 @@ impl<E: Env> Chunk for EnvList<E> {
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
         let env = self.env(slot)?;
-        guard(Phase::Save, || env.save()).map_err(|f| Error::env(f.message))?
+        guard(Phase::Save, || env.save()).map_err(Error::env)?
     }
 
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
         if self.envs[slot].is_none() {
-            self.envs[slot] = Some(build::<E>(&self.config, 0).map_err(|f| Error::env(f.message))?);
+            self.envs[slot] = Some(build::<E>(&self.config, 0).map_err(Error::env)?);
         }
         let env = self.env(slot)?;
-        guard(Phase::Load, || env.load(state)).map_err(|f| Error::env(f.message))?
+        guard(Phase::Load, || env.load(state)).map_err(Error::env)?
     }
 
     fn render(&mut self, slot: usize) -> Result<Frame> {
         let env = self.env(slot)?;
-        guard(Phase::Render, || env.render()).map_err(|f| Error::env(f.message))?
+        guard(Phase::Render, || env.render()).map_err(Error::env)?
     }
 
-    fn close(&mut self) -> Result<()> {
-        let mut first = Ok(());
-        for env in &mut self.envs {
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        let mut failures = Vec::new();
+        for (slot, env) in self.envs.iter_mut().enumerate() {
             if let Some(mut env) = env.take() {
-                let closed = guard(Phase::Close, || env.close()).map_err(|f| Error::env(f.message));
-                first = first.and(closed.and_then(|result| result));
+                let closed = flatten(Phase::Close, guard(Phase::Close, || env.close()));
+                failures.extend(closed.err().map(|failure| (slot, failure)));
                 drop_guarded(env);
             }
         }
-        first
+        failures
     }
 }

@@ -121,7 +121,8 @@ impl fmt::Display for Phase {
 }
 
 /// Why one environment failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct Failure {
     /// What it was doing.
     pub phase: Phase,
@@ -133,8 +134,14 @@ pub struct Failure {
 
 impl Failure {
     /// The failure that an error from `phase` is.
-    pub fn error(phase: Phase, error: &Error) -> Self {
-        Failure { phase, panicked: false, message: error.to_string() }
+    pub fn error(phase: Phase, error: Error) -> Self {
+        match error {
+            Error::Env(cause) => match cause.downcast::<Failure>() {
+                Ok(failure) => *failure,
+                Err(cause) => Failure { phase, panicked: false, message: cause.to_string() },
+            },
+            other => Failure { phase, panicked: false, message: other.to_string() },
+        }
     }
 
     /// The failure that a caught panic's payload is.

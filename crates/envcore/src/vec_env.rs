@@ -342,8 +342,8 @@ pub trait Chunk: Send {
     /// A picture of `slot`.
     fn render(&mut self, slot: usize) -> Result<Frame>;
 
-    /// Ends every env.
-    fn close(&mut self) -> Result<()>;
+    /// Ends every env, whatever becomes of the others; the slots that failed.
+    fn close(&mut self) -> Vec<(usize, Failure)>;
 }
 
 /// How a runner is made of a source.

@@ -2,6 +2,7 @@
 
 use envcore::{ColumnIn, DType, LeafKind, Space, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -87,8 +88,9 @@ fn collect<'py>(
                 let known = |key: &Bound<'_, PyAny>| {
                     key.extract::<String>().is_ok_and(|key| branches.iter().any(|(name, _)| *name == key))
                 };
-                let stranger = dict.keys().iter().find(|key| !known(key));
-                let why = format!("actions hold {stranger:?}, which is none of {}", names());
+                let strangers: Vec<String> =
+                    dict.keys().iter().filter(|key| !known(key)).map(|key| format!("{key:?}")).collect();
+                let why = format!("actions hold {}, which is none of {}", strangers.join(", "), names());
                 return Err(raise(py, "InvalidActionError", why));
             }
             Ok(())
@@ -100,7 +102,11 @@ fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, batched: bo
     let py = given.py();
     let LeafKind::Fixed(tensor) = kind else {
         let values = if batched {
-            given.try_iter()?.map(|item| values::from_py(&item?)).collect::<PyResult<_>>()?
+            let rows = given.try_iter().map_err(|_| {
+                let why = format!("actions '{path}' are no sequence of one value per env");
+                raise(py, "InvalidActionError", why)
+            })?;
+            rows.map(|item| values::from_py(&item?)).collect::<PyResult<_>>()?
         } else {
             vec![values::from_py(given)?]
         };
@@ -109,15 +115,16 @@ fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, batched: bo
     let array = match given.cast::<PyUntypedArray>() {
         Ok(array) if array.is_c_contiguous() => array.clone(),
         Ok(array) => as_array(array.as_any(), None)?,
-        // A list of floats has no dtype of its own: it takes the leaf's, if that
-        // is a float's too.
+        // Plain numbers, in lists or not, have no dtype of their own: where the
+        // leaf is a float's, they are too.
         Err(_) => {
             let array = as_array(given, None)?;
-            match array::dtype_of(&array) {
-                Some(from) if from.is_float() && tensor.dtype.is_float() => {
-                    as_array(array.as_any(), Some(tensor.dtype.name()))?
-                }
-                _ => array,
+            let is_plain = !given.hasattr("__array__")?;
+            let is_number = array::dtype_of(&array).is_some();
+            if is_plain && is_number && tensor.dtype.is_float() {
+                as_array(array.as_any(), Some(tensor.dtype.name()))?
+            } else {
+                array
             }
         }
     };
@@ -140,9 +147,13 @@ fn as_array<'py>(given: &Bound<'py, PyAny>, dtype: Option<&str>) -> PyResult<Bou
     let kwargs = PyDict::new(py);
     kwargs.set_item("order", "C")?;
     kwargs.set_item("dtype", dtype)?;
-    let array = py
-        .import("numpy")?
-        .call_method("asarray", (given,), Some(&kwargs))
-        .map_err(|error| raise(py, "InvalidActionError", format!("actions are no array: {error}")))?;
+    let array = py.import("numpy")?.call_method("asarray", (given,), Some(&kwargs)).map_err(|error| {
+        // Anything else, such as Ctrl-C, is not about the actions.
+        if error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyTypeError>(py) {
+            raise(py, "InvalidActionError", format!("actions are no array: {error}"))
+        } else {
+            error
+        }
+    })?;
     Ok(array.cast_into::<PyUntypedArray>()?)
 }

@@ -19,7 +19,7 @@ use std::time::Instant;
 use crate::begin::Begin;
 use crate::buffer::{Actions, RowKind, RowsMut};
 use crate::env::Frame;
-use crate::error::{Error, Failure, Result, SlotError};
+use crate::error::{Error, Failure, Phase, Result, SlotError};
 use crate::rng::SeedSequence;
 use crate::space::Options;
 use crate::vec_env::{AutoresetMode, Caps, Chunk, ResetOf, Side, Source, StepOf};
@@ -285,23 +285,36 @@ impl Episodes {
         rows: &mut RowsMut<'_>,
         report: &mut Report<'_>,
     ) {
-        let life = &self.lives[slot];
-        report.failures.push(SlotError {
-            env: self.env.clone(),
-            slot: self.first_slot + slot,
-            begin: life.begun,
-            seed: life.seed,
-            episode,
-            step: self.steps[slot],
-            action,
-            failure,
-        });
+        report.failures.push(SlotError { episode, action, ..self.slot_error(slot, failure) });
         self.status[slot] = Status::Lost;
         self.pending[slot] = false;
         rows.clear(row);
         rows.kind()[row] = RowKind::Failed as u8;
         let row_in_batch = rows.start() + row;
         report.infos.retain(|extra| extra.row != row_in_batch);
+    }
+
+    /// The report of a failure of `slot` in its current episode.
+    fn slot_error(&self, slot: usize, failure: Failure) -> SlotError {
+        let life = &self.lives[slot];
+        SlotError {
+            env: self.env.clone(),
+            slot: self.first_slot + slot,
+            begin: life.begun,
+            seed: life.seed,
+            episode: life.episodes.saturating_sub(1),
+            step: self.steps[slot],
+            action: None,
+            failure,
+        }
+    }
+
+    /// What a chunk's own error is to the user: of which slot, if its env's.
+    fn named(&self, slot: usize, phase: Phase, error: Error) -> Error {
+        match error {
+            Error::Env(_) => Error::Slots(vec![self.slot_error(slot, Failure::error(phase, error))]),
+            other => other,
+        }
     }
 
     /// A picture of `slot`.
@@ -314,12 +327,18 @@ impl Episodes {
                 self.env
             )));
         }
-        self.chunk.render(slot)
+        self.chunk.render(slot).map_err(|error| self.named(slot, Phase::Render, error))
     }
 
     /// Ends every env.
     pub(crate) fn close(&mut self) -> Result<()> {
-        self.chunk.close()
+        let failures = self.chunk.close();
+        if failures.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Slots(
+            failures.into_iter().map(|(slot, failure)| self.slot_error(slot, failure)).collect(),
+        ))
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::begin::Begin;
 use crate::env::state;
 use crate::episode::{Episodes, Life, Status};
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result};
 use crate::space::Options;
 use crate::vec_env::{AutoresetMode, Caps};
 
@@ -56,7 +56,7 @@ impl Episodes {
         self.caps.require(Caps::SAVE, &self.env, "save its state")?;
         let env = match self.status[slot] {
             Status::Lost => Vec::new(),
-            _ => self.chunk.save(slot)?,
+            _ => self.chunk.save(slot).map_err(|error| self.named(slot, Phase::Save, error))?,
         };
         let life = &self.lives[slot];
         let options = crate::Value::Map((*life.options).clone()).to_json()?;
@@ -96,7 +96,8 @@ impl Episodes {
         }
         let options = Arc::new(options_from_json(&saved.options)?);
         if saved.status != Status::Lost {
-            self.chunk.load(slot, &saved.env)?;
+            let loaded = self.chunk.load(slot, &saved.env);
+            loaded.map_err(|error| self.named(slot, Phase::Load, error))?;
         }
         self.status[slot] = saved.status;
         self.pending[slot] = saved.pending && self.rules.autoreset == AutoresetMode::NextStep;

@@ -132,7 +132,7 @@ impl Chunk for OddChunk {
         Err(Error::Unsupported("it draws nothing".into()))
     }
 
-    fn close(&mut self) -> Result<()> {
-        Ok(())
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        Vec::new()
     }
 }
