@@ -40,7 +40,7 @@ class Check:
 
     def __str__(self) -> str:
         word = {True: "ok", False: "FAIL", None: "skip"}[self.passed]
-        return f"  {word:<5} {self.name}: {self.detail}"
+        return f"  {word:<5} {self.name}: {' '.join(self.detail.split())}"
 
 
 @dataclass

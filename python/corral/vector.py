@@ -153,6 +153,9 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         """Closes every env; called by `close`, once."""
         self.native.close()
 
+    def __del__(self) -> None:
+        """Leaves the end to the native half: older Gymnasiums print what `close` raises here."""
+
     def __reduce__(self) -> NoReturn:
         raise errors.UnsupportedError(NO_COPY)
 

@@ -196,16 +196,11 @@ def test_a_frozen_array_is_taken_and_left_alone() -> None:
 
 
 @pytest.mark.parametrize("dtype", [">i8", ">i4", ">u2"])
-def test_another_byte_order_is_never_misread(dtype: str) -> None:
+def test_another_byte_order_is_refused_by_name_and_never_misread(dtype: str) -> None:
     envs, expected = started("CartPole-v1"), started("CartPole-v1")
-    before = states(envs)
-    try:
-        got = envs.step(np.array([1, 0, 1], dtype=dtype))
-    except InvalidActionError as error:
-        assert dtype in str(error)
-        assert states(envs) == before
-    else:
-        assert_same(got, expected.step([1, 0, 1]))
+    actions = np.array([1, 0, 1], dtype=dtype)
+    assert dtype in refused(envs, actions)
+    assert_same(envs.step(actions.astype(np.int64)), expected.step([1, 0, 1]))
 
 
 values = np.array([[0.5, -0.25], [0.0, 1.0], [-1.0, 0.125]])
@@ -256,7 +251,7 @@ def test_a_dtype_passes_for_float32_exactly_if_numpy_calls_the_cast_safe(dtype: 
         assert dtype in refused(envs, actions)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_labels_are_accepted_exactly_if_whole_and_in_range(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from([*INTEGERS, *FLOATS]))
@@ -277,7 +272,7 @@ def test_labels_are_accepted_exactly_if_whole_and_in_range(data: st.DataObject) 
         refused(started("CartPole-v1"), actions)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     actions=arrays.arrays(
         np.float32,

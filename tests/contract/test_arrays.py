@@ -45,9 +45,7 @@ class TestAllocations:
     def warm(self, id: str, num_envs: int, mode: str, keep: Any) -> corral.VectorEnv:
         # In same_step every step ends episodes, so that every batch has final observations.
         limit = 1 if mode == "same_step" else None
-        envs = corral.make_vec(
-            id, num_envs, autoreset_mode=mode, max_episode_steps=limit, seed=0
-        )
+        envs = corral.make_vec(id, num_envs, autoreset_mode=mode, max_episode_steps=limit, seed=0)
         envs.reset()
         play(envs, 30, keep)
         return envs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ def balance(observations: np.ndarray) -> np.ndarray:
 
 
 def wander(observations: np.ndarray) -> np.ndarray:
-    """Some move that the pixels decide."""
-    return observations.reshape(len(observations), -1).sum(axis=1, dtype=np.int64) * 7 % 11 % 5
+    """Some move that the pixels decide: finds some goals, goes in circles elsewhere."""
+    return np.array([1 + (zlib.crc32(frame.tobytes(), 1) >> 3) % 4 for frame in observations])
 
 
 def push(observations: dict[str, Any]) -> dict[str, Any]:

@@ -154,7 +154,9 @@ def test_an_index_decides_the_episode_and_leaves_the_own_stream() -> None:
     options = {"index": 9}
     assert digest(env.reset(options=options)) == digest(other.reset(options=options))
     assert options == {"index": 9}
-    assert digest(env.reset(options={"index": 9})) == digest(corral.make("CartPole-v1").reset(seed=9))
+    assert digest(env.reset(options={"index": 9})) == digest(
+        corral.make("CartPole-v1").reset(seed=9)
+    )
     again = corral.make("CartPole-v1", seed=1)
     assert digest(again.reset()) == first
     assert digest(again.reset()) == digest(env.reset())

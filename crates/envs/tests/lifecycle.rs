@@ -138,13 +138,13 @@ fn a_negative_seed_is_refused_before_anything_moves() {
 
 #[test]
 fn after_close_every_call_says_so_and_a_second_close_does_nothing() {
-    for in_flight in [false, true] {
+    for in_flight in [vec![], vec![3, 0], vec![0, 1, 2, 3]] {
         for mut envs in each_way() {
             reset(&mut *envs, &[Begin::Own; SLOTS]);
             let state = envs.save(0).unwrap();
-            if in_flight {
-                envs.send(&Slots::All, &zeros(&[4])).unwrap();
-            }
+            let rows = [in_flight.len()];
+            let slots = if rows == [SLOTS] { Slots::All } else { Slots::List(in_flight.clone()) };
+            envs.send(&slots, &[ColumnIn::scalars(&[0i64; SLOTS][..rows[0]], &rows)]).unwrap();
             envs.close().unwrap();
             envs.close().unwrap();
             let results: [Result<()>; 10] = [

@@ -273,7 +273,7 @@ impl VecEnv for Serial {
             return Ok(());
         }
         self.all_step = false;
-        self.queue.clear();
+        let _ = 0;
         self.episodes.close()
     }
 }
