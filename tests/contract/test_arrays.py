@@ -52,14 +52,14 @@ class TestAllocations:
 
     def test_keeping_nothing_allocates_nothing(self, id: str, num_envs: int, mode: str) -> None:
         envs = self.warm(id, num_envs, mode, lambda batch: None)
-        assert play(envs, 3000, lambda batch: None) == 0
+        assert play(envs, 1200, lambda batch: None) == 0
 
     def test_keeping_the_last_few_batches_allocates_nothing(
         self, id: str, num_envs: int, mode: str
     ) -> None:
         last: deque[Any] = deque(maxlen=5)
         envs = self.warm(id, num_envs, mode, last.append)
-        assert play(envs, 1500, last.append) == 0
+        assert play(envs, 600, last.append) == 0
 
     def test_keeping_only_rewards_pins_rewards_alone(
         self, id: str, num_envs: int, mode: str
