@@ -14,14 +14,33 @@ def add_info(infos: dict[str, Any], key: str, value: Any, row: int, rows: int) -
     A value that does not fit the array which an earlier row made turns it into an object array.
     """
     mask = infos.setdefault(f"_{key}", np.zeros(rows, dtype=np.bool_))
-    if isinstance(value, dict):
+    earlier = infos.get(key)
+    if earlier is not None and isinstance(earlier, dict) != isinstance(value, dict):
+        infos[key] = array = _objects(earlier, mask)
+        array[row] = value
+    elif isinstance(value, dict):
         nested = infos.setdefault(key, {})
         for inner, inner_value in value.items():
             add_info(nested, inner, inner_value, row, rows)
     else:
-        array = infos.get(key)
-        infos[key] = _put(_empty_like(value, rows) if array is None else array, value, row, mask)
+        array = _empty_like(value, rows) if earlier is None else earlier
+        infos[key] = _put(array, value, row, mask)
     mask[row] = True
+
+
+def _objects(batch: Any, mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What each row has, one object a row: a dict where the batch is a dict of arrays."""
+    objects = np.full(len(mask), None, dtype=object)
+    for row in np.flatnonzero(mask):
+        if isinstance(batch, dict):
+            objects[row] = {
+                name: inner[row]
+                for name, inner in batch.items()
+                if f"_{name}" in batch and batch[f"_{name}"][row]
+            }
+        else:
+            objects[row] = batch[row]
+    return objects
 
 
 def _empty_like(value: Any, rows: int) -> np.ndarray[Any, Any]:
@@ -39,9 +58,6 @@ def _put(
         given = np.asarray(value)
         fits = given.shape == array.shape[1:] and np.can_cast(given.dtype, array.dtype, "safe")
         if not fits:
-            objects = np.full(len(array), None, dtype=object)
-            for earlier in np.flatnonzero(mask):
-                objects[earlier] = array[earlier]
-            array = objects
+            array = _objects(array, mask)
     array[row] = value
     return array

@@ -316,3 +316,15 @@ def test_an_info_of_one_step_never_shows_in_a_later_one(mode: str) -> None:
                 _, later = envs.reset(options={"reset_mask": ended})
                 assert later == {}
     assert seen > 5
+
+
+def test_an_undeclared_info_that_is_a_dict_in_one_env_and_not_in_another_becomes_objects() -> None:
+    from corral._infos import add_info
+
+    for first, second in [({"a": 1, "b": 2.0}, 5), (5, {"a": 1, "b": 2.0})]:
+        infos: dict[str, Any] = {}
+        add_info(infos, "x", first, 0, 4)
+        add_info(infos, "x", second, 2, 4)
+        add_info(infos, "x", {"a": 7}, 3, 4)
+        assert infos["x"].tolist() == [first, None, second, {"a": 7}]
+        assert infos["_x"].tolist() == [True, False, True, True]

@@ -74,7 +74,7 @@ fn unknown(env: &str, name: &str, fields: &serde_json::Map<String, Json>) -> Str
     }
     let valid: Vec<String> = fields.iter().map(|(k, v)| format!("{k} (default {v})")).collect();
     let near = nearest(name, fields.keys().map(String::as_str));
-    let hint = near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
+    let hint = near.map_or(".".into(), |near| format!(": did you mean '{near}'?"));
     format!("{env}: unknown option '{name}'{hint} Valid options: {}", valid.join(", "))
 }
 

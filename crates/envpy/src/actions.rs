@@ -79,7 +79,7 @@ fn collect<'py>(
             for (name, branch) in branches {
                 let Some(inner) = dict.get_item(name)? else {
                     let why = format!("actions lack '{name}': give a dict of {}", names());
-                    return Err(raise(py, "InvalidActionError", why));
+                    return Err(refuse(py, why));
                 };
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 collect(space, branch, &inner, &path, batched, held)?;
@@ -91,7 +91,7 @@ fn collect<'py>(
                 let strangers: Vec<String> =
                     dict.keys().iter().filter(|key| !known(key)).map(|key| format!("{key:?}")).collect();
                 let why = format!("actions hold {}, which is none of {}", strangers.join(", "), names());
-                return Err(raise(py, "InvalidActionError", why));
+                return Err(refuse(py, why));
             }
             Ok(())
         }
@@ -104,7 +104,7 @@ fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, batched: bo
         let values = if batched {
             let rows = given.try_iter().map_err(|_| {
                 let why = format!("actions '{path}' are no sequence of one value per env");
-                raise(py, "InvalidActionError", why)
+                refuse(py, why)
             })?;
             rows.map(|item| values::from_py(&item?)).collect::<PyResult<_>>()?
         } else {
@@ -131,14 +131,23 @@ fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, batched: bo
     let Some(dtype) = array::dtype_of(&array) else {
         let at = if path.is_empty() { String::new() } else { format!(" '{path}'") };
         let why = format!("actions{at} have dtype {} where {} belongs", array.dtype(), tensor.dtype);
-        return Err(raise(py, "InvalidActionError", why));
+        return Err(refuse(py, why));
     };
     let mut shape = Vec::with_capacity(array.ndim() + 1);
     if !batched {
+        if array.shape() != tensor.shape {
+            let at = if path.is_empty() { String::new() } else { format!(", leaf '{path}'") };
+            let (given, right) = (array.shape(), &tensor.shape);
+            return Err(refuse(py, format!("bad action{at}: shape {given:?} where {right:?} belongs")));
+        }
         shape.push(1);
     }
     shape.extend_from_slice(array.shape());
     Ok(Held::Array { array, dtype, shape })
+}
+
+fn refuse(py: Python<'_>, why: String) -> PyErr {
+    raise(py, "InvalidActionError", why)
 }
 
 /// `numpy.ascontiguousarray`, but keeping the number of axes.
@@ -150,7 +159,7 @@ fn as_array<'py>(given: &Bound<'py, PyAny>, dtype: Option<&str>) -> PyResult<Bou
     let array = py.import("numpy")?.call_method("asarray", (given,), Some(&kwargs)).map_err(|error| {
         // Anything else, such as Ctrl-C, is not about the actions.
         if error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyTypeError>(py) {
-            raise(py, "InvalidActionError", format!("actions are no array: {error}"))
+            refuse(py, format!("actions are no array: {error}"))
         } else {
             error
         }

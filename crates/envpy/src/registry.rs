@@ -2,7 +2,7 @@
 
 use envcore::{ActionBounds, Error, Serial, VecConfig};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBool, PyDict, PyList};
 
 use crate::begin;
 use crate::errors::{OrRaise, to_py};
@@ -22,7 +22,7 @@ pub(crate) fn make(
     options: Option<&Bound<'_, PyDict>>,
     seed: Option<&Bound<'_, PyAny>>,
     autoreset_mode: Option<&str>,
-    max_episode_steps: Option<i64>,
+    max_episode_steps: Option<&Bound<'_, PyAny>>,
     episode_statistics: bool,
     action_bounds: &str,
 ) -> PyResult<VecEnv> {
@@ -30,11 +30,7 @@ pub(crate) fn make(
     let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
     let limit = match max_episode_steps {
         None => Ok(source.spec().max_episode_steps),
-        Some(-1) => Ok(None),
-        Some(steps) if steps > 0 => Ok(Some(steps as u64)),
-        Some(steps) => Err(Error::Argument(format!(
-            "max_episode_steps={steps}: give at least 1, None for the env's own limit, -1 for none"
-        ))),
+        Some(steps) => time_limit(steps),
     };
     let num_slots = match begin::number("num_envs", num_envs).or_raise(py)? {
         Some(n) => n as usize,
@@ -55,6 +51,19 @@ pub(crate) fn make(
     };
     let envs = py.detach(|| Serial::new(source.as_ref(), config)).or_raise(py)?;
     VecEnv::new(py, Box::new(envs))
+}
+
+fn time_limit(given: &Bound<'_, PyAny>) -> envcore::Result<Option<u64>> {
+    if !given.is_instance_of::<PyBool>() && given.extract::<i64>().is_ok_and(|steps| steps == -1) {
+        return Ok(None);
+    }
+    match begin::number("max_episode_steps", given) {
+        Ok(Some(steps)) if steps > 0 => Ok(Some(steps as u64)),
+        Ok(None) => Err(Error::ArgumentType(format!("max_episode_steps is an int or None, not {given}"))),
+        _ => Err(Error::Argument(format!(
+            "max_episode_steps={given}: give at least 1, None for the env's own limit, -1 for none"
+        ))),
+    }
 }
 
 fn bounds(name: &str) -> envcore::Result<ActionBounds> {

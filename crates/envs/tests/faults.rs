@@ -35,13 +35,16 @@ fn send(envs: &mut dyn VecEnv, t: usize) -> Batch {
     recv(envs)
 }
 
-/// The rows by slot, where those of `lost` must be failed ones of zeros.
+/// The rows by slot, where those of `lost` must be failed ones of zeros, but for
+/// reward and flags of a step after which only the autoreset failed.
 fn rows(envs: &dyn VecEnv, batch: &Batch, lost: &[usize]) -> Vec<Seen> {
     let rows = rows_of(envs.spec(), batch).into_iter().map(|(_, seen)| seen).collect::<Vec<_>>();
     for (slot, seen) in rows.iter().enumerate() {
         assert_eq!(seen.kind == RowKind::Failed, lost.contains(&slot), "slot {slot}: {seen:?}");
         if lost.contains(&slot) {
-            assert!(seen.reward == 0 && !seen.done() && seen.infos.is_empty(), "{seen:?}");
+            let step_counts = seen.last.is_some() && seen.done();
+            assert!(step_counts || (seen.reward == 0 && !seen.done()), "{seen:?}");
+            assert!(seen.infos.is_empty(), "{seen:?}");
             let zero = |cell: &Cell| matches!(cell, Cell::Bytes(bytes) if bytes.iter().all(|b| *b == 0));
             assert!(seen.observation.iter().all(zero), "{seen:?}");
         }
@@ -216,6 +219,14 @@ fn an_autoreset_that_fails_is_reported_and_the_others_go_on() {
                 batch = send(&mut envs, t);
             }
             check_others(&envs, &batch, &mut oracle, t);
+            if mode == AutoresetMode::SameStep {
+                // The step itself is not lost with the reset after it.
+                let (ended, expected) = (
+                    rows(&envs, &batch, &[2]).remove(2),
+                    oracle.step(2, &some_action(&envs.spec().action, t, 2)),
+                );
+                assert_eq!((ended.reward, ended.done(), ended.last), (expected.reward, true, expected.last));
+            }
             let failure = &batch.failures[0];
             assert_eq!((failure.slot, failure.seed, failure.episode, failure.step), (2, 102, 1, 0));
             assert_eq!((failure.failure.phase, failure.failure.panicked), (Phase::Reset, panicked));

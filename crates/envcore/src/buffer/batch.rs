@@ -64,7 +64,8 @@ pub enum RowKind {
     Reset = 1,
     /// The current observation once more: [`Begin::Keep`](crate::Begin::Keep).
     Kept = 2,
-    /// Nothing: the slot failed, and the row is zeros.
+    /// The slot failed: the observation is zeros, and so are reward and flags,
+    /// unless only the autoreset after the step failed (SAME_STEP).
     Failed = 3,
     /// The first observation of a slot that was rebuilt after a failure.
     Restarted = 4,

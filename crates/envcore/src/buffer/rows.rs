@@ -224,17 +224,20 @@ impl<'a> RowsMut<'a> {
         }
     }
 
-    /// Makes row `row` all zeros.
-    pub(crate) fn clear(&mut self, row: usize) {
+    /// Makes row `row`'s observation zeros, and the row one without infos.
+    pub(crate) fn clear_seen(&mut self, row: usize) {
         assert!(row < self.len);
         for place in &self.places.observation {
             // SAFETY: `row` is this window's.
             unsafe { place.clear_row(self.start + row) }
         }
         self.clear_info(row);
-        self.reward()[row] = 0.0;
-        self.terminated()[row] = false;
-        self.truncated()[row] = false;
+    }
+
+    /// Makes row `row` all zeros.
+    pub(crate) fn clear(&mut self, row: usize) {
+        self.clear_seen(row);
+        self.set(row, 0.0, false, false);
     }
 
     #[inline]

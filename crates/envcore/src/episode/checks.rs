@@ -16,6 +16,9 @@ impl Episodes {
             Status::Ended if self.pending[slot] => return Ok(()),
             Status::Fresh => "has not begun: call reset before step",
             Status::Ended => "has ended its episode: reset it (autoreset is disabled)",
+            Status::Lost if !self.caps.contains(Caps::RESET) => {
+                "failed earlier, and its source cannot reset it"
+            }
             Status::Lost => "failed earlier: reset it, which rebuilds its env",
         };
         Err(Error::NeedsReset(format!("{}: slot {} {why}", self.env, self.first_slot + slot)))

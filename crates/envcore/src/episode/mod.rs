@@ -127,6 +127,7 @@ impl Episodes {
         self.chunk.step(slots.clone(), &self.pending, actions, rows, &mut self.side);
         report.infos.append(&mut self.side.extras);
         for (slot, failure) in std::mem::take(&mut self.side.failures) {
+            rows.clear(slot - slots.start);
             let action = report.actions.describe(self.first_slot + slot);
             let episode = self.lives[slot].episodes.saturating_sub(1);
             self.fail(slot, slot - slots.start, failure, (episode, Some(action)), rows, report);
@@ -275,7 +276,8 @@ impl Episodes {
         life.started = now;
     }
 
-    /// Marks `slot` lost, its row failed, and reports it.
+    /// Marks `slot` lost, its row failed, and reports it. Reward and flags stay:
+    /// where only the reset after a step failed, they are that step's.
     fn fail(
         &mut self,
         slot: usize,
@@ -288,7 +290,7 @@ impl Episodes {
         report.failures.push(SlotError { episode, action, ..self.slot_error(slot, failure) });
         self.status[slot] = Status::Lost;
         self.pending[slot] = false;
-        rows.clear(row);
+        rows.clear_seen(row);
         rows.kind()[row] = RowKind::Failed as u8;
         let row_in_batch = rows.start() + row;
         report.infos.retain(|extra| extra.row != row_in_batch);

@@ -273,7 +273,7 @@ impl VecEnv for Serial {
             return Ok(());
         }
         self.all_step = false;
-        let _ = 0;
+        self.queue.clear();
         self.episodes.close()
     }
 }

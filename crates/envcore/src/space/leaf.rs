@@ -3,6 +3,9 @@
 use crate::error::{Error, Result};
 use crate::space::dtype::{DType, Element, Scalar};
 
+/// The most axes of a row: NumPy's 32, less that of the rows.
+const MAX_AXES: usize = 31;
+
 /// The least and greatest value, for all elements or for each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds {
@@ -182,6 +185,9 @@ impl Leaf {
 
     fn check(&self) -> Result<(), String> {
         let LeafKind::Fixed(t) = &self.kind else { return Ok(()) };
+        if t.shape.len() > MAX_AXES {
+            return Err(format!("{} axes where at most {MAX_AXES} fit", t.shape.len()));
+        }
         let bytes = t
             .shape
             .iter()
