@@ -235,6 +235,11 @@ pub fn field_space(space: Space, name: &str, bounds: FieldBounds) -> Result<Spac
     let Some(tensor) = tensor else {
         return Err(Error::Space(format!("field '{name}': bounds belong on numbers and arrays of them")));
     };
+    if !tensor.dtype.is_float()
+        && let Some(bound) = [bounds.low, bounds.high].into_iter().flatten().find(|b| b.fract() != 0.0)
+    {
+        return Err(Error::Space(format!("field '{name}': bound {bound} is no {}", tensor.dtype)));
+    }
     let (mut low, mut high) = tensor.bounds.at(0);
     let exact = |bound: f64| -> Scalar {
         with_element!(tensor.dtype, T => {

@@ -243,9 +243,10 @@ impl Episodes {
             life.begun = begin;
         }
         let reset = ResetOf { begin, rebuild, options: give.then_some(&*in_force) };
+        let rebuilt = rebuild.is_some();
         match self.chunk.reset(slot, reset, rows, row, &mut self.side) {
             Ok(()) => {
-                rows.kind()[row] = kind as u8;
+                rows.kind()[row] = if rebuilt { RowKind::Restarted } else { kind } as u8;
                 if begin != Begin::Keep {
                     self.began(slot, begin, report.now);
                 }

@@ -19,7 +19,6 @@ struct Saved {
     id: String,
     config: String,
     status: Status,
-    pending: bool,
     steps: u64,
     returns: f64,
     seed: i64,
@@ -65,7 +64,6 @@ impl Episodes {
             id: self.env.clone(),
             config: self.config.clone(),
             status: self.status[slot],
-            pending: self.pending[slot],
             steps: self.steps[slot],
             returns: self.returns[slot],
             seed: life.seed,
@@ -100,7 +98,8 @@ impl Episodes {
             loaded.map_err(|error| self.named(slot, Phase::Load, error))?;
         }
         self.status[slot] = saved.status;
-        self.pending[slot] = saved.pending && self.rules.autoreset == AutoresetMode::NextStep;
+        // Wherever it was saved: an episode that is over awaits this mode's reset.
+        self.pending[slot] = saved.status == Status::Ended && self.rules.autoreset != AutoresetMode::Disabled;
         self.steps[slot] = saved.steps;
         self.returns[slot] = saved.returns;
         self.lives[slot] = Life {

@@ -26,7 +26,7 @@ impl Array {
     /// # Errors
     /// [`Error::Space`] where the number of elements is not the shape's.
     pub fn new<T: Element>(shape: &[usize], elements: &[T]) -> Result<Self> {
-        if shape.iter().product::<usize>() != elements.len() {
+        if shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)) != Some(elements.len()) {
             return Err(Error::Space(format!(
                 "{} elements do not make an array of shape {shape:?}",
                 elements.len()
@@ -50,7 +50,8 @@ impl Array {
     /// [`Error::Space`] where the number of bytes is not the shape's, or a bool
     /// is neither 0 nor 1.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
-        if shape.iter().product::<usize>() * dtype.size() != bytes.len() {
+        let wanted = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
+        if wanted != Some(bytes.len()) {
             return Err(Error::Space(format!(
                 "{} bytes do not make a {dtype} array of shape {shape:?}",
                 bytes.len()
