@@ -68,6 +68,10 @@ class NothingPendingError(CorralError, gymnasium.error.NoAsyncCallError):
         return str(self.args[0])
 
 
+class ForkedError(CorralError, RuntimeError):
+    """A call in a process forked from the one that made the envs."""
+
+
 class ClosedError(CorralError, gymnasium.error.ClosedEnvironmentError):
     """A call after `close`."""
 
@@ -88,8 +92,8 @@ class SlotFailure:
         step: steps taken in the episode before the failing one.
         action: the failing step's action, as text.
         phase: "build", "reset", "step", "render", …
-        panicked: whether it panicked; otherwise it returned an error.
-        message: the panic's or the error's message.
+        cause: "error" (it returned one), "panic", or "silence" (it did not come back in time).
+        message: the panic's or the error's message, or how long it was silent.
         text: all of it in one line.
     """
 
@@ -100,7 +104,7 @@ class SlotFailure:
     step: int
     action: str | None
     phase: str
-    panicked: bool
+    cause: str
     message: str
     text: str
 
@@ -109,11 +113,11 @@ class SlotFailure:
         cls,
         place: tuple[int, int, int | None, int, int, str | None],
         phase: str,
-        panicked: bool,
+        cause: str,
         message: str,
         text: str,
     ) -> SlotFailure:
-        return cls(*place, phase, panicked, message, text)
+        return cls(*place, phase, cause, message, text)
 
 
 class EnvError(CorralError, RuntimeError):

@@ -208,7 +208,7 @@ def test_a_failure_is_an_error_with_its_place_and_the_next_reset_rebuilds() -> N
     with pytest.raises(EnvError) as raised:
         env.step(action)
     (failure,) = raised.value.failures
-    assert (failure.slot, failure.seed, failure.step, failure.panicked) == (0, 3, 1, True)
+    assert (failure.slot, failure.seed, failure.step, failure.cause) == (0, 3, 1, "panic")
     assert failure.action == "{force: [0.5, 0.0], gear: 2}"
     with pytest.raises(ResetNeededError):
         env.step(action)

@@ -20,10 +20,10 @@ SICK = 2
 SEED = 40
 
 STEP_FAULTS = [
-    ("panic_in_step", True, "a fault on demand"),
-    ("error_in_step", False, "a fault on demand"),
-    ("incomplete_observation", False, "1 of the observation's 4 leaves were written"),
-    ("wrong_dtype", True, "declared with float32 and written with uint8"),
+    ("panic_in_step", "panic", "a fault on demand"),
+    ("error_in_step", "error", "a fault on demand"),
+    ("incomplete_observation", "error", "1 of the observation's 4 leaves were written"),
+    ("wrong_dtype", "panic", "declared with float32 and written with uint8"),
 ]
 
 
@@ -89,9 +89,9 @@ def fail(envs: corral.VectorEnv, call: Any) -> EnvError:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("at_step", [0, 2])
-@pytest.mark.parametrize(("fault", "panicked", "message"), STEP_FAULTS)
+@pytest.mark.parametrize(("fault", "cause", "message"), STEP_FAULTS)
 def test_a_step_that_fails_is_reported_and_the_others_complete_theirs(
-    fault: str, panicked: bool, message: str, at_step: int, mode: str
+    fault: str, cause: str, message: str, at_step: int, mode: str
 ) -> None:
     envs, sound = sick(fault, mode, at_step=at_step), well(mode)
     assert_same(envs.reset(), sound.reset())
@@ -105,7 +105,7 @@ def test_a_step_that_fails_is_reported_and_the_others_complete_theirs(
     assert failure.episode == 0
     assert failure.step == at_step
     assert failure.phase == "step"
-    assert failure.panicked is panicked
+    assert failure.cause == cause
     assert message in failure.message
     force = np.float32(0.1 * at_step)
     assert (
@@ -114,7 +114,7 @@ def test_a_step_that_fails_is_reported_and_the_others_complete_theirs(
     )
     for part in (
         f"slot {SICK}",
-        "panicked in step" if panicked else "failed in step",
+        "panicked in step" if cause == "panic" else "failed in step",
         f"seed {SEED + SICK}",
         "episode 0",
         f"step {at_step}",
@@ -232,32 +232,32 @@ def test_all_may_fail_at_once(fault: str) -> None:
     envs.step(push(0))
 
 
-BUILD = [("panic_in_build", True), ("error_in_build", False)]
+BUILD = [("panic_in_build", "panic"), ("error_in_build", "error")]
 
 
-@pytest.mark.parametrize(("fault", "panicked"), BUILD)
+@pytest.mark.parametrize(("fault", "cause"), BUILD)
 def test_an_env_that_cannot_be_built_is_an_error_that_names_its_slot_and_seed(
-    fault: str, panicked: bool
+    fault: str, cause: str
 ) -> None:
     with pytest.raises(EnvError) as raised:
         sick(fault)
     (failure,) = raised.value.failures
     assert (failure.slot, failure.seed) == (SICK, SEED + SICK)
-    assert (failure.phase, failure.panicked) == ("build", panicked)
+    assert (failure.phase, failure.cause) == ("build", cause)
     assert raised.value.batch is None
     with pytest.raises(EnvError, match="slot 0"):
         corral.make(FAULTY, fault=fault)
 
 
-@pytest.mark.parametrize(("fault", "panicked"), BUILD)
-def test_a_seeded_reset_whose_build_fails_loses_that_slot_alone(fault: str, panicked: bool) -> None:
+@pytest.mark.parametrize(("fault", "cause"), BUILD)
+def test_a_seeded_reset_whose_build_fails_loses_that_slot_alone(fault: str, cause: str) -> None:
     envs = corral.make_vec(FAULTY, SLOTS, seed=0, fault=fault, of_seed=SEED + SICK)
     sound = corral.make_vec(FAULTY, SLOTS, seed=0)
     envs.reset()
     sound.reset()
     error = fail(envs, lambda: envs.reset(seed=SEED))
     (failure,) = error.failures
-    assert (failure.slot, failure.seed, failure.panicked) == (SICK, SEED + SICK, panicked)
+    assert (failure.slot, failure.seed, failure.cause) == (SICK, SEED + SICK, cause)
     assert error.batch is not None
     assert_others_same(error.batch, sound.reset(seed=SEED), "the reset of the others")
     assert_zero(error.batch[0])
@@ -265,17 +265,17 @@ def test_a_seeded_reset_whose_build_fails_loses_that_slot_alone(fault: str, pani
     envs.step(push(0))
 
 
-RESET = [("panic_in_reset", True), ("error_in_reset", False)]
+RESET = [("panic_in_reset", "panic"), ("error_in_reset", "error")]
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("fault", "panicked"), RESET)
-def test_a_reset_that_fails_loses_its_slot_alone(fault: str, panicked: bool, mode: str) -> None:
+@pytest.mark.parametrize(("fault", "cause"), RESET)
+def test_a_reset_that_fails_loses_its_slot_alone(fault: str, cause: str, mode: str) -> None:
     envs, sound = sick(fault, mode, in_episode=0), well(mode)
     error = fail(envs, envs.reset)
     (failure,) = error.failures
     assert (failure.slot, failure.seed, failure.episode) == (SICK, SEED + SICK, 0)
-    assert (failure.phase, failure.panicked, failure.action) == ("reset", panicked, None)
+    assert (failure.phase, failure.cause, failure.action) == ("reset", cause, None)
     assert error.batch is not None
     assert len(error.batch) == 2
     assert_others_same(error.batch, sound.reset(), "the reset of the others")
@@ -290,9 +290,9 @@ def test_a_reset_that_fails_loses_its_slot_alone(fault: str, panicked: bool, mod
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
-@pytest.mark.parametrize(("fault", "panicked"), RESET)
+@pytest.mark.parametrize(("fault", "cause"), RESET)
 def test_an_autoreset_that_fails_is_reported_and_the_others_go_on(
-    fault: str, panicked: bool, mode: str
+    fault: str, cause: str, mode: str
 ) -> None:
     envs, sound = sick(fault, mode), well(mode)
     assert_same(envs.reset(), sound.reset())
@@ -308,7 +308,7 @@ def test_an_autoreset_that_fails_is_reported_and_the_others_go_on(
     assert error is not None
     (failure,) = error.failures
     assert (failure.slot, failure.seed, failure.episode) == (SICK, SEED + SICK, 1)
-    assert (failure.phase, failure.panicked, failure.action) == ("reset", panicked, None)
+    assert (failure.phase, failure.cause, failure.action) == ("reset", cause, None)
     assert error.batch is not None
     assert_others_same(error.batch, expected, "the step of the others")
     assert_zero(error.batch[0])

@@ -50,6 +50,11 @@ pub enum Error {
     /// A `recv` with nothing in flight.
     #[error("nothing is in flight: send actions or a reset before recv")]
     NothingPending,
+    /// A call in a process forked from the one that made it.
+    #[error(
+        "this vec env was made before a fork, and its threads stayed in the parent: make a new one in the child"
+    )]
+    Forked,
     /// A call after `close`.
     #[error("this vec env is closed: make a new one")]
     Closed,
@@ -120,15 +125,26 @@ impl fmt::Display for Phase {
     }
 }
 
+/// How an environment failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It returned an error.
+    Error,
+    /// It panicked.
+    Panic,
+    /// It did not come back within the time limit on silence.
+    Silence,
+}
+
 /// Why one environment failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     /// What it was doing.
     pub phase: Phase,
-    /// Whether it panicked; otherwise it returned an error.
-    pub panicked: bool,
-    /// The panic's or the error's message.
+    /// How it went wrong.
+    pub cause: Cause,
+    /// The panic's or the error's message, or how long it was silent.
     pub message: String,
 }
 
@@ -138,9 +154,9 @@ impl Failure {
         match error {
             Error::Env(cause) => match cause.downcast::<Failure>() {
                 Ok(failure) => *failure,
-                Err(cause) => Failure { phase, panicked: false, message: cause.to_string() },
+                Err(cause) => Failure { phase, cause: Cause::Error, message: cause.to_string() },
             },
-            other => Failure { phase, panicked: false, message: other.to_string() },
+            other => Failure { phase, cause: Cause::Error, message: other.to_string() },
         }
     }
 
@@ -151,7 +167,7 @@ impl Failure {
             .map(|s| (*s).to_string())
             .or_else(|| payload.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "a panic without a message".to_string());
-        Failure { phase, panicked: true, message }
+        Failure { phase, cause: Cause::Panic, message }
     }
 }
 
@@ -179,8 +195,12 @@ pub struct SlotError {
 
 impl fmt::Display for SlotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { phase, panicked, message } = &self.failure;
-        let verb = if *panicked { "panicked" } else { "failed" };
+        let Failure { phase, cause, message } = &self.failure;
+        let verb = match cause {
+            Cause::Error => "failed",
+            Cause::Panic => "panicked",
+            Cause::Silence => "went silent",
+        };
         write!(f, "{}: slot {} {verb} in {phase}: {message} (", self.env, self.slot)?;
         match self.begin {
             Begin::Index(index) => write!(f, "index {index}, ")?,

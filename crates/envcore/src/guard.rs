@@ -57,11 +57,12 @@ pub(crate) fn drop_guarded<T>(value: T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Cause;
 
     #[test]
     fn a_panic_becomes_a_failure_with_its_message_and_place() {
         let failure = guard(Phase::Step, || panic!("odd number {}", 3)).unwrap_err();
-        assert!(failure.panicked);
+        assert_eq!(failure.cause, Cause::Panic);
         assert!(failure.message.starts_with("odd number 3 (at "), "{}", failure.message);
         assert!(failure.message.contains("guard.rs:"), "{}", failure.message);
         assert_eq!(guard(Phase::Step, || 5).unwrap(), 5);

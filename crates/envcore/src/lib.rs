@@ -68,7 +68,7 @@
 //! let mut envs = Serial::new(&source, VecConfig { num_slots: 8, seed: Some(1), ..Default::default() })?;
 //! envs.send_reset(&Slots::All, &[Begin::Own; 8], None)?;
 //! envs.recv(Want::all())?;
-//! let batch = envs.step(&[ColumnIn::scalars(&[1i64; 8], &[8])], Want::all())?.unwrap();
+//! let batch = envs.step(&Slots::All, &[ColumnIn::scalars(&[1i64; 8], &[8])], Want::all())?.unwrap();
 //! assert_eq!(batch.reward.as_slice::<f64>(), [-0.01; 8]);
 //! # Ok::<(), envcore::Error>(())
 //! ```
@@ -94,6 +94,7 @@ mod shard;
 mod space;
 mod step;
 mod vec_env;
+mod whole;
 
 /// What the derive macros call; not for hands.
 #[doc(hidden)]
@@ -110,7 +111,7 @@ pub use config::{Config, nearest};
 pub use env::{Act, Env, Frame, Info, Obs, state, wants_reset};
 pub use env_list::EnvSource;
 pub use envcore_derive::{FromRow, ToRow};
-pub use error::{Error, Failure, Phase, Result, SlotError};
+pub use error::{Cause, Error, Failure, Phase, Result, SlotError};
 pub use evaluate::Schedule;
 pub use half::f16;
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};

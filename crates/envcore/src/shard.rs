@@ -281,7 +281,7 @@ impl VecEnv for Shard {
             draft.batch_mut().place(at, batch);
             at += count;
         }
-        Ok(Some(draft.finish()))
+        Ok(Some(self.pool.finish(draft)))
     }
 
     fn in_flight(&self) -> usize {

@@ -17,6 +17,7 @@ use crate::buffer::{Actions, Batch, Buffers, ColumnIn, Extra, RowsMut, Slots};
 use crate::env::Frame;
 use crate::error::{Error, Failure, Result};
 use crate::space::{ActionBounds, Options, Space, Value};
+use crate::whole;
 
 /// What happens after an episode's last step; Gymnasium's three modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -189,21 +190,50 @@ pub trait VecEnv: Send {
     /// [`Error::NothingPending`].
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>>;
 
-    /// Steps all slots.
-    fn step(&mut self, actions: &[ColumnIn<'_>], want: Want<'_>) -> Result<Option<Batch>> {
-        self.send(&Slots::All, actions)?;
+    /// [`send`](Self::send), then [`recv`](Self::recv); where these slots are all
+    /// that is in flight, their rows come in the slots' order, written in place.
+    fn step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], want: Want<'_>) -> Result<Option<Batch>> {
+        self.send(slots, actions)?;
+        self.recv(want)
+    }
+
+    /// [`send_reset`](Self::send_reset), then [`recv`](Self::recv), as `step`.
+    fn reset(
+        &mut self,
+        slots: &Slots,
+        begin: &[Begin],
+        options: Option<&Options>,
+        want: Want<'_>,
+    ) -> Result<Option<Batch>> {
+        self.send_reset(slots, begin, options)?;
         self.recv(want)
     }
 
     /// How many slots are in flight.
     fn in_flight(&self) -> usize;
 
-    /// All that the rest of `slot`'s run depends on. Nothing may be in flight.
+    /// All that the rest of `slot`'s run depends on. It may not be in flight.
     fn save(&mut self, slot: usize) -> Result<Vec<u8>>;
 
     /// Takes up a state that `save` gave, of any slot, here or in another
     /// process, of the same env and config.
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()>;
+
+    /// All that the rest of every slot's run depends on, and what the slots
+    /// share. Nothing may be in flight.
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        whole::save(self)
+    }
+
+    /// Takes up a state that `save_state` gave, here or in another process, in
+    /// any runner, of as many slots of the same env, config and version of this
+    /// crate.
+    ///
+    /// # Errors
+    /// [`Error::State`]; every slot is as it was.
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        whole::load(self, state)
+    }
 
     /// A picture of each of `slots`. Nothing may be in flight.
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>>;

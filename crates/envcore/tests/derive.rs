@@ -22,7 +22,7 @@ fn write_with(space: &Space, write: impl FnOnce(&mut Row<'_>)) -> Vec<Column> {
     let mut pool = BatchPool::new(&layout);
     let mut draft = pool.draft(Slots::All, 1, None).unwrap();
     write(&mut draft.rows_mut().observation(0));
-    draft.finish().observation
+    pool.finish(draft).observation
 }
 
 /// Reads columns of one row back, all of fixed shape.
@@ -347,7 +347,8 @@ fn a_vector_takes_its_shape_from_the_config_through_the_envs_space() {
         envs.recv(Want::all()).unwrap();
         let actions: Vec<f32> = (0..2 * width as i16).map(f32::from).collect();
         let shape = [2, width];
-        let batch = envs.step(&[ColumnIn::scalars(&actions, &shape)], Want::all()).unwrap().unwrap();
+        let batch =
+            envs.step(&Slots::All, &[ColumnIn::scalars(&actions, &shape)], Want::all()).unwrap().unwrap();
         assert_eq!(batch.failures, []);
         let line = batch.observation[0].as_fixed().unwrap();
         assert_eq!(line.as_slice::<f32>(), actions);
@@ -369,7 +370,7 @@ fn a_vector_of_another_length_than_its_space_fails_its_slot_and_nothing_else() {
     envs.send_reset(&Slots::All, &[Begin::Own; 2], None).unwrap();
     let batch = envs.recv(Want::all()).unwrap().unwrap();
     assert_eq!(batch.failures.len(), 2);
-    assert!(batch.failures[0].failure.panicked);
+    assert_eq!(batch.failures[0].failure.cause, envcore::Cause::Panic);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyModule};
 
-use envcore::{Error, Failure, SlotError};
+use envcore::{Cause, Error, Failure, SlotError};
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -35,6 +35,7 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
         Error::NeedsReset(_) => "ResetNeededError",
         Error::Pending(_) => "PendingCallError",
         Error::NothingPending => "NothingPendingError",
+        Error::Forked => "ForkedError",
         Error::Closed => "ClosedError",
         Error::State(_) => "StateError",
         Error::Memory(_) => return PyMemoryError::new_err(error.to_string()),
@@ -51,14 +52,25 @@ pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<Py
         let each = failures.iter().map(|failure| {
             let SlotError { slot, begin, seed, episode, step, action, failure: cause, .. } = failure;
             let index = if let envcore::Begin::Index(index) = begin { Some(*index) } else { None };
-            let Failure { phase, panicked, message } = cause;
+            let Failure { phase, cause, message } = cause;
             let place = (*slot, *seed, index, *episode, *step, action.as_deref());
-            class.call_method1("_make", (place, phase.to_string(), *panicked, message, failure.to_string()))
+            class.call_method1(
+                "_make",
+                (place, phase.to_string(), cause_name(*cause), message, failure.to_string()),
+            )
         });
         let failures = PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?;
         module(py)?.getattr("EnvError")?.call_method1("of", (failures, batch))
     };
     make().map_or_else(|error: PyErr| error, PyErr::from_value)
+}
+
+fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Error => "error",
+        Cause::Panic => "panic",
+        Cause::Silence => "silence",
+    }
 }
 
 /// `map_err` to Python's.

@@ -11,8 +11,8 @@ use common::{
     view,
 };
 use envcore::{
-    AutoresetMode, Batch, Begin, Discrete, Env, Error, Options, Phase, Record, Result, RowKind, Serial,
-    Shard, SlotError, Slots, Step, VecEnv, wants_reset,
+    AutoresetMode, Batch, Begin, Cause, Discrete, Env, Error, Options, Phase, Record, Result, RowKind,
+    Serial, Shard, SlotError, Slots, Step, VecEnv, wants_reset,
 };
 use envs::testing::{Faulty, FaultyConfig};
 
@@ -62,13 +62,13 @@ fn check_others(envs: &dyn VecEnv, batch: &Batch, oracle: &mut dyn Oracle, t: us
 #[test]
 fn a_step_that_fails_is_reported_and_the_other_slots_complete_theirs() {
     let faults = [
-        ("panic_in_step", true, "a fault on demand"),
-        ("error_in_step", false, "a fault on demand"),
-        ("incomplete_observation", false, "1 of the observation's 4 leaves were written"),
-        ("wrong_dtype", true, "declared with float32 and written with uint8"),
+        ("panic_in_step", Cause::Panic, "a fault on demand"),
+        ("error_in_step", Cause::Error, "a fault on demand"),
+        ("incomplete_observation", Cause::Error, "1 of the observation's 4 leaves were written"),
+        ("wrong_dtype", Cause::Panic, "declared with float32 and written with uint8"),
     ];
     for mode in common::MODES {
-        for (fault, panicked, message) in faults {
+        for (fault, cause, message) in faults {
             let mut envs = faulty(fault, mode, Options::new().with("at_step", 1i64));
             let mut oracle = sound(mode);
             let begin = [Begin::Own, Begin::Own, Begin::Own, Begin::Index(9)];
@@ -85,7 +85,7 @@ fn a_step_that_fails_is_reported_and_the_other_slots_complete_theirs() {
             let [failure] = batch.failures.as_slice() else { panic!("{:?}", batch.failures) };
             let SlotError { slot, begin, seed, episode, step, .. } = failure;
             assert_eq!((*slot, *begin, *seed, *episode, *step), (2, Begin::Own, 102, 0, 1));
-            assert_eq!((failure.failure.phase, failure.failure.panicked), (Phase::Step, panicked));
+            assert_eq!((failure.failure.phase, failure.failure.cause), (Phase::Step, cause));
             assert!(failure.failure.message.contains(message), "{failure}");
             let action = failure.action.as_deref().unwrap();
             assert!(action.starts_with("{force: [") && action.contains("gear: "), "{action}");
@@ -184,7 +184,7 @@ fn a_report_names_the_seed_that_the_slot_was_last_given() {
 
 #[test]
 fn a_reset_that_fails_loses_its_slot_alone() {
-    for (fault, panicked) in [("panic_in_reset", true), ("error_in_reset", false)] {
+    for (fault, cause) in [("panic_in_reset", Cause::Panic), ("error_in_reset", Cause::Error)] {
         let mut envs = faulty(fault, AutoresetMode::NextStep, Options::new().with("in_episode", 1i64));
         reset(&mut envs, &[Begin::Own; SLOTS]);
         let mut oracle = sound(AutoresetMode::NextStep);
@@ -195,7 +195,7 @@ fn a_reset_that_fails_loses_its_slot_alone() {
         [0, 1, 3].into_iter().for_each(|k| assert_eq!(rows[k], oracle.reset(k, Begin::Own, None)));
         let [failure] = batch.failures.as_slice() else { panic!("{:?}", batch.failures) };
         assert_eq!((failure.slot, failure.begin, failure.episode, failure.step), (2, Begin::Index(4), 1, 0));
-        assert_eq!((failure.failure.phase, failure.failure.panicked), (Phase::Reset, panicked));
+        assert_eq!((failure.failure.phase, failure.failure.cause), (Phase::Reset, cause));
         assert_eq!(failure.action, None);
         assert!(failure.to_string().contains("(index 4, episode 1, step 0)"), "{failure}");
         reset(&mut envs, &[Begin::Own; SLOTS]);
@@ -205,7 +205,7 @@ fn a_reset_that_fails_loses_its_slot_alone() {
 #[test]
 fn an_autoreset_that_fails_is_reported_and_the_others_go_on() {
     for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep] {
-        for (fault, panicked) in [("panic_in_reset", true), ("error_in_reset", false)] {
+        for (fault, cause) in [("panic_in_reset", Cause::Panic), ("error_in_reset", Cause::Error)] {
             let mut envs = faulty(fault, mode, Options::new().with("in_episode", 1i64));
             let mut oracle = sound(mode);
             reset(&mut envs, &[Begin::Own; SLOTS]);
@@ -230,7 +230,7 @@ fn an_autoreset_that_fails_is_reported_and_the_others_go_on() {
             }
             let failure = &batch.failures[0];
             assert_eq!((failure.slot, failure.seed, failure.episode, failure.step), (2, 102, 1, 0));
-            assert_eq!((failure.failure.phase, failure.failure.panicked), (Phase::Reset, panicked));
+            assert_eq!((failure.failure.phase, failure.failure.cause), (Phase::Reset, cause));
             let actions = some_actions(&envs.spec().action, 0, SLOTS);
             assert!(refusal(envs.send(&Slots::All, &view(&actions))).contains("slot 2 failed earlier"));
             reset(&mut envs, &[Begin::Keep, Begin::Keep, Begin::Own, Begin::Keep]);

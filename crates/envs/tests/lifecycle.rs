@@ -154,7 +154,7 @@ fn after_close_every_call_says_so_and_a_second_close_does_nothing() {
                 envs.check_reset(&Slots::All, &[Begin::Own; SLOTS], None),
                 envs.set_next(&Slots::All, &[Begin::Own; SLOTS]),
                 envs.recv(Want::all()).map(drop),
-                envs.step(&zeros(&[4]), Want::all()).map(drop),
+                envs.step(&Slots::All, &zeros(&[4]), Want::all()).map(drop),
                 envs.save(0).map(drop),
                 envs.load(0, &state),
                 envs.render(&Slots::All).map(drop),

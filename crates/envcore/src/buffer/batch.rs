@@ -2,7 +2,7 @@
 
 use crate::buffer::column::{Column, Fixed};
 use crate::buffer::lease::{Buffers, Lease, Part, Pool};
-use crate::buffer::rows::{FinalPlaces, Place, Places, RowsMut};
+use crate::buffer::rows::{FinalPlaces, Place, Places, RowsMut, Window};
 use crate::error::{Error, Result, SlotError};
 use crate::space::{DType, LeafKind, Space, Value};
 
@@ -131,6 +131,8 @@ pub struct Batch {
     pub finals: Option<Finals>,
     /// The slots that failed; their rows are [`RowKind::Failed`].
     pub failures: Vec<SlotError>,
+    /// Failures that a policy has dealt with: to be told, not to be raised.
+    pub tolerated: Vec<SlotError>,
 }
 
 impl Batch {
@@ -181,6 +183,7 @@ impl Batch {
             to.infos.place(at, from.infos);
         }
         self.failures.extend(part.failures);
+        self.tolerated.extend(part.tolerated);
     }
 }
 
@@ -241,7 +244,8 @@ pub struct BatchPool {
     kinds: LeafPool,
     info: Vec<LeafPool>,
     finals: bool,
-    places: Places,
+    /// Places of a finished draft, for the next.
+    spare: Box<Places>,
 }
 
 impl BatchPool {
@@ -255,7 +259,7 @@ impl BatchPool {
             kinds: LeafPool::new(DType::U8, 1, capacity),
             info: LeafPool::of(&layout.info, capacity),
             finals: layout.finals,
-            places: Places::default(),
+            spare: Box::default(),
         }
     }
 
@@ -273,12 +277,7 @@ impl BatchPool {
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub fn draft(
-        &mut self,
-        slots: Slots,
-        rows: usize,
-        mut host: Option<&mut dyn Buffers>,
-    ) -> Result<Draft<'_>> {
+    pub fn draft(&mut self, slots: Slots, rows: usize, mut host: Option<&mut dyn Buffers>) -> Result<Draft> {
         let host = &mut host;
         let finals = if self.finals {
             Some(Finals {
@@ -299,8 +298,17 @@ impl BatchPool {
             infos: self.infos(Part::Info, Part::InfoMask, rows, host)?,
             finals,
             failures: Vec::new(),
+            tolerated: Vec::new(),
         };
-        Ok(Draft { batch, places: &mut self.places })
+        let mut draft = Draft { batch, places: std::mem::take(&mut self.spare) };
+        draft.locate();
+        Ok(draft)
+    }
+
+    /// The batch that `draft` has become.
+    pub fn finish(&mut self, draft: Draft) -> Batch {
+        self.spare = draft.places;
+        draft.batch
     }
 
     fn observe(
@@ -337,17 +345,16 @@ fn zeroed(mut fixed: Fixed) -> Fixed {
     fixed
 }
 
-/// A batch being written.
-pub struct Draft<'a> {
+/// A batch being written; [`BatchPool::finish`] makes it one.
+pub struct Draft {
     batch: Batch,
-    places: &'a mut Places,
+    /// Boxed: [`Window`]s hold its address.
+    places: Box<Places>,
 }
 
-impl Draft<'_> {
-    /// All rows, for writing.
-    pub fn rows_mut(&mut self) -> RowsMut<'_> {
+impl Draft {
+    fn locate(&mut self) {
         let batch = &mut self.batch;
-        let rows = batch.rows();
         let places = &mut *self.places;
         relocate(&mut places.observation, &mut batch.observation);
         places.reward = Some(Place::of_fixed(&mut batch.reward));
@@ -365,7 +372,16 @@ impl Draft<'_> {
             to.info_mask.clear();
             to.info_mask.extend(finals.infos.masks.iter_mut().map(Place::of_fixed));
         }
-        RowsMut::whole(places, rows)
+    }
+
+    /// All rows, for writing.
+    pub fn rows_mut(&mut self) -> RowsMut<'_> {
+        RowsMut::whole(&self.places, self.batch.rows())
+    }
+
+    /// The rows as several threads see them at once.
+    pub(crate) fn window(&self) -> Window {
+        Window::new(&self.places, self.batch.rows())
     }
 
     /// The batch so far.
@@ -373,9 +389,9 @@ impl Draft<'_> {
         &mut self.batch
     }
 
-    /// The batch, finished.
-    pub fn finish(self) -> Batch {
-        self.batch
+    /// The batch so far.
+    pub(crate) fn batch(&self) -> &Batch {
+        &self.batch
     }
 }
 

@@ -16,4 +16,5 @@ pub use actions::{ActRow, Actions, ColumnIn};
 pub use batch::{Batch, BatchPool, Draft, Extra, Finals, Infos, Layout, RowKind, Slots};
 pub use column::{Column, Fixed};
 pub use lease::{Buffers, Lease, Part, Pool};
+pub(crate) use rows::Window;
 pub use rows::{Row, RowsMut};

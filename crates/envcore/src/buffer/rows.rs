@@ -102,6 +102,37 @@ pub struct RowsMut<'a> {
     draft: PhantomData<&'a mut Column>,
 }
 
+/// A draft's rows, for threads that each write rows of their own.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    places: *const Places,
+    rows: usize,
+}
+
+// SAFETY: a window is an address; `Window::rows` says who may follow it.
+unsafe impl Send for Window {}
+// SAFETY: as above.
+unsafe impl Sync for Window {}
+
+impl Window {
+    pub(super) fn new(places: &Places, rows: usize) -> Self {
+        Window { places, rows }
+    }
+
+    /// Rows `from..from + len`.
+    ///
+    /// # Safety
+    /// The draft must live, unfinished and otherwise unused, while these rows
+    /// do, and nobody else may hold any of them meanwhile.
+    pub(crate) unsafe fn rows<'a>(self, from: usize, len: usize) -> RowsMut<'a> {
+        assert!(from + len <= self.rows);
+        // SAFETY: the places are the draft's own and live as long (the caller's
+        // duty).
+        let places = unsafe { &*self.places };
+        RowsMut { places, start: from, len, draft: PhantomData }
+    }
+}
+
 macro_rules! slice_of {
     ($(#[$doc:meta])* $name:ident, $ty:ty) => {
         $(#[$doc])*
@@ -232,6 +263,20 @@ impl<'a> RowsMut<'a> {
             unsafe { place.clear_row(self.start + row) }
         }
         self.clear_info(row);
+    }
+
+    /// Makes row `row` what it is in a new draft, its observation aside: no
+    /// kind, infos or end yet.
+    pub(crate) fn renew(&mut self, row: usize) {
+        self.kind()[row] = 0;
+        self.clear_info(row);
+        if let Some(finals) = &self.places.finals {
+            let row = self.start + row;
+            for place in finals.ended.iter().chain(&finals.info).chain(&finals.info_mask) {
+                // SAFETY: `row` is this window's (`clear_info` checked).
+                unsafe { place.clear_row(row) }
+            }
+        }
     }
 
     /// Makes row `row` all zeros.

@@ -6,12 +6,14 @@ use std::time::Instant;
 use crate::begin::Begin;
 use crate::env::state;
 use crate::episode::{Episodes, Life, Status};
-use crate::error::{Error, Phase, Result};
+use crate::error::{Phase, Result};
 use crate::space::Options;
 use crate::vec_env::{AutoresetMode, Caps};
+use crate::whole::{foreign, seal, unseal};
 
-/// What a saved state begins with; changes with its layout.
-const FORMAT: &str = "corral slot 1";
+/// What a slot's state begins with; changes with its layout and with this
+/// crate's version, which env states depend on.
+const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " slot 2");
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Saved {
@@ -26,27 +28,8 @@ struct Saved {
     begun: Begin,
     next: Begin,
     episodes: u64,
-    options: String,
+    options: Options,
     env: Vec<u8>,
-}
-
-fn options_from_json(text: &str) -> Result<Options> {
-    use serde_json::Value as Json;
-    fn value(json: &Json) -> crate::Value {
-        match json {
-            Json::Null => crate::Value::None,
-            Json::Bool(v) => (*v).into(),
-            Json::Number(n) => n.as_i64().map_or_else(|| n.as_f64().unwrap_or_default().into(), Into::into),
-            Json::String(s) => s.as_str().into(),
-            Json::Array(items) => items.iter().map(value).collect::<Vec<_>>().into(),
-            Json::Object(map) => crate::Value::Map(options(map)),
-        }
-    }
-    fn options(map: &serde_json::Map<String, Json>) -> Options {
-        map.iter().fold(Options::new(), |all, (name, json)| all.with(name.as_str(), value(json)))
-    }
-    let json: Json = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
-    Ok(json.as_object().map(options).unwrap_or_default())
 }
 
 impl Episodes {
@@ -58,8 +41,7 @@ impl Episodes {
             _ => self.chunk.save(slot).map_err(|error| self.named(slot, Phase::Save, error))?,
         };
         let life = &self.lives[slot];
-        let options = crate::Value::Map((*life.options).clone()).to_json()?;
-        state::to_bytes(&Saved {
+        let saved = state::to_bytes(&Saved {
             format: FORMAT.into(),
             id: self.env.clone(),
             config: self.config.clone(),
@@ -71,28 +53,25 @@ impl Episodes {
             begun: life.begun,
             next: life.next,
             episodes: life.episodes,
-            options: options.to_string(),
+            options: (*life.options).clone(),
             env,
-        })
+        })?;
+        Ok(seal(saved))
     }
 
     /// Takes up a state that `save` gave.
     pub(crate) fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
         self.caps.require(Caps::SAVE, &self.env, "load a state")?;
-        let saved: Saved = state::from_bytes(bytes)?;
-        let other = |what: &str, theirs: &str, ours: &str| {
-            Error::State(format!("this state is of another {what}: {theirs}, not {ours}"))
-        };
+        let saved: Saved = state::from_bytes(unseal(bytes)?)?;
         if saved.format != FORMAT {
-            return Err(other("format", &saved.format, FORMAT));
+            return Err(foreign("kind or version", &saved.format, FORMAT));
         }
         if saved.id != self.env {
-            return Err(other("env", &saved.id, &self.env));
+            return Err(foreign("env", &saved.id, &self.env));
         }
         if saved.config != self.config {
-            return Err(other("config", &saved.config, &self.config));
+            return Err(foreign("config", &saved.config, &self.config));
         }
-        let options = Arc::new(options_from_json(&saved.options)?);
         if saved.status != Status::Lost {
             let loaded = self.chunk.load(slot, &saved.env);
             loaded.map_err(|error| self.named(slot, Phase::Load, error))?;
@@ -108,7 +87,7 @@ impl Episodes {
             begun: saved.begun,
             next: saved.next,
             episodes: saved.episodes,
-            options,
+            options: Arc::new(saved.options),
             started: Instant::now(),
         };
         Ok(())

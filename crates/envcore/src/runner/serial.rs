@@ -233,7 +233,7 @@ impl VecEnv for Serial {
                 }
             }
         }
-        let mut batch = draft.finish();
+        let mut batch = self.pool.finish(draft);
         batch.failures = failures;
         batch.infos.extras = infos;
         if let Some(finals) = &mut batch.finals {

@@ -13,7 +13,7 @@ use crate::with_element;
 pub type Object = Arc<dyn Any + Send + Sync>;
 
 /// An array of any dtype and shape, C-contiguous.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Array {
     dtype: DType,
     shape: Vec<usize>,
@@ -93,7 +93,7 @@ impl fmt::Debug for Array {
 }
 
 /// A value of any kind, as a record, an option or a ragged leaf holds it.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
 pub enum Value {
     /// Nothing.
     #[default]
@@ -112,7 +112,8 @@ pub enum Value {
     List(Vec<Value>),
     /// Named values in order.
     Map(Options),
-    /// Something that the core never opens.
+    /// Something that the core never opens, and cannot save.
+    #[serde(skip)]
     Object(Object),
 }
 
@@ -205,7 +206,7 @@ value_from! {
 }
 
 /// Named values in the order given: options of a reset, or of a config.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Options(Vec<(String, Value)>);
 
 impl Options {

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use envcore::{
-    Array, AutoresetMode, Begin, Caps, Chunk, Error, Extra, Failure, Frame, Leaf, Options, Phase, ResetOf,
-    Result, RowsMut, Side, Source, SourceSpec, Space, StepOf, Value,
+    Array, AutoresetMode, Begin, Caps, Cause, Chunk, Error, Extra, Failure, Frame, Leaf, Options, Phase,
+    ResetOf, Result, RowsMut, Side, Source, SourceSpec, Space, StepOf, Value,
 };
 
 /// Makes odd chunks.
@@ -82,7 +82,7 @@ impl Chunk for OddChunk {
             };
             if word == "fail" {
                 let message = "told to fail".into();
-                side.failures.push((slot, Failure { phase: Phase::Step, panicked: false, message }));
+                side.failures.push((slot, Failure { phase: Phase::Step, cause: Cause::Error, message }));
                 continue;
             }
             self.counts[slot] += step + word.len() as u8;

@@ -22,7 +22,7 @@ pub fn written(space: &Space, write: impl FnOnce(&mut Row<'_>)) -> Vec<Cell> {
     let mut pool = BatchPool::new(&Layout { observation, info, finals: false, capacity: 1 });
     let mut draft = pool.draft(Slots::All, 1, None).unwrap();
     write(&mut draft.rows_mut().observation(0));
-    draft.finish().observation.iter().map(|column| Cell::of(column, 0)).collect()
+    pool.finish(draft).observation.iter().map(|column| Cell::of(column, 0)).collect()
 }
 
 /// One action as the env takes it.
