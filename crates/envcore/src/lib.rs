@@ -86,8 +86,10 @@ mod env_list;
 mod episode;
 mod error;
 mod evaluate;
+mod fork;
 mod guard;
 mod leaves;
+mod on_failure;
 pub mod rng;
 mod runner;
 mod shard;
@@ -115,7 +117,8 @@ pub use error::{Cause, Error, Failure, Phase, Result, SlotError};
 pub use evaluate::Schedule;
 pub use half::f16;
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
-pub use runner::Serial;
+pub use on_failure::{OnFailure, Tolerant};
+pub use runner::{Background, Serial, Threaded, start};
 pub use shard::Shard;
 pub use space::{
     ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Object, Options, Scalar, Space, Tensor,
