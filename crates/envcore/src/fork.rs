@@ -21,11 +21,11 @@ extern "C" fn count() {
 
 /// The process in which something was made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Birth(u32);
+pub struct Birth(u32);
 
 impl Birth {
     /// This process.
-    pub(crate) fn here() -> Self {
+    pub fn here() -> Self {
         WATCH.call_once(|| {
             // SAFETY: `count` may run in a child between fork and exec: it
             // touches one atomic. Where registering fails (no memory), forks
@@ -37,7 +37,7 @@ impl Birth {
 
     /// Whether a fork lies between.
     #[inline]
-    pub(crate) fn is_before_fork(self) -> bool {
+    pub fn is_before_fork(self) -> bool {
         self.0 != FORKS.load(Ordering::Relaxed)
     }
 }

@@ -115,6 +115,7 @@ pub use env_list::EnvSource;
 pub use envcore_derive::{FromRow, ToRow};
 pub use error::{Cause, Error, Failure, Phase, Result, SlotError};
 pub use evaluate::Schedule;
+pub use fork::Birth;
 pub use half::f16;
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
 pub use on_failure::{OnFailure, Tolerant};

@@ -60,6 +60,8 @@ struct Slot {
     lost: bool,
     /// Restarts since it last ended an episode.
     restarts: u32,
+    /// When it was last sent, counted.
+    turn: u64,
     /// It is being restarted within the call that its failure came in.
     retried: Option<Retried>,
 }
@@ -87,6 +89,7 @@ pub struct Tolerant {
     /// Slots whose rows are in the staging, and theirs alone.
     landed: VecDeque<usize>,
     notes: Vec<(usize, Note)>,
+    turn: u64,
 }
 
 enum Note {
@@ -123,6 +126,7 @@ impl Tolerant {
             staging: None,
             landed: VecDeque::new(),
             notes: Vec::new(),
+            turn: 0,
         })
     }
 
@@ -148,6 +152,14 @@ impl Tolerant {
         match self.landed.iter().find(|landed| slots.iter(n).any(|slot| slot == **landed)) {
             Some(slot) => Err(Error::Pending(format!("slot {slot} is in flight: recv it first"))),
             None => Ok(()),
+        }
+    }
+
+    /// Notes the order in which slots are sent.
+    fn note_turns(&mut self, slots: &Slots) {
+        for slot in slots.iter(self.slots.len()) {
+            self.turn += 1;
+            self.slots[slot].turn = self.turn;
         }
     }
 
@@ -187,9 +199,7 @@ impl Tolerant {
             }
         }
         if !list.is_empty() {
-            let all = list.len() == n && *slots == Slots::All;
-            let these = if all { Slots::All } else { Slots::List(list.clone()) };
-            self.envs.send_reset(&these, &begins, options)?;
+            self.envs.send_reset(&Slots::of(list, n), &begins, options)?;
         }
         masked.into_iter().try_for_each(|slot| self.land_masked(slot))
     }
@@ -354,39 +364,17 @@ impl Tolerant {
             let asked = Want { min_rows: missing, max_rows: most, deadline: want.deadline, buffers };
             let Some(batch) = self.envs.recv(asked)? else { return Ok(Collected::Late) };
             if batch.rows() >= least && self.is_plain(&batch) {
-                return Ok(Collected::Plain(batch));
+                return Ok(Collected::Plain(Box::new(batch)));
             }
             self.sort(batch)?;
         }
         Ok(Collected::Landed)
     }
-
-    /// The answer to a call for `slots`: their rows in this order, where they
-    /// are all that is in flight.
-    fn answer(&mut self, slots: &Slots, batch: Option<Batch>, mut want: Want<'_>) -> Result<Option<Batch>> {
-        let n = self.slots.len();
-        match batch {
-            Some(batch) if self.is_plain(&batch) => return Ok(Some(batch)),
-            Some(batch) => self.sort(batch)?,
-            None => {}
-        }
-        if self.in_flight() > slots.len(n) {
-            return self.recv(want);
-        }
-        match self.collect(self.in_flight(), &mut want)? {
-            Collected::Late => Ok(None),
-            Collected::Plain(batch) => Ok(Some(batch)),
-            Collected::Landed => {
-                self.landed.clear();
-                self.gather(slots.clone(), want.buffers).map(Some)
-            }
-        }
-    }
 }
 
 enum Collected {
     Late,
-    Plain(Batch),
+    Plain(Box<Batch>),
     Landed,
 }
 
@@ -433,6 +421,7 @@ impl VecEnv for Tolerant {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
+        self.note_turns(slots);
         if !self.has_lost() {
             return self.envs.send_reset(slots, begin, options);
         }
@@ -446,13 +435,16 @@ impl VecEnv for Tolerant {
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_not_landed(slots)?;
         if !self.has_lost() {
-            return self.envs.send(slots, actions);
+            self.envs.send(slots, actions)?;
+            self.note_turns(slots);
+            return Ok(());
         }
         let (live, lost) = self.divide(slots)?;
         if !live.is_empty() {
             let these = of_rows(slots, &live);
             with_rows(&live, actions, |actions| self.envs.send(&these, actions))?;
         }
+        self.note_turns(slots);
         let lost = of_rows(slots, &lost);
         let keep = vec![Begin::Keep; lost.len(0)];
         self.resets(&lost, &keep, None)
@@ -467,44 +459,13 @@ impl VecEnv for Tolerant {
         want.max_rows = most;
         match self.collect(want.min_rows.clamp(1, most), &mut want)? {
             Collected::Late => return Ok(None),
-            Collected::Plain(batch) => return Ok(Some(batch)),
+            Collected::Plain(batch) => return Ok(Some(*batch)),
             Collected::Landed => {}
         }
         let rows = most.min(self.landed.len());
         let mut list: Vec<usize> = self.landed.drain(..rows).collect();
-        list.sort_unstable();
-        let all = rows == self.slots.len();
-        self.gather(if all { Slots::All } else { Slots::List(list) }, want.buffers).map(Some)
-    }
-
-    fn step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], mut want: Want<'_>) -> Result<Option<Batch>> {
-        if self.has_lost() || !self.landed.is_empty() {
-            self.send(slots, actions)?;
-            return self.answer(slots, None, want);
-        }
-        let buffers = reborrow(&mut want.buffers);
-        match self.envs.step(slots, actions, Want { buffers, ..want })? {
-            None => Ok(None),
-            batch => self.answer(slots, batch, want),
-        }
-    }
-
-    fn reset(
-        &mut self,
-        slots: &Slots,
-        begin: &[Begin],
-        options: Option<&Options>,
-        mut want: Want<'_>,
-    ) -> Result<Option<Batch>> {
-        if self.has_lost() || !self.landed.is_empty() {
-            self.send_reset(slots, begin, options)?;
-            return self.answer(slots, None, want);
-        }
-        let buffers = reborrow(&mut want.buffers);
-        match self.envs.reset(slots, begin, options, Want { buffers, ..want })? {
-            None => Ok(None),
-            batch => self.answer(slots, batch, want),
-        }
+        list.sort_unstable_by_key(|&slot| self.slots[slot].turn);
+        self.gather(Slots::of(list, self.slots.len()), want.buffers).map(Some)
     }
 
     fn in_flight(&self) -> usize {

@@ -225,8 +225,7 @@ impl VecEnv for Shard {
         };
         let list: Vec<usize> = gathered.iter().flat_map(number).collect();
         let rows = list.len();
-        let slots = if list.iter().copied().eq(0..n) { Slots::All } else { Slots::List(list) };
-        let mut draft = self.pool.draft(slots, rows, want.buffers)?;
+        let mut draft = self.pool.draft(Slots::of(list, n), rows, want.buffers)?;
         let mut at = 0;
         for (k, mut batch) in gathered {
             let count = batch.rows();

@@ -182,22 +182,22 @@ pub trait VecEnv: Send {
     /// [`Error::Argument`].
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()>;
 
-    /// A batch of slots that were in flight: at least `want.min_rows`, or all;
-    /// `None` when the deadline passes first. Envs that failed are in the
+    /// A batch of slots that were in flight: at least `want.min_rows`, or all, in
+    /// the order in which they were sent; `None` when the deadline passes first,
+    /// and nothing is lost. Envs that failed are in the
     /// batch's `failures`, and their rows are marked.
     ///
     /// # Errors
     /// [`Error::NothingPending`].
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>>;
 
-    /// [`send`](Self::send), then [`recv`](Self::recv); where these slots are all
-    /// that is in flight, their rows come in the slots' order, written in place.
+    /// [`send`](Self::send), then [`recv`](Self::recv).
     fn step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], want: Want<'_>) -> Result<Option<Batch>> {
         self.send(slots, actions)?;
         self.recv(want)
     }
 
-    /// [`send_reset`](Self::send_reset), then [`recv`](Self::recv), as `step`.
+    /// [`send_reset`](Self::send_reset), then [`recv`](Self::recv).
     fn reset(
         &mut self,
         slots: &Slots,

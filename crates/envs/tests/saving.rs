@@ -120,12 +120,15 @@ fn a_slot_that_does_not_exist_is_neither_saved_nor_loaded() {
 }
 
 #[test]
-fn nothing_is_saved_or_loaded_while_slots_are_in_flight() {
+fn a_slot_in_flight_is_neither_saved_nor_loaded_and_the_others_are() {
     let mut envs = limited("CartPole-v1", 2, 4, AutoresetMode::NextStep);
     let state = envs.save(0).unwrap();
     envs.send_reset(&Slots::List(vec![0]), &[Begin::Own], None).unwrap();
-    assert!(refusal(envs.save(1)).contains("1 slots in flight"));
-    assert!(refusal(envs.load(1, &state)).contains("in flight"));
+    assert!(refusal(envs.save(0)).contains("slot 0 is in flight"));
+    assert!(refusal(envs.load(0, &state)).contains("in flight"));
+    assert!(refusal(envs.save_state()).contains("1 slots in flight"));
+    let other = envs.save(1).unwrap();
+    envs.load(1, &other).unwrap();
 }
 
 #[test]

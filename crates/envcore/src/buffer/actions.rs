@@ -218,14 +218,14 @@ unsafe fn store_fixed<S: Element, D: Element>(
     }
 }
 
-/// The bytes as elements, or `None` where they are not aligned or not all
-/// valid `bool`s.
+/// The bytes as elements, or `None` where they must be copied: not aligned, or
+/// bools.
 fn typed<T: Element>(bytes: &[u8]) -> Option<&[T]> {
     let aligned = (bytes.as_ptr() as usize).is_multiple_of(T::DTYPE.size());
-    let valid = T::DTYPE != DType::Bool || bytes.iter().all(|&b| b <= 1);
-    (aligned && valid).then(|| {
+    // Bools are copied: their bytes may be others, or become so meanwhile.
+    (aligned && T::DTYPE != DType::Bool).then(|| {
         // SAFETY: aligned for T, whole elements (the caller checked), and every
-        // bit pattern is a T, but for bools, whose bytes were checked.
+        // bit pattern is a T, for bools are none of these.
         unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / T::DTYPE.size()) }
     })
 }

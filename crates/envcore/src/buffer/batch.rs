@@ -16,6 +16,11 @@ pub enum Slots {
 }
 
 impl Slots {
+    /// These of `num_slots`.
+    pub(crate) fn of(list: Vec<usize>, num_slots: usize) -> Self {
+        if list.iter().copied().eq(0..num_slots) { Slots::All } else { Slots::List(list) }
+    }
+
     /// How many, of `num_slots` in all.
     pub fn len(&self, num_slots: usize) -> usize {
         match self {
@@ -279,7 +284,12 @@ impl LeafPool {
         let bytes = rows * elements * dtype.size();
         let given: Option<Lease> = host.as_mut().and_then(|host| host.lease(part, bytes));
         let lease = given.map_or_else(|| pool.take(), Ok)?;
-        Ok(Fixed::new(lease, *dtype, *elements, rows))
+        let mut fixed = Fixed::new(lease, *dtype, *elements, rows);
+        if *dtype == DType::Bool {
+            // Whoever had the block before may have left bytes that are no bool.
+            fixed.zero();
+        }
+        Ok(fixed)
     }
 }
 
@@ -328,7 +338,7 @@ impl BatchPool {
         let host = &mut host;
         let finals = if self.finals {
             Some(Finals {
-                ended: zeroed(self.flags.fixed(Part::Ended, rows, host)?),
+                ended: self.flags.fixed(Part::Ended, rows, host)?,
                 observation: self.observe(Part::FinalObservation, rows, host)?,
                 infos: self.infos(Part::FinalInfo, Part::FinalInfoMask, rows, host)?,
             })
@@ -381,7 +391,7 @@ impl BatchPool {
                 Column::Fixed(fixed) => Column::Fixed(zeroed(fixed)),
                 values => values,
             });
-            infos.masks.push(zeroed(self.flags.fixed(mask(k), rows, host)?));
+            infos.masks.push(self.flags.fixed(mask(k), rows, host)?);
         }
         Ok(infos)
     }

@@ -112,8 +112,8 @@ impl Fixed {
     /// Where `T` is not the column's dtype.
     pub fn as_slice<T: Element>(&self) -> &[T] {
         self.expect::<T>();
-        // SAFETY: `new` checked size and alignment; the dtype is T's, and only
-        // elements of that dtype are ever written.
+        // SAFETY: `new` checked size and alignment; the dtype is T's, only elements
+        // of that dtype are written, and a column of bools begins as zeros.
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr().cast(), self.rows * self.elements) }
     }
 

@@ -40,9 +40,11 @@ enum Status {
 /// A slot's life, as far as it is not on a hot path.
 #[derive(Clone, Debug)]
 struct Life {
-    /// The seed of the slot's own stream.
+    /// The seed that the user, or the construction, gave the slot.
     seed: i64,
-    /// Rebuilds after a failure, ever.
+    /// The seed of its current stream: another after a rebuild.
+    stream: i64,
+    /// Rebuilds after a failure since it was last seeded.
     restarts: u64,
     /// How the current episode began.
     begun: Begin,
@@ -130,6 +132,7 @@ impl Episodes {
     pub(crate) fn new(source: &dyn Source, rules: &Rules, first_slot: usize, seeds: &[i64]) -> Result<Self> {
         let life = |&seed: &i64| Life {
             seed,
+            stream: seed,
             restarts: 0,
             begun: Begin::Own,
             next: Begin::Own,
@@ -311,7 +314,11 @@ impl Episodes {
             restart_seed(life.seed, life.restarts)
         });
         match (begin, rebuild) {
-            (Begin::Seed(seed), _) | (_, Some(seed)) => (life.seed, life.episodes) = (seed, 0),
+            (Begin::Seed(seed), _) => {
+                (life.seed, life.stream) = (seed, seed);
+                (life.restarts, life.episodes) = (0, 0);
+            }
+            (_, Some(stream)) => (life.stream, life.episodes) = (stream, 0),
             _ => {}
         }
         let again = rebuild.is_some() || matches!(begin, Begin::Seed(_));
@@ -382,7 +389,7 @@ impl Episodes {
             env: self.env.clone(),
             slot: self.first_slot + slot,
             begin: life.begun,
-            seed: life.seed,
+            seed: life.stream,
             episode: life.episodes.saturating_sub(1),
             step: self.steps[slot],
             action: None,

@@ -47,6 +47,9 @@ pub struct Background {
     sent: Vec<Option<(Phase, Snapshot)>>,
     /// Slots whose rows are written, in the order in which they came home.
     landed: VecDeque<usize>,
+    /// When each slot was last sent, counted.
+    turns: Vec<u64>,
+    turn: u64,
     epoch: Instant,
 }
 
@@ -103,6 +106,8 @@ impl Background {
             skip: vec![false; n],
             sent: (0..n).map(|_| None).collect(),
             landed: VecDeque::new(),
+            turns: vec![0; n],
+            turn: 0,
             epoch,
             source,
             front,
@@ -111,6 +116,8 @@ impl Background {
 
     /// Hands `slot`, which is at home, to the crew.
     fn hand_out(&mut self, slot: usize, job: Job) {
+        self.turn += 1;
+        self.turns[slot] = self.turn;
         let phase = if matches!(job, Job::Step) { Phase::Step } else { Phase::Reset };
         let actions = &self.actions;
         let inside = self.parts.inside(slot);
@@ -231,19 +238,6 @@ impl Background {
         self.front.arrive(&slots);
         Ok(batch)
     }
-
-    /// Sends nothing more until all of `slots` have landed, and gives their
-    /// rows in this order.
-    fn recv_all(&mut self, slots: &Slots, want: Want<'_>) -> Result<Option<Batch>> {
-        if self.front.in_flight() > slots.len(self.front.spec.num_slots) {
-            return self.recv(want);
-        }
-        if !self.collect(self.front.in_flight(), want.deadline)? {
-            return Ok(None);
-        }
-        self.landed.clear();
-        self.gather(slots.clone(), want.buffers).map(Some)
-    }
 }
 
 impl VecEnv for Background {
@@ -309,25 +303,8 @@ impl VecEnv for Background {
         }
         let rows = most.min(self.landed.len());
         let mut list: Vec<usize> = self.landed.drain(..rows).collect();
-        list.sort_unstable();
-        let slots = if rows == self.front.spec.num_slots { Slots::All } else { Slots::List(list) };
-        self.gather(slots, want.buffers).map(Some)
-    }
-
-    fn step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], want: Want<'_>) -> Result<Option<Batch>> {
-        self.send(slots, actions)?;
-        self.recv_all(slots, want)
-    }
-
-    fn reset(
-        &mut self,
-        slots: &Slots,
-        begin: &[Begin],
-        options: Option<&Options>,
-        want: Want<'_>,
-    ) -> Result<Option<Batch>> {
-        self.send_reset(slots, begin, options)?;
-        self.recv_all(slots, want)
+        list.sort_unstable_by_key(|&slot| self.turns[slot]);
+        self.gather(Slots::of(list, self.front.spec.num_slots), want.buffers).map(Some)
     }
 
     fn in_flight(&self) -> usize {

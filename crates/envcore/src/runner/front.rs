@@ -155,8 +155,7 @@ impl Queue {
         {
             return Slots::All;
         }
-        let slots = || self.0.iter().flat_map(|run| run.slots.clone()).take(rows);
-        if slots().eq(0..num_slots) { Slots::All } else { Slots::List(slots().collect()) }
+        Slots::of(self.0.iter().flat_map(|run| run.slots.clone()).take(rows).collect(), num_slots)
     }
 
     /// Takes the jobs of the next `rows` rows, numbered from 0.
