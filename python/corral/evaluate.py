@@ -165,7 +165,7 @@ def _play(
     bar: Progress,
 ) -> list[tuple[float, int]]:
     native = env.native
-    schedule = Schedule(indices.tolist(), native.num_envs)
+    schedule = Schedule(indices.tolist())
     returns = np.zeros(native.num_envs)
     lengths = np.zeros(native.num_envs, dtype=np.int64)
 

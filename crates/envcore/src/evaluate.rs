@@ -1,6 +1,6 @@
 //! Evaluation: which slot plays which index next.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Hands out every index once.
 ///
@@ -12,16 +12,16 @@ pub struct Schedule {
     waiting: VecDeque<usize>,
     indices: Vec<u64>,
     /// By slot: the position in `indices` of what it plays.
-    playing: Vec<Option<usize>>,
+    playing: BTreeMap<usize, usize>,
     results: Vec<Option<(f64, u64)>>,
 }
 
 impl Schedule {
-    /// The indices to play, on `num_slots` slots.
-    pub fn new(indices: Vec<u64>, num_slots: usize) -> Self {
+    /// The indices to play.
+    pub fn new(indices: Vec<u64>) -> Self {
         Schedule {
             waiting: (0..indices.len()).collect(),
-            playing: vec![None; num_slots],
+            playing: BTreeMap::new(),
             results: vec![None; indices.len()],
             indices,
         }
@@ -29,25 +29,28 @@ impl Schedule {
 
     /// The index that `slot` plays from now on, or `None`: it idles.
     pub fn next(&mut self, slot: usize) -> Option<u64> {
-        self.playing[slot] = self.waiting.pop_front();
+        match self.waiting.pop_front() {
+            Some(position) => self.playing.insert(slot, position),
+            None => self.playing.remove(&slot),
+        };
         self.index(slot)
     }
 
     /// The index that `slot` plays.
     pub fn index(&self, slot: usize) -> Option<u64> {
-        self.playing[slot].map(|position| self.indices[position])
+        self.playing.get(&slot).map(|&position| self.indices[position])
     }
 
     /// Notes the return and length of the episode that `slot` has finished.
     pub fn finish(&mut self, slot: usize, episode_return: f64, length: u64) {
-        if let Some(position) = self.playing[slot].take() {
+        if let Some(position) = self.playing.remove(&slot) {
             self.results[position] = Some((episode_return, length));
         }
     }
 
     /// The slots that hold an index, in order.
     pub fn active(&self) -> Vec<usize> {
-        (0..self.playing.len()).filter(|&slot| self.playing[slot].is_some()).collect()
+        self.playing.keys().copied().collect()
     }
 
     /// How many indices have been played.
@@ -73,7 +76,7 @@ mod tests {
             num_slots in 1usize..9,
             lengths in prop::collection::vec(1u64..7, 40),
         ) {
-            let mut schedule = Schedule::new(indices.clone(), num_slots);
+            let mut schedule = Schedule::new(indices.clone());
             let mut left: Vec<u64> = vec![0; num_slots];
             let mut started = 0;
             let mut begin = |schedule: &mut Schedule, left: &mut Vec<u64>, slot: usize| {

@@ -9,8 +9,8 @@ pub(crate) struct Schedule(envcore::Schedule);
 #[pymethods]
 impl Schedule {
     #[new]
-    fn new(indices: Vec<u64>, num_slots: usize) -> Self {
-        Schedule(envcore::Schedule::new(indices, num_slots))
+    fn new(indices: Vec<u64>) -> Self {
+        Schedule(envcore::Schedule::new(indices))
     }
 
     /// The index that `slot` plays from now on, or None: it idles.

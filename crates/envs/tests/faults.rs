@@ -12,7 +12,7 @@ use common::{
 };
 use envcore::{
     AutoresetMode, Batch, Begin, Cause, Discrete, Env, Error, Options, Phase, Record, Result, RowKind,
-    Serial, Shard, SlotError, Slots, Step, VecEnv, wants_reset,
+    Serial, Shard, SlotError, Slots, Step, VecEnv, Want, wants_reset,
 };
 use envs::testing::{Faulty, FaultyConfig};
 
@@ -138,6 +138,36 @@ fn every_restart_of_a_slot_has_its_own_stream() {
     for (k, one) in shown.iter().enumerate() {
         assert!(!shown[..k].contains(one), "restart {k} repeats an earlier one");
     }
+}
+
+#[test]
+fn after_a_seeded_reset_restarts_are_counted_anew_and_go_on_after_a_load() {
+    let source =
+        source("testing/Faulty-v0", &Options::new().with("fault", "panic_in_step").with("at_step", 0i64));
+    let make = || Serial::new(&*source, config(1, AutoresetMode::NextStep)).unwrap();
+    let action = |envs: &Serial| some_actions(&envs.spec().action, 0, 1);
+    // What the slot shows after each of two failures since its seed.
+    let fail = |envs: &mut Serial| {
+        let action = action(envs);
+        assert_eq!(envs.step(&Slots::All, &view(&action), Want::all()).unwrap().unwrap().failures.len(), 1);
+        reset(envs, &[Begin::Own])[0].observation.clone()
+    };
+    let mut envs = make();
+    let runs: Vec<[Vec<Cell>; 2]> = (0..3)
+        .map(|_| {
+            reset(&mut envs, &[Begin::Seed(5)]);
+            [fail(&mut envs), fail(&mut envs)]
+        })
+        .collect();
+    assert!(runs[1] == runs[0] && runs[2] == runs[0], "a function of the seed and the failures since");
+    assert!(runs[0][0] != runs[0][1]);
+
+    reset(&mut envs, &[Begin::Seed(5)]);
+    fail(&mut envs);
+    let state = envs.save(0).unwrap();
+    let mut other = make();
+    other.load(0, &state).unwrap();
+    assert!(fail(&mut other) == runs[0][1], "the count is part of the state");
 }
 
 #[test]
