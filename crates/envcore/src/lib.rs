@@ -88,6 +88,7 @@ mod error;
 mod evaluate;
 mod guard;
 mod leaves;
+mod replay;
 pub mod rng;
 mod runner;
 mod shard;
@@ -115,6 +116,7 @@ pub use error::{Cause, Error, Failure, Phase, Result, SlotError};
 pub use evaluate::Schedule;
 pub use half::f16;
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
+pub use replay::{Recorder, Recording};
 pub use runner::Serial;
 pub use shard::Shard;
 pub use space::{

@@ -309,6 +309,7 @@ impl Episodes {
             step: self.steps[slot],
             action: None,
             failure,
+            replay: None,
         }
     }
 

@@ -247,7 +247,6 @@ impl VecEnv for Serial {
     }
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
-        self.check_idle("save")?;
         self.check_slots(&Slots::List(vec![slot]))?;
         self.episodes.save(slot)
     }
