@@ -206,7 +206,11 @@ impl Recorder {
                 let base = Base { at: self.log.end(), state: Some(state), options };
                 self.lives[slot].start_over(base);
             }
-            Err(_) => self.lives[slot].bases.clear(),
+            Err(_) => {
+                let life = &mut self.lives[slot];
+                life.bases.clear();
+                life.loaded = false;
+            }
         }
     }
 
@@ -278,11 +282,10 @@ impl Recorder {
         let Some(life) = self.lives.get(error.slot) else { return };
         let full = self.files >= MOST_FILES;
         let phase = error.failure.phase;
-        let tell = |base: &Base| Story::new(self.inner.spec(), self.log.events(error.slot, base.at), phase);
         if full {
             error.replay = Some(Err(format!("{MOST_FILES} were written before it")));
         } else {
-            let recording = self.recording(life, error, tell);
+            let recording = self.recording(life, error);
             error.replay = Some(
                 recording
                     .write(&self.dir)
@@ -300,7 +303,11 @@ impl Recorder {
         }
     }
 
-    fn recording(&self, life: &Life, error: &SlotError, tell: impl Fn(&Base) -> Story) -> Recording {
+    fn recording(&self, life: &Life, error: &SlotError) -> Recording {
+        let tell = |base: &Base| {
+            let events = self.log.events(error.slot, base.at);
+            Story::new(self.inner.spec(), events, error.failure.phase, base.state.is_some())
+        };
         let mut found: Option<(&Base, Story)> = None;
         for base in life.bases.iter().rev() {
             let story = tell(base);

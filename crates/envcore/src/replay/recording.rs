@@ -93,50 +93,69 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// What `events` tell; a `Render` at their end where drawing failed.
-    pub(super) fn new(spec: &Spec, events: Vec<Event>, phase: Phase) -> Self {
+    /// What `events` tell from a state on, or from an env newly built; ends with
+    /// the call that failed in `phase`.
+    pub(super) fn new(spec: &Spec, events: Vec<Event>, phase: Phase, from_state: bool) -> Self {
         let mut story = Story { calls: Vec::new(), begin_call: None, gap: None };
+        let resetting = matches!(phase, Phase::Build | Phase::Reset);
+        let (mut given, mut next) = (Options::new(), Begin::Own);
         let mut events = events.into_iter().peekable();
         while let Some(event) = events.next() {
-            // What failed began nothing.
-            let failed = events.peek().is_none() && matches!(phase, Phase::Build | Phase::Reset);
+            let failed = resetting && events.peek().is_none();
             match event {
                 Event::Reset { begin, options } => {
+                    let options = options.filter(|_| begin != Begin::Keep);
                     if options.as_ref().is_some_and(|options| options_to_json(options).is_err()) {
                         story.gap =
                             Some("an option of a reset is an object that cannot be written to a file");
                     }
-                    if begin != Begin::Keep && !failed {
-                        story.begin_call = Some(story.calls.len());
+                    options.iter().for_each(|options| given.merge(options));
+                    if begin != Begin::Keep {
+                        next = Begin::Own;
+                        // What failed began nothing.
+                        if !failed {
+                            story.begin_call = Some(story.calls.len());
+                        }
                     }
                     story.calls.push(Call::Reset(begin, options));
                 }
-                Event::Next(begin) => story.calls.push(Call::Next(begin)),
-                Event::Step(cells) => story.step(&spec.action, &cells),
+                Event::Next(begin) => {
+                    next = begin;
+                    story.calls.push(Call::Next(begin));
+                }
+                Event::Step(cells) => {
+                    story.step(&spec.action, &cells);
+                    if failed {
+                        story.autoreset(spec, next, &given, from_state);
+                    }
+                }
                 // A reset's row says so too, and tells nothing new.
                 Event::Began => {
-                    let last = story.calls.len().wrapping_sub(1);
-                    if let Some(Call::Step(action)) = story.calls.get_mut(last) {
-                        if spec.autoreset == AutoresetMode::NextStep {
-                            *action = None;
-                        }
-                        story.begin_call = Some(last);
+                    if matches!(story.calls.last(), Some(Call::Step(_))) {
+                        story.autoreset(spec, std::mem::take(&mut next), &given, from_state);
+                        story.begin_call = Some(story.calls.len() - 1);
                     }
                 }
             }
-        }
-        // A reset that failed in NEXT_STEP was told by no row, nor was its
-        // action looked at.
-        if spec.autoreset == AutoresetMode::NextStep
-            && matches!(phase, Phase::Build | Phase::Reset)
-            && let Some(Call::Step(action)) = story.calls.last_mut()
-        {
-            *action = None;
         }
         if phase == Phase::Render {
             story.calls.push(Call::Render);
         }
         story
+    }
+
+    /// The last step began `next`, or failed to.
+    fn autoreset(&mut self, spec: &Spec, next: Begin, given: &Options, from_state: bool) {
+        if let (Begin::Seed(_), false) = (next, from_state) {
+            // The seed that the env was built from is forgotten, and nothing from
+            // before matters but the options.
+            self.calls.clear();
+            self.calls.push(Call::Reset(next, Some(given.clone())));
+        } else if let (AutoresetMode::NextStep, Some(Call::Step(action))) =
+            (spec.autoreset, self.calls.last_mut())
+        {
+            *action = None;
+        }
     }
 
     fn step(&mut self, space: &Space, cells: &[Cell]) {
