@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from typing import Any
 
 import gymnasium
@@ -36,6 +37,7 @@ def make_vec(
     episode_statistics: bool = False,
     action_bounds: str = "env",
     render_mode: str | None = None,
+    record: str | os.PathLike[str] | None = None,
     **config: Any,
 ) -> VectorEnv:
     """A batch of environments.
@@ -53,6 +55,9 @@ def make_vec(
         action_bounds: what becomes of finite actions outside their box: "env" (it sees them),
             "clip" or "error".
         render_mode: None or "rgb_array".
+        record: a directory, made if missing, for a file of every env that fails; its path is in
+            the failure's `replay`, and `corral.replay` or the command `corral replay` plays it.
+            Keeps 64 KiB of actions an env at most.
         **config: the env's own options.
 
     Raises:
@@ -69,6 +74,7 @@ def make_vec(
         max_episode_steps=max_episode_steps,
         episode_statistics=episode_statistics,
         action_bounds=action_bounds,
+        record=record,
     )
     vector_env = VectorEnv(native, render_mode=_check_render_mode(native, render_mode))
     vector_env.spec = _spec(native.id, render_mode, config)

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyModule};
 
-use envcore::{Cause, Error, Failure, SlotError};
+use envcore::{Error, Failure, SlotError};
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -50,27 +50,20 @@ pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<Py
     let make = || {
         let class = module(py)?.getattr("SlotFailure")?;
         let each = failures.iter().map(|failure| {
-            let SlotError { slot, begin, seed, episode, step, action, failure: cause, .. } = failure;
+            let SlotError { slot, begin, seed, episode, step, action, failure: cause, replay, .. } = failure;
             let index = if let envcore::Begin::Index(index) = begin { Some(*index) } else { None };
             let Failure { phase, cause, message } = cause;
+            let file = replay.as_ref().and_then(|replay| replay.as_deref().ok());
             let place = (*slot, *seed, index, *episode, *step, action.as_deref());
             class.call_method1(
                 "_make",
-                (place, phase.to_string(), cause_name(*cause), message, failure.to_string()),
+                (place, phase.to_string(), cause.to_string(), message, failure.to_string(), file),
             )
         });
         let failures = PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?;
         module(py)?.getattr("EnvError")?.call_method1("of", (failures, batch))
     };
     make().map_or_else(|error: PyErr| error, PyErr::from_value)
-}
-
-fn cause_name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Error => "error",
-        Cause::Panic => "panic",
-        Cause::Silence => "silence",
-    }
 }
 
 /// `map_err` to Python's.

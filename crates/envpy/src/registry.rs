@@ -1,6 +1,8 @@
 //! Making vec envs by id.
 
-use envcore::{ActionBounds, Error, Serial, VecConfig};
+use std::path::PathBuf;
+
+use envcore::{ActionBounds, Error, Recorder, Serial, VecConfig};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList};
 
@@ -13,7 +15,7 @@ use crate::vec_env::VecEnv;
 ///
 /// `max_episode_steps`: None for the env's own limit, -1 for none.
 #[pyfunction]
-#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env"))]
+#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", record=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn make(
     py: Python<'_>,
@@ -25,6 +27,7 @@ pub(crate) fn make(
     max_episode_steps: Option<&Bound<'_, PyAny>>,
     episode_statistics: bool,
     action_bounds: &str,
+    record: Option<PathBuf>,
 ) -> PyResult<VecEnv> {
     let options = options.map(values::options).transpose()?.unwrap_or_default();
     let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
@@ -41,16 +44,21 @@ pub(crate) fn make(
             Error::ArgumentType("seed is an int here: slot i gets seed + i; reset takes a list".into())
         })
     };
+    let action_bounds = bounds(action_bounds).or_raise(py)?;
     let config = VecConfig {
         num_slots,
         seed: seed.map(single).transpose().or_raise(py)?,
         autoreset: autoreset_mode.map(str::parse).transpose().or_raise(py)?,
         max_episode_steps: limit.or_raise(py)?,
         episode_statistics,
-        action_bounds: bounds(action_bounds).or_raise(py)?,
+        action_bounds,
     };
-    let envs = py.detach(|| Serial::new(source.as_ref(), config)).or_raise(py)?;
-    VecEnv::new(py, Box::new(envs))
+    let mut envs: Box<dyn envcore::VecEnv> =
+        Box::new(py.detach(|| Serial::new(source.as_ref(), config)).or_raise(py)?);
+    if let Some(dir) = record {
+        envs = Box::new(Recorder::new(envs, &source.spec().config, action_bounds, &dir).or_raise(py)?);
+    }
+    VecEnv::new(py, envs)
 }
 
 fn time_limit(given: &Bound<'_, PyAny>) -> envcore::Result<Option<u64>> {

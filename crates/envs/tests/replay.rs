@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{MODES, Seen, config, recv, refusal, rows_of, some_action, source, source_of, view};
 use envcore::{
-    ActionBounds, AutoresetMode, Batch, Begin, Caps, ColumnIn, Discrete, Env, Error, Options, Phase, Record,
-    Recorder, Recording, Result, RowKind, Serial, Shard, SlotError, Slots, Source, Step, VecConfig, VecEnv,
-    rng::Streams, state, wants_reset,
+    ActionBounds, AutoresetMode, Batch, Begin, Caps, ColumnIn, Discrete, Env, Error, Failure, Options, Phase,
+    Record, Recorder, Recording, Result, RowKind, Serial, Shard, SlotError, Slots, Source, Step, VecConfig,
+    VecEnv, rng::Streams, state, wants_reset,
 };
 use proptest::prelude::*;
 
@@ -140,7 +140,13 @@ impl<'a> Live<'a> {
             (again.failure.clone(), again.step),
             (failure.failure.clone(), failure.step.min(again.step))
         );
-        assert!(Recording::read(file).unwrap().is_of(&again));
+        let Failure { phase, cause, message } = &again.failure;
+        let recording = Recording::read(file).unwrap();
+        let (phase, cause) = (phase.to_string(), cause.to_string());
+        assert!(recording.is_of(&phase, &cause, message));
+        assert!(recording.is_of(&phase, &cause, &message.replace(".rs:", ".rs:9")));
+        assert!(!recording.is_of(&phase, &cause, "another") && !recording.is_of("render", &cause, message));
+        assert!(!recording.is_of(&phase, "silence", message));
         assert_eq!(again.action, failure.action);
         let live = &self.shown[failure.slot];
         assert!(played.rows.len() <= live.len(), "{} rows of {}", played.rows.len(), live.len());

@@ -323,7 +323,7 @@ impl Recorder {
         {
             found = Some((base, tell(base))).filter(|(_, story)| story.begin_call == Some(0));
         }
-        let fresh = |options: &Options| Start::Seed {
+        let fresh = |options: &Options| Start::Built {
             seed: error.seed,
             options: options_to_json(options).unwrap_or_default(),
         };

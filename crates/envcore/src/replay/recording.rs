@@ -68,7 +68,7 @@ struct Failed {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Start {
     /// An env built from this seed, given these options at its first reset.
-    Seed { seed: i64, options: Json },
+    Built { seed: i64, options: Json },
     /// A saved state, in hexadecimal digits.
     State(String),
 }
@@ -293,6 +293,11 @@ impl Recording {
         self.calls.len()
     }
 
+    /// Whether call number `call` is a reset that was asked for.
+    pub fn is_reset(&self, call: usize) -> bool {
+        matches!(self.calls.get(call), Some(Call::Reset(..)))
+    }
+
     /// What call number `call` is, as JSON text.
     pub fn call(&self, call: usize) -> Option<String> {
         self.calls.get(call).map(|call| call.to_json().to_string())
@@ -304,7 +309,7 @@ impl Recording {
         match (&self.head.start, self.calls.first()) {
             // It was built from another, and only then seeded.
             (_, Some(Call::Reset(Begin::Seed(seed), _))) => Some(seed ^ 1),
-            (Start::Seed { seed, .. }, _) => Some(*seed),
+            (Start::Built { seed, .. }, _) => Some(*seed),
             (Start::State(_), _) => None,
         }
     }
@@ -352,7 +357,7 @@ impl Recording {
             Some(Call::Render) => envs.render(&Slots::All).map(|_| None),
             Some(Call::Reset(begin, given)) => {
                 let mut options = match &self.head.start {
-                    Start::Seed { options, .. } if call == 0 => {
+                    Start::Built { options, .. } if call == 0 => {
                         options_from_json(options).unwrap_or_default()
                     }
                     _ => Options::new(),
@@ -368,15 +373,20 @@ impl Recording {
         }
     }
 
-    /// Whether `error` is the failure that was recorded, whatever slot it is in.
-    pub fn is_of(&self, error: &SlotError) -> bool {
+    /// Whether this is the failure that was recorded: what the
+    /// [`Failure`](crate::Failure) says, as text. A panic may have moved to
+    /// another line, and silence to another length.
+    pub fn is_of(&self, phase: &str, cause: &str, message: &str) -> bool {
         let was = &self.head.failure;
-        let cause = error.failure.cause.to_string();
         // A slot is built where it is reset or where the vec env is made.
         let begins = |phase: &str| matches!(phase, "build" | "reset");
-        let phase = error.failure.phase.to_string();
-        let same_phase = phase == was.phase || (begins(&phase) && begins(&was.phase));
-        same_phase && cause == was.cause && (cause == "silence" || error.failure.message == was.message)
+        let same_phase = phase == was.phase || (begins(phase) && begins(&was.phase));
+        let core = |message: &str| match cause {
+            "silence" => String::new(),
+            "panic" => message.rsplit_once(" (at ").map_or(message, |(text, _)| text).to_string(),
+            _ => message.to_string(),
+        };
+        same_phase && cause == was.cause && core(message) == core(&was.message)
     }
 }
 
