@@ -2,9 +2,9 @@
 //! failure.
 //!
 //! A record is a call, of all the slots that it names at once, so that a step
-//! of all slots is one copy. There are two segments; when the newer is full, it
-//! becomes the older and the older is forgotten, its memory used again. The
-//! memory is bounded by both segments and the record that overfills each.
+//! of all slots is one copy. There are two segments; when a record would not fit
+//! into the newer, that becomes the older and the older is forgotten, its memory
+//! used again. A segment longer than its limit holds one record.
 
 use std::sync::Arc;
 
@@ -85,13 +85,15 @@ pub(super) struct Log {
     older: Segment,
     newer: Segment,
     turned: bool,
+    /// Loose values on their way into a record.
+    scratch: Vec<u8>,
 }
 
 impl Log {
     /// An empty log of at most about `limit` bytes.
     pub(super) fn new(num_slots: usize, limit: usize) -> Self {
         let (older, newer) = Default::default();
-        Log { num_slots, limit: (limit / 2).max(1), older, newer, turned: false }
+        Log { num_slots, limit: (limit / 2).max(1), older, newer, turned: false, scratch: Vec::new() }
     }
 
     /// Where the next record will be.
@@ -120,14 +122,17 @@ impl Log {
     }
 
     fn begins(&mut self, tag: u8, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> u64 {
-        let at = self.begin(tag, begin.len());
-        let place = self.end() - (HEADER + 1) as u64;
+        self.scratch.clear();
+        match options {
+            None => self.scratch.extend(NONE.to_le_bytes()),
+            Some(options) => blob(&mut self.scratch, state::to_bytes(options).ok()),
+        }
+        let numbers = begin.iter().filter(|begin| matches!(begin, Begin::Seed(_) | Begin::Index(_))).count();
+        let at = self.begin(tag, slots_size(slots) + self.scratch.len() + begin.len() + 8 * numbers);
+        let place = self.newer.start + at as u64;
         self.slots(slots);
         let bytes = &mut self.newer.bytes;
-        match options {
-            None => bytes.extend(NONE.to_le_bytes()),
-            Some(options) => blob(bytes, state::to_bytes(options).ok()),
-        }
+        bytes.extend_from_slice(&self.scratch);
         bytes.extend(begin.iter().map(|begin| match begin {
             Begin::Own => 0,
             Begin::Seed(_) => 1,
@@ -151,13 +156,23 @@ impl Log {
         if rows == 0 {
             return;
         }
-        let size = |column: &ColumnIn<'_>| match column {
-            ColumnIn::Fixed { bytes, .. } => bytes.len(),
-            ColumnIn::Values(values) => 8 * values.len(),
-        };
-        let at = self.begin(STEP, actions.iter().map(size).sum());
+        // Sizes are known before a record begins: bytes that grow on demand
+        // would take twice their limit.
+        let mut size = slots_size(slots);
+        self.scratch.clear();
+        for column in actions {
+            match column {
+                ColumnIn::Fixed { bytes, .. } => size += 9 + bytes.len(),
+                ColumnIn::Values(values) => {
+                    size += 1;
+                    values.iter().for_each(|value| blob(&mut self.scratch, state::to_bytes(value).ok()));
+                }
+            }
+        }
+        let at = self.begin(STEP, size + self.scratch.len());
         self.slots(slots);
         let out = &mut self.newer.bytes;
+        let mut loose = Reader(&self.scratch);
         for column in actions {
             match column {
                 ColumnIn::Fixed { dtype, bytes, .. } => {
@@ -167,7 +182,7 @@ impl Log {
                 }
                 ColumnIn::Values(values) => {
                     out.push(LOOSE);
-                    values.iter().for_each(|value| blob(out, state::to_bytes(value).ok()));
+                    values.iter().for_each(|_| out.extend_from_slice(loose.blob()));
                 }
             }
         }
@@ -176,18 +191,18 @@ impl Log {
 
     /// Writes down in which slots the step that just came back began an
     /// episode.
-    pub(super) fn began(&mut self, slots: impl Iterator<Item = usize>) {
-        let mut slots = slots.peekable();
-        if slots.peek().is_some() {
-            let at = self.begin(BEGAN, 64);
+    pub(super) fn began(&mut self, slots: impl Iterator<Item = usize> + Clone) {
+        let count = slots.clone().count();
+        if count > 0 {
+            let at = self.begin(BEGAN, 4 * count);
             slots.for_each(|slot| self.newer.bytes.extend((slot as u32).to_le_bytes()));
             self.finish(at);
         }
     }
 
-    /// Starts a record of some `size` bytes; where its header is.
+    /// Starts a record with `size` bytes behind its tag; where its header is.
     fn begin(&mut self, tag: u8, size: usize) -> usize {
-        let size = size + 64;
+        let size = HEADER + 1 + size;
         let used = self.newer.bytes.len();
         if used > 0 && used + size > self.limit {
             std::mem::swap(&mut self.older, &mut self.newer);
@@ -197,9 +212,8 @@ impl Log {
         }
         let bytes = &mut self.newer.bytes;
         if bytes.capacity() - bytes.len() < size {
-            // Doubling would pass the limit.
             let room = self.limit.saturating_sub(bytes.len());
-            bytes.reserve_exact(bytes.capacity().max(4096).min(room).max(size));
+            bytes.reserve_exact(bytes.capacity().max(1024).min(room).max(size));
         }
         let at = bytes.len();
         bytes.extend([0; HEADER]);
@@ -315,6 +329,13 @@ fn opaque() -> Value {
     Value::Object(Arc::new(()))
 }
 
+fn slots_size(slots: &Slots) -> usize {
+    match slots {
+        Slots::All => 4,
+        Slots::List(list) => 4 + 4 * list.len(),
+    }
+}
+
 fn blob(out: &mut Vec<u8>, bytes: Option<Vec<u8>>) {
     match bytes {
         Some(bytes) => {
@@ -335,6 +356,15 @@ impl<'a> Reader<'a> {
         taken
     }
 
+    /// What `blob` wrote, its length with it.
+    fn blob(&mut self) -> &'a [u8] {
+        let length = match Reader(self.0).u32() {
+            OPAQUE => 0,
+            length => length as usize,
+        };
+        self.take(4 + length)
+    }
+
     fn array<const N: usize>(&mut self) -> [u8; N] {
         self.take(N).try_into().expect("N bytes")
     }
@@ -349,5 +379,140 @@ impl<'a> Reader<'a> {
 
     fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.array())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Element;
+    use proptest::prelude::*;
+
+    const SLOTS: usize = 5;
+
+    /// A call, as a test makes it up.
+    #[derive(Clone, Debug)]
+    enum Made {
+        Step(Vec<usize>, i64),
+        Reset(Vec<usize>, i64),
+        Next(Vec<usize>, i64),
+        Began(Vec<usize>),
+    }
+
+    fn slots(list: &[usize]) -> Slots {
+        if list.len() == SLOTS { Slots::All } else { Slots::List(list.to_vec()) }
+    }
+
+    fn begin(slot: usize, n: i64) -> Begin {
+        match (slot as i64 + n) % 4 {
+            0 => Begin::Own,
+            1 => Begin::Seed(n),
+            2 => Begin::Index(u64::MAX - n as u64),
+            _ => Begin::Keep,
+        }
+    }
+
+    fn options(n: i64) -> Option<Options> {
+        [None, Some(Options::new().with("bias", n)), Some(Options::new())][n as usize % 3].clone()
+    }
+
+    /// Makes the call; which slots it names, and what happened to each.
+    fn make(log: &mut Log, call: &Made) -> (Vec<usize>, Box<dyn Fn(usize) -> Event>) {
+        match call.clone() {
+            Made::Step(list, n) => {
+                let number = move |slot: usize| n * 10 + slot as i64;
+                let numbers: Vec<i64> = list.iter().map(|slot| number(*slot)).collect();
+                let words: Vec<Value> =
+                    numbers.iter().map(|n| n.to_string().repeat(3).as_str().into()).collect();
+                let shape = [list.len()];
+                log.step(&slots(&list), &[ColumnIn::scalars(&numbers, &shape), ColumnIn::Values(&words)]);
+                let event = move |slot| {
+                    let mut bytes = Vec::new();
+                    number(slot).extend_ne(&mut bytes);
+                    let word = number(slot).to_string().repeat(3).as_str().into();
+                    Event::Step(vec![Cell::Fixed { dtype: DType::I64, bytes }, Cell::Loose(word)])
+                };
+                (list, Box::new(event))
+            }
+            Made::Reset(list, n) => {
+                let each: Vec<Begin> = list.iter().map(|slot| begin(*slot, n)).collect();
+                let at = log.reset(&slots(&list), &each, options(n).as_ref());
+                assert!(at < log.end() && at >= log.oldest());
+                (list, Box::new(move |slot| Event::Reset { begin: begin(slot, n), options: options(n) }))
+            }
+            Made::Next(list, n) => {
+                let each: Vec<Begin> = list.iter().map(|slot| begin(*slot, n)).collect();
+                log.next(&slots(&list), &each);
+                (list, Box::new(move |slot| Event::Next(begin(slot, n))))
+            }
+            Made::Began(list) => {
+                log.began(list.iter().copied());
+                (list, Box::new(|_| Event::Began))
+            }
+        }
+    }
+
+    fn some_slots() -> impl Strategy<Value = Vec<usize>> {
+        Just((0..SLOTS).collect::<Vec<_>>())
+            .prop_shuffle()
+            .prop_flat_map(|all| (0..=SLOTS).prop_map(move |n| all[..n].to_vec()))
+            .prop_map(|mut list| {
+                if list.len() == SLOTS {
+                    list.sort_unstable();
+                }
+                list
+            })
+    }
+
+    fn some_calls() -> impl Strategy<Value = Vec<Made>> {
+        let one = (some_slots(), 0i64..1000, 0..6).prop_map(|(list, n, kind)| match kind {
+            0 => Made::Reset(list, n),
+            1 => Made::Next(list, n),
+            2 => Made::Began(list),
+            _ => Made::Step(list, n),
+        });
+        prop::collection::vec(one, 0..80)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_slot_gets_back_what_happened_to_it_since_any_place_that_is_left(
+            calls in some_calls(), limit in 1usize..6000,
+        ) {
+            let mut log = Log::new(SLOTS, limit);
+            let mut told: Vec<(u64, Vec<usize>, Box<dyn Fn(usize) -> Event>)> = Vec::new();
+            for call in &calls {
+                let (list, event) = make(&mut log, call);
+                told.push((log.end(), list, event));
+            }
+            for from in told.iter().map(|(end, ..)| *end).chain([0]).filter(|from| *from >= log.oldest()) {
+                for slot in 0..SLOTS {
+                    let since = told.iter().filter(|(end, list, _)| *end > from && list.contains(&slot));
+                    let expected: Vec<Event> = since.map(|(_, _, event)| event(slot)).collect();
+                    prop_assert_eq!(log.events(slot, from), expected);
+                }
+            }
+        }
+
+        #[test]
+        fn memory_stays_within_the_limit_and_a_record_for_each_half(
+            calls in some_calls(), limit in 1usize..6000, again in 1usize..30,
+        ) {
+            const RECORD: usize = 256;
+            let mut log = Log::new(SLOTS, limit);
+            let mut forgot = false;
+            for call in calls.iter().cycle().take(calls.len() * again) {
+                make(&mut log, call);
+                forgot |= log.has_turned();
+                for held in [log.older.bytes.capacity(), log.newer.bytes.capacity()] {
+                    prop_assert!(held <= (limit / 2).max(RECORD), "{} bytes, limit {}", held, limit);
+                }
+            }
+            prop_assert_eq!(forgot, log.newer.start > 0);
+            // What is kept is at least half of what may be.
+            prop_assert!(!forgot || (log.end() - log.oldest()) as usize + RECORD >= limit / 2);
+        }
     }
 }
