@@ -77,7 +77,7 @@ class Replay:
         self.recorded = errors.SlotFailure(
             slot=failure["slot"],
             seed=failure["seed"],
-            index=self.begin["index"] if "index" in self.begin else None,
+            index=self.begin.get("index") if isinstance(self.begin, dict) else None,
             episode=failure["episode"],
             step=failure["step"],
             action=failure["action"],

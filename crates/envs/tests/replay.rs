@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{MODES, Seen, config, recv, refusal, rows_of, some_action, source, source_of, view};
 use envcore::{
-    ActionBounds, AutoresetMode, Batch, Begin, Caps, ColumnIn, Discrete, Env, Error, Failure, Options, Phase,
-    Record, Recorder, Recording, Result, RowKind, Serial, Shard, SlotError, Slots, Source, Step, VecConfig,
-    VecEnv, rng::Streams, state, wants_reset,
+    ActRow, ActionBounds, AutoresetMode, Batch, Begin, Caps, ColumnIn, Discrete, Env, Error, Failure,
+    FromRow, Leaf, Options, Phase, Record, Recorder, Recording, Result, RowKind, Serial, Shard, SlotError,
+    Slots, Source, Space, Step, Value, VecConfig, VecEnv, rng::Streams, state, wants_reset,
 };
 use proptest::prelude::*;
 
@@ -408,6 +408,76 @@ fn ragged_and_text_actions_of_a_source_without_seeds_are_replayed() {
     let batch = recv(live.envs);
     live.take(batch);
     assert_eq!(live.check(&*source, None), [27]);
+}
+
+/// Takes anything at all, and fails when that is no number.
+struct Eats(Streams);
+
+#[derive(Clone)]
+struct Meal(Value);
+
+impl FromRow for Meal {
+    fn space() -> Result<Space> {
+        Ok(Leaf::object().into())
+    }
+
+    fn read(row: &mut ActRow<'_>) -> Self {
+        Meal(row.value().clone())
+    }
+}
+
+impl Env for Eats {
+    type Config = ();
+    type Obs = f64;
+    type Act = Meal;
+    type Info = ();
+
+    fn build(_config: &(), seed: i64) -> Result<Self> {
+        Ok(Eats(Streams::new(seed)))
+    }
+
+    fn step(&mut self, a: &Meal) -> Result<(Step<Self>, Record)> {
+        match &a.0 {
+            Value::Text(_) => Err(Error::env("no number")),
+            _ => Ok((Step::new(a.clone(), self.0.rng().random(), 0.0, ()), Record::empty())),
+        }
+    }
+
+    fn reset(&mut self, _is_done: Option<&Vec<i8>>) -> Result<f64> {
+        self.0.begin_own();
+        Ok(self.0.rng().random())
+    }
+
+    fn reset_with_index(&mut self, ix: usize) -> Result<f64> {
+        self.0.begin_index(ix as u64);
+        Ok(self.0.rng().random())
+    }
+}
+
+#[test]
+fn loose_actions_are_replayed_and_an_object_among_them_is_a_gap_that_is_said() {
+    for object in [false, true] {
+        let dir = Dir::new();
+        let source = source_of::<Eats>();
+        let mut envs = recorder(&source, config(1, AutoresetMode::NextStep), &dir);
+        let mut live = Live::new(&mut envs);
+        live.reset(&[Begin::Own], None);
+        let map = Options::new().with("of", Value::List(vec![1.5.into(), Value::None]));
+        let meals = [Value::Int(1), map.into(), Value::Object(std::sync::Arc::new(1u8)), "no".into()];
+        for meal in meals.iter().filter(|meal| object || !matches!(meal, Value::Object(_))) {
+            live.envs.send(&Slots::All, &[ColumnIn::Values(std::slice::from_ref(meal))]).unwrap();
+            let batch = recv(live.envs);
+            live.take(batch);
+        }
+        if !object {
+            assert_eq!(live.check(&source, None), [4]);
+            continue;
+        }
+        let recording = Recording::read(&dir.files()[0]).unwrap();
+        let mut one = Serial::new(&source, config(1, AutoresetMode::NextStep)).unwrap();
+        let why = refusal(recording.prepare(&mut one));
+        assert!(why.contains("an action holds an object that cannot be written to a file"), "{why}");
+    }
 }
 
 #[test]

@@ -33,7 +33,9 @@ def replay_file(
             help="Raise SIGTRAP just before the failing step: for gdb --args python -m corral …",
         ),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code tells.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code tells.")
+    ] = False,
 ) -> None:
     """Play a recorded failure again, on one env, up to the step that failed.
 
@@ -42,7 +44,8 @@ def replay_file(
 
     def before_failure() -> None:
         if stop:
-            err.print(f"before the failing step, in process {os.getpid()}", markup=False)
+            where = f"before the failing step of {again.env}, in process {os.getpid()}"
+            err.print(where, markup=False, soft_wrap=True)
             breakpoint()
         if trap:
             signal.raise_signal(signal.SIGTRAP)
