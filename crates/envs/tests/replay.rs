@@ -6,6 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::count::Count;
 use common::{MODES, Seen, config, recv, refusal, rows_of, some_action, source, source_of, view};
 use envcore::{
     ActRow, ActionBounds, AutoresetMode, Batch, Begin, Caps, ColumnIn, Discrete, Env, Error, Failure,
@@ -295,6 +296,25 @@ fn options_last_of_the_failed_reset_and_a_restart_are_in_force_as_they_were() {
         assert_eq!(live.check(&*source, None), [3; SLOTS]);
     }
     assert_eq!(dir.files().len(), 3 * SLOTS, "none is written over another");
+}
+
+#[test]
+fn options_of_a_reset_that_failed_are_not_in_force_after_it() {
+    let dir = Dir::new();
+    let source = source_of::<Count>();
+    let mut envs = recorder(&source, config(2, AutoresetMode::NextStep), &dir);
+    let mut live = Live::new(&mut envs);
+    live.reset(&[Begin::Own; 2], Some(&Options::new().with("shift", 3i64)));
+    for _ in 0..3 {
+        let fatal = Options::new().with("shift", i64::MAX);
+        live.reset(&[Begin::Own, Begin::Keep], Some(&fatal));
+        live.check(&source, None);
+        live.failures.clear();
+        live.reset(&[Begin::Own, Begin::Keep], None);
+        assert_eq!(common::count::shift(live.shown[0].last().unwrap()), 3);
+        live.step();
+    }
+    assert_eq!(dir.files().len(), 3);
 }
 
 #[test]

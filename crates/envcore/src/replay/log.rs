@@ -390,6 +390,9 @@ mod tests {
 
     const SLOTS: usize = 5;
 
+    /// What happened to a slot.
+    type Told = Box<dyn Fn(usize) -> Event>;
+
     /// A call, as a test makes it up.
     #[derive(Clone, Debug)]
     enum Made {
@@ -417,7 +420,7 @@ mod tests {
     }
 
     /// Makes the call; which slots it names, and what happened to each.
-    fn make(log: &mut Log, call: &Made) -> (Vec<usize>, Box<dyn Fn(usize) -> Event>) {
+    fn make(log: &mut Log, call: &Made) -> (Vec<usize>, Told) {
         match call.clone() {
             Made::Step(list, n) => {
                 let number = move |slot: usize| n * 10 + slot as i64;
@@ -482,7 +485,7 @@ mod tests {
             calls in some_calls(), limit in 1usize..6000,
         ) {
             let mut log = Log::new(SLOTS, limit);
-            let mut told: Vec<(u64, Vec<usize>, Box<dyn Fn(usize) -> Event>)> = Vec::new();
+            let mut told: Vec<(u64, Vec<usize>, Told)> = Vec::new();
             for call in &calls {
                 let (list, event) = make(&mut log, call);
                 told.push((log.end(), list, event));
@@ -504,7 +507,7 @@ mod tests {
             let mut log = Log::new(SLOTS, limit);
             let mut forgot = false;
             for call in calls.iter().cycle().take(calls.len() * again) {
-                make(&mut log, call);
+                let _ = make(&mut log, call);
                 forgot |= log.has_turned();
                 for held in [log.older.bytes.capacity(), log.newer.bytes.capacity()] {
                     prop_assert!(held <= (limit / 2).max(RECORD), "{} bytes, limit {}", held, limit);
