@@ -9,7 +9,7 @@ use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, RowKind, Slots};
 use crate::env::Frame;
 use crate::error::{Error, Phase, Result, SlotError};
-use crate::replay::log::Log;
+use crate::replay::log::{Event, Log};
 use crate::replay::recording::{Recording, Start, Story, to_hex};
 use crate::replay::text::options_to_json;
 use crate::space::{ActionBounds, Options, Value};
@@ -293,13 +293,16 @@ impl Recorder {
             );
             self.files += usize::from(matches!(error.replay, Some(Ok(_))));
         }
-        if phase != Phase::Render {
-            let life = &mut self.lives[error.slot];
-            life.lost = true;
-            // Options that it may have failed of are not in force.
-            if let (Phase::Reset | Phase::Build, Some(before)) = (phase, life.before.take()) {
-                life.options = before;
-            }
+        if phase == Phase::Render {
+            return;
+        }
+        let life = &mut self.lives[error.slot];
+        life.lost = true;
+        // Options that a reset may have failed of are not in force.
+        if let Some(before) = life.before.take()
+            && let Some(Event::Reset { .. }) = self.log.events(error.slot, self.log.oldest()).last()
+        {
+            life.options = before;
         }
     }
 
