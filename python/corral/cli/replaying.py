@@ -43,9 +43,15 @@ def replay_file(
     """
 
     def before_failure() -> None:
-        if stop:
+        silent = again.recorded.cause == "silence"
+        if silent:
+            # Nothing else ends a native call that does not come back.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if stop or silent:
             where = f"before the failing step of {again.env}, in process {os.getpid()}"
-            err.print(where, markup=False, soft_wrap=True)
+            hint = ", which may not come back: attach a debugger, or press Ctrl-C"
+            err.print(where + (hint if silent else ""), markup=False, soft_wrap=True)
+        if stop:
             breakpoint()
         if trap:
             signal.raise_signal(signal.SIGTRAP)
