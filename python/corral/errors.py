@@ -69,6 +69,10 @@ class NothingPendingError(CorralError, gymnasium.error.NoAsyncCallError):
         return str(self.args[0])
 
 
+class RecvTimeoutError(CorralError, TimeoutError):
+    """A `recv` or `drain` that took longer than its own timeout. Nothing is lost."""
+
+
 class ForkedError(CorralError, RuntimeError):
     """A call in a process forked from the one that made the envs."""
 
@@ -146,10 +150,15 @@ class EnvError(CorralError, RuntimeError):
             lines.append(f"… and {len(failures) - 8} more")
         if batch is not None:
             lines.append("The others completed (see .batch); reset these to rebuild them.")
-        error = cls("\n".join(lines))
+        silent = all(failure.cause == "silence" for failure in failures)
+        error = (EnvTimeoutError if silent else cls)("\n".join(lines))
         error.failures = tuple(failures)
         error.batch = batch
         return error
+
+
+class EnvTimeoutError(EnvError, TimeoutError):
+    """Envs did not answer within the timeout; see `EnvError`."""
 
 
 class ConformanceError(CorralError, AssertionError):

@@ -176,7 +176,9 @@ def _play(
         if not started:
             return started, None
         playing = [cast("int", schedule.index(slot)) for slot in started]
-        return started, native.reset_slots(started, playing)[0]
+        observations, infos = native.reset_slots(started, playing)
+        _check_played(infos)
+        return started, observations
 
     slots, observations = begin(list(range(native.num_envs)))
     began = np.ones(len(slots), dtype=np.bool_)
@@ -187,7 +189,8 @@ def _play(
         if "index" in wanted:
             extra["index"] = np.array([schedule.index(slot) for slot in slots], dtype=np.int64)
         actions = policy(observations, **extra)
-        observations, rewards, terminations, truncations, _ = native.step_slots(slots, actions)
+        observations, rewards, terminations, truncations, infos = native.step_slots(slots, actions)
+        _check_played(infos)
         returns[slots] += rewards
         lengths[slots] += 1
         ended = terminations | truncations
@@ -209,6 +212,13 @@ def _play(
     results = schedule.results()
     assert results is not None
     return results
+
+
+def _check_played(infos: dict[str, Any]) -> None:
+    """An episode that its env did not live to play has no result, whatever `on_failure` says."""
+    if "_failed" in infos:
+        failures = [failure for failure in infos["failed"] if failure is not None]
+        raise errors.EnvError.of(failures, None)
 
 
 def _take(batch: Any, rows: Sequence[int]) -> Any:

@@ -37,6 +37,12 @@ def make_vec(
     episode_statistics: bool = False,
     action_bounds: str = "env",
     render_mode: str | None = None,
+    num_threads: int | None = None,
+    batch_size: int | None = None,
+    timeout: float | None = None,
+    on_failure: str = "raise",
+    max_restarts: int = 10,
+    thread_affinity_offset: int | None = None,
     record: str | os.PathLike[str] | None = None,
     **config: Any,
 ) -> VectorEnv:
@@ -55,6 +61,24 @@ def make_vec(
         action_bounds: what becomes of finite actions outside their box: "env" (it sees them),
             "clip" or "error".
         render_mode: None or "rgb_array".
+        num_threads: how many threads step envs, the caller's included; None for as many as there
+            are cores, where that is faster than one (it is measured as it goes). The results are
+            the same for any number.
+        batch_size: how many envs a `recv` waits for. With fewer than `num_envs` every env runs by
+            itself in the background, driven by `send` and `recv`; a slow env holds up no other
+            while a thread is free.
+        timeout: seconds that an env may take for one step or reset. One that takes longer fails;
+            its thread is left behind, for code in this process cannot be stopped. No env runs on
+            the caller's thread then, so that Ctrl-C always gets through. None for no limit.
+        on_failure: what becomes of an env that fails, by panic, error or silence. "raise":
+            `EnvError`, which carries the others' results; the env waits for its reset. "restart":
+            it is rebuilt and its episode reported truncated, marked by `infos["_failed"]` and
+            `infos["restarted"]`. "mask": its rows are zeros, marked by `infos["_failed"]`, and its
+            actions ignored until it is reset.
+        max_restarts: with "restart", how often in a row one env may be restarted without ending an
+            episode in between, before its failure is raised.
+        thread_affinity_offset: binds thread k to the k-th core after this one, of those that this
+            process may use; None (or EnvPool's -1) leaves that to the system.
         record: a directory, made if missing, for a file of every env that fails; its path is in
             the failure's `replay`, and `corral.replay` or the command `corral replay` plays it.
             Keeps 64 KiB of actions an env at most.
@@ -74,6 +98,12 @@ def make_vec(
         max_episode_steps=max_episode_steps,
         episode_statistics=episode_statistics,
         action_bounds=action_bounds,
+        num_threads=num_threads,
+        batch_size=batch_size,
+        timeout=timeout,
+        on_failure=on_failure,
+        max_restarts=max_restarts,
+        thread_affinity_offset=None if thread_affinity_offset == -1 else thread_affinity_offset,
         record=record,
     )
     vector_env = VectorEnv(native, render_mode=_check_render_mode(native, render_mode))
@@ -99,6 +129,7 @@ def make(
         autoreset_mode="disabled",
         max_episode_steps=max_episode_steps,
         action_bounds=action_bounds,
+        num_threads=1,
     )
     env = Env(native, render_mode=_check_render_mode(native, render_mode))
     env.spec = _spec(native.id, render_mode, config)

@@ -111,6 +111,7 @@ class Replay:
                 autoreset_mode=head["autoreset_mode"],
                 max_episode_steps=-1 if limit is None else limit,
                 action_bounds=head["action_bounds"],
+                num_threads=1,
             )
         except errors.EnvError as error:
             self._end(error, last=True)

@@ -73,6 +73,19 @@ class Env(gymnasium.Env[Any, Any]):
         """
         return self.native.step_single(action)
 
+    def save_state(self) -> bytes:
+        """All that the rest of the run depends on; see `VectorEnv.save_state`."""
+        return self.native.save(0)
+
+    def load_state(self, state: bytes) -> Any:
+        """Takes up what `save_state` gave, and gives the observation there.
+
+        Raises:
+            StateError: for a state of another env, config or version; nothing has changed.
+        """
+        self.native.load(state, 0)
+        return self.native.observe_single()
+
     def render(self) -> npt.NDArray[np.uint8] | None:
         """A frame `uint8 (height, width, 3)`; None, with a warning, without `render_mode`."""
         if self.render_mode is None:

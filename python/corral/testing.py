@@ -293,7 +293,7 @@ def _save_load(player: _Player) -> str:
     state = envs.native.save(0)
     other = player.make(2, "next_step")
     other.reset(seed=41)
-    other.native.load(1, state)
+    other.native.load(state, 1)
     for k, actions in enumerate(player.actions(envs, 5)):
         ours, theirs = envs.step(actions), other.step(_twice(actions))
         _require_same(_row(ours[:4], 0), _row(theirs[:4], 1), f"step {k} after the load")

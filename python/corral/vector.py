@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ _MODES = {
 
 NO_COPY = (
     "envs are not copied or pickled, for a copy would share what they run in: make another, "
-    "or carry one env's state by native.save and native.load"
+    "or carry their state by save_state and load_state"
 )
 
 
@@ -47,6 +47,19 @@ def split_options(options: dict[str, Any] | None) -> tuple[Any, Any, dict[str, A
     return options.get("index"), options.get("reset_mask"), own or None
 
 
+def slot_number(env: int | None) -> int | None:
+    """An env's number, checked to be one."""
+    if env is None:
+        return None
+    try:
+        number = operator.index(env)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"env is an int, not {type(env).__name__}") from None
+    if number < 0:
+        raise errors.ArgumentError(f"env {number} does not exist: they count from 0")
+    return number
+
+
 class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
     """`num_envs` environments stepped as one; made by `corral.make_vec`.
 
@@ -59,6 +72,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         observation_space, action_space: the batched spaces.
         autoreset_mode: as in `metadata`.
         max_episode_steps: the time limit in force, or None.
+        batch_size: rows of a `recv`; `num_envs` unless made with another.
         native: the native vec env underneath.
     """
 
@@ -67,6 +81,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         self.num_envs = native.num_envs
         self.autoreset_mode = _MODES[native.autoreset_mode]
         self.max_episode_steps = native.max_episode_steps
+        self.batch_size = native.batch_size
         self.render_mode = render_mode
         self.metadata = {
             **native.metadata,
@@ -125,9 +140,113 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             InvalidActionError: names env, leaf, value and bounds; nothing has moved.
             ResetNeededError: before the first reset, after a failure, or (autoreset disabled)
                 after an episode's end; nothing has moved.
-            EnvError: if envs failed; the others completed, see its `batch`.
+            UnsupportedError: with a batch size below `num_envs`: use `send` and `recv`.
+            EnvError: if envs failed; the others completed, see its `batch`. EnvTimeoutError
+                where all that failed were silent for longer than the timeout.
+            KeyboardInterrupt: the envs stay in flight: `recv` gives their rows, `reset` drops
+                them.
         """
         return self.native.step(actions)
+
+    def async_reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        """Puts all envs in flight to begin new episodes, as `reset` would; `recv` gives them.
+
+        Raises:
+            PendingCallError: if any is in flight.
+            ArgumentError, ArgumentTypeError, UnsupportedError: as `reset`; no `reset_mask` here.
+        """
+        index, mask, own = split_options(options)
+        if mask is not None:
+            raise errors.ArgumentError("async_reset begins all envs: reset takes a reset_mask")
+        self.native.async_reset(seed=seed, index=index, options=own)
+
+    def send(self, actions: Any, env_id: Sequence[int] | npt.NDArray[np.int64] | None = None) -> None:
+        """Puts envs in flight with their actions, and returns.
+
+        With a `batch_size` or a `timeout` they run in the background from here on; else `recv`
+        does the work.
+
+        Args:
+            actions: as for `step`, one row for each of `env_id`.
+            env_id: which envs, `infos["env_id"]` of an earlier `recv` for instance; all without.
+
+        Raises:
+            InvalidActionError, ResetNeededError, ArgumentError: nothing has moved.
+            PendingCallError: if any of them is in flight; nothing has moved.
+        """
+        self.native.send(actions, env_id)
+
+    def recv(
+        self, timeout: float | None = None
+    ) -> tuple[
+        Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
+    ]:
+        """Waits for `batch_size` envs in flight, or for all if fewer are.
+
+        Each env's rows depend on its own actions alone; which envs share a batch depends on who
+        is done first.
+
+        Args:
+            timeout: seconds after which to give up this wait. Nothing is lost by it.
+
+        Returns:
+            As `step`, rows first, with `infos["env_id"]`, int64 `(rows,)`: which envs they are,
+            in the order in which they were sent. Rows of resets have reward 0.
+
+        Raises:
+            NothingPendingError: if nothing is in flight.
+            RecvTimeoutError: if the wait took longer than its timeout.
+            EnvError: if envs failed, see its `batch`.
+        """
+        return self.native.recv(timeout)
+
+    def drain(
+        self, timeout: float | None = None
+    ) -> (
+        tuple[
+            Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
+        ]
+        | None
+    ):
+        """As `recv`, for all envs in flight; None if nothing is."""
+        return self.native.drain(timeout)
+
+    def save_state(self, env: int | None = None) -> bytes:
+        """All that the rest of the run depends on, of all envs or of one.
+
+        Random streams, episodes under way, time limits, statistics: an env that loads it goes on
+        bit for bit, in this process or another, on any number of threads.
+
+        Raises:
+            PendingCallError: while any (or that one) is in flight: `drain` first.
+            UnsupportedError: if this env cannot save its state.
+        """
+        return self.native.save(slot_number(env))
+
+    def load_state(self, state: bytes, env: int | None = None) -> None:
+        """Takes up what `save_state` gave; one env takes any env's state.
+
+        `observe` then shows where they are. Under another autoreset mode an episode that is over
+        awaits that mode's reset.
+
+        Raises:
+            StateError: for a state of another env, config, number of envs or version of corral,
+                and for bytes that are none; every env is as it was.
+        """
+        self.native.load(state, slot_number(env))
+
+    def observe(self) -> Any:
+        """The current observations `(num_envs, …)` of all envs; nothing changes.
+
+        Raises:
+            ResetNeededError: if an env has none to show.
+        """
+        return self.native.observe()
 
     def render(self, envs: Sequence[int] | None = None) -> tuple[npt.NDArray[np.uint8], ...] | None:
         """Frames `uint8 (height, width, 3)` of all envs, or of those named.
@@ -142,15 +261,14 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             return None
         if envs is not None:
             try:
-                envs = [operator.index(env) for env in envs]
+                envs = [cast("int", slot_number(env)) for env in envs]
             except TypeError as error:
                 raise errors.ArgumentTypeError(f"envs is a list of ints: {error}") from None
-            if min(envs, default=0) < 0:
-                raise errors.ArgumentError(f"env {min(envs)} does not exist: they count from 0")
         return tuple(self.native.render(envs))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every env; called by `close`, once."""
+        self.closed = True
         self.native.close()
 
     def __del__(self) -> None:

@@ -35,6 +35,9 @@ BASES = [
     (errors.ClosedError, [gym_error.ClosedEnvironmentError]),
     (errors.StateError, [ValueError]),
     (errors.EnvError, [RuntimeError]),
+    (errors.EnvTimeoutError, [errors.EnvError, TimeoutError]),
+    (errors.RecvTimeoutError, [TimeoutError]),
+    (errors.ForkedError, [RuntimeError]),
     (errors.ConformanceError, [AssertionError]),
 ]
 
@@ -200,7 +203,7 @@ CALLS: dict[str, Callable[[corral.VectorEnv], Any]] = {
     "reset with a seed": lambda envs: envs.reset(seed=1),
     "render": lambda envs: envs.render(),
     "save": lambda envs: envs.native.save(0),
-    "load": lambda envs: envs.native.load(0, b""),
+    "load": lambda envs: envs.native.load(b"", 0),
     "set_next_index": lambda envs: envs.native.set_next_index(0, 1),
     "reset_slots": lambda envs: envs.native.reset_slots([0], [1]),
     "step_slots": lambda envs: envs.native.step_slots([0], [1]),
@@ -305,10 +308,10 @@ def test_a_state_of_another_env_or_config_or_no_state_at_all_is_refused() -> Non
     for other in others:
         other.reset()
         with pytest.raises(errors.StateError, match="of another"):
-            envs.native.load(1, other.native.save(0))
+            envs.native.load(other.native.save(0), 1)
     for junk in (b"", b"junk", before[:-3], before[: len(before) // 2]):
         with pytest.raises(errors.StateError):
-            envs.native.load(1, junk)
+            envs.native.load(junk, 1)
     assert envs.native.save(1) == before
     with pytest.raises(errors.ArgumentError, match="slot 2 does not exist: there are 2"):
         envs.native.save(2)

@@ -129,7 +129,17 @@ def test_a_step_that_fails_is_reported_and_the_others_complete_theirs(
     assert_zero(error.batch[0])
     for part in error.batch[1:4]:
         assert part[SICK] == 0
+    assert_marked(error.batch[4])
     assert_zero(error.batch[4])
+
+
+def assert_marked(infos: dict[str, Any], mark: str = "failed") -> None:
+    """The sick env's row is marked, and no other; takes the marks away."""
+    mask = infos.pop(f"_{mark}")
+    assert mask.dtype == np.bool_
+    assert mask.tolist() == [slot == SICK for slot in range(SLOTS)]
+    values = infos.pop(mark)
+    assert [bool(value) for value in values] in (mask.tolist(), [False] * SLOTS)
 
 
 def float_text(value: np.float32) -> str:
@@ -161,10 +171,12 @@ def test_the_next_reset_rebuilds_the_env_and_leaves_the_others_alone(how: str, f
             assert_same(row(got[0], slot), row(error.batch[0], slot), "kept")  # type: ignore[index]
     elif how == "seed":
         got, expected = envs.reset(seed=900), sound.reset(seed=900)
+        assert_marked(got[1], "restarted")
         assert_same(got, expected, "a rebuilt env of a seed is as a fresh one")
     else:
         got = envs.reset(options={"index": 70})
         expected = sound.reset(options={"index": 70})
+        assert_marked(got[1], "restarted")
         assert_same(got, expected, "an index is played as by a fresh env")
     assert_others_same(got, expected, "the reset of the others")
     if how in ("full", "masked"):
@@ -280,6 +292,7 @@ def test_a_reset_that_fails_loses_its_slot_alone(fault: str, cause: str, mode: s
     assert len(error.batch) == 2
     assert_others_same(error.batch, sound.reset(), "the reset of the others")
     assert_zero(error.batch[0])
+    assert_marked(error.batch[1])
     assert_zero(error.batch[1])
     with pytest.raises(ResetNeededError, match=f"slot {SICK} failed earlier"):
         envs.step(push(0))

@@ -57,6 +57,16 @@ impl<E: Env> EnvSource<E> {
         Ok(EnvSource { spec, config: Arc::new(config), info_leaves })
     }
 
+    fn list(&self, envs: Vec<Option<E>>) -> EnvList<E> {
+        EnvList {
+            config: self.config.clone(),
+            envs,
+            record: self.spec.info.clone(),
+            info_leaves: self.info_leaves,
+            observe: vec![0],
+        }
+    }
+
     /// The same with a usual time limit, in steps.
     pub fn with_max_episode_steps(mut self, steps: Option<u64>) -> Self {
         self.spec.max_episode_steps = steps;
@@ -96,13 +106,11 @@ impl<E: Env> Source for EnvSource<E> {
                 }])
             })
         };
-        Ok(Box::new(EnvList::<E> {
-            config: self.config.clone(),
-            envs: seeds.iter().enumerate().map(build).collect::<Result<_>>()?,
-            record: self.spec.info.clone(),
-            info_leaves: self.info_leaves,
-            observe: vec![0],
-        }))
+        Ok(Box::new(self.list(seeds.iter().enumerate().map(build).collect::<Result<_>>()?)))
+    }
+
+    fn vacant(&self, _slot: usize) -> Result<Box<dyn Chunk>> {
+        Ok(Box::new(self.list(vec![None])))
     }
 }
 

@@ -86,8 +86,10 @@ mod env_list;
 mod episode;
 mod error;
 mod evaluate;
+mod fork;
 mod guard;
 mod leaves;
+mod on_failure;
 mod replay;
 pub mod rng;
 mod runner;
@@ -114,10 +116,12 @@ pub use env_list::EnvSource;
 pub use envcore_derive::{FromRow, ToRow};
 pub use error::{Cause, Error, Failure, Phase, Result, SlotError};
 pub use evaluate::Schedule;
+pub use fork::Birth;
 pub use half::f16;
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
+pub use on_failure::{OnFailure, Tolerant};
 pub use replay::{Recorder, Recording};
-pub use runner::Serial;
+pub use runner::{Background, Serial, Threaded, start};
 pub use shard::Shard;
 pub use space::{
     ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Object, Options, Scalar, Space, Tensor,

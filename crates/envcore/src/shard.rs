@@ -4,15 +4,14 @@
 //! processes, instances of a library, remote actors. What one part would refuse
 //! reaches none of them. Batches are put together by one copy.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::begin::Begin;
-use crate::buffer::{Batch, BatchPool, ColumnIn, Layout, Slots};
+use crate::buffer::{Batch, BatchPool, ColumnIn, Layout, Slots, with_rows};
 use crate::env::Frame;
 use crate::error::{Error, Result};
-use crate::space::{DType, Options, Value};
+use crate::space::{Options, Value};
 use crate::vec_env::{AutoresetMode, Caps, Spec, VecEnv, Want};
 
 /// How long a part is waited for before the others are looked at again, when
@@ -153,52 +152,6 @@ impl Shard {
     }
 }
 
-/// Some rows of a column of actions.
-enum Taken<'a> {
-    Fixed(DType, Vec<usize>, Cow<'a, [u8]>),
-    Values(Vec<Value>),
-    Untouched(ColumnIn<'a>),
-}
-
-fn take<'a>(portion: &Portion, column: &ColumnIn<'a>) -> Taken<'a> {
-    let (first, count) = (portion.rows[0], portion.rows.len());
-    let contiguous = portion.rows[count - 1] - first + 1 == count;
-    match *column {
-        ColumnIn::Fixed { dtype, shape: [rows, rest @ ..], bytes }
-            if *rows > portion.rows[count - 1] && bytes.len().is_multiple_of(*rows) =>
-        {
-            let n = bytes.len() / rows;
-            let shape = [&[count], rest].concat();
-            let bytes = if contiguous {
-                bytes[first * n..(first + count) * n].into()
-            } else {
-                portion.rows.iter().flat_map(|row| &bytes[row * n..(row + 1) * n]).copied().collect()
-            };
-            Taken::Fixed(dtype, shape, bytes)
-        }
-        ColumnIn::Values(values) if values.len() > portion.rows[count - 1] => {
-            Taken::Values(portion.rows.iter().map(|&row| values[row].clone()).collect())
-        }
-        // Too few rows: the part says so.
-        other => Taken::Untouched(other),
-    }
-}
-
-/// The rows of `portion` out of `columns`, passed on to `use_them`.
-fn with_rows<R>(
-    portion: &Portion,
-    columns: &[ColumnIn<'_>],
-    use_them: impl FnOnce(&[ColumnIn<'_>]) -> R,
-) -> R {
-    let taken: Vec<Taken<'_>> = columns.iter().map(|column| take(portion, column)).collect();
-    let view = |taken| match taken {
-        &Taken::Fixed(dtype, ref shape, ref bytes) => ColumnIn::Fixed { dtype, shape, bytes },
-        Taken::Values(values) => ColumnIn::Values(values),
-        Taken::Untouched(column) => *column,
-    };
-    use_them(&taken.iter().map(view).collect::<Vec<_>>())
-}
-
 fn beginnings(portion: &Portion, begin: &[Begin]) -> Vec<Begin> {
     portion.rows.iter().map(|&row| begin[row]).collect()
 }
@@ -229,7 +182,7 @@ impl VecEnv for Shard {
             }
         }
         let portions = self.portions(slots)?;
-        self.each(&portions, |envs, p| with_rows(p, actions, |mine| envs.check_send(&p.slots, mine)))
+        self.each(&portions, |envs, p| with_rows(&p.rows, actions, |mine| envs.check_send(&p.slots, mine)))
     }
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
@@ -249,7 +202,7 @@ impl VecEnv for Shard {
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_send(slots, actions)?;
         let portions = self.portions(slots)?;
-        self.each(&portions, |envs, p| with_rows(p, actions, |mine| envs.send(&p.slots, mine)))
+        self.each(&portions, |envs, p| with_rows(&p.rows, actions, |mine| envs.send(&p.slots, mine)))
     }
 
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
@@ -272,8 +225,7 @@ impl VecEnv for Shard {
         };
         let list: Vec<usize> = gathered.iter().flat_map(number).collect();
         let rows = list.len();
-        let slots = if list.iter().copied().eq(0..n) { Slots::All } else { Slots::List(list) };
-        let mut draft = self.pool.draft(slots, rows, want.buffers)?;
+        let mut draft = self.pool.draft(Slots::of(list, n), rows, want.buffers)?;
         let mut at = 0;
         for (k, mut batch) in gathered {
             let count = batch.rows();

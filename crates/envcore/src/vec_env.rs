@@ -8,7 +8,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bitflags::bitflags;
 
@@ -182,22 +182,22 @@ pub trait VecEnv: Send {
     /// [`Error::Argument`].
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()>;
 
-    /// A batch of slots that were in flight: at least `want.min_rows`, or all;
-    /// `None` when the deadline passes first. Envs that failed are in the
+    /// A batch of slots that were in flight: at least `want.min_rows`, or all, in
+    /// the order in which they were sent; `None` when the deadline passes first,
+    /// and nothing is lost. Envs that failed are in the
     /// batch's `failures`, and their rows are marked.
     ///
     /// # Errors
     /// [`Error::NothingPending`].
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>>;
 
-    /// [`send`](Self::send), then [`recv`](Self::recv); where these slots are all
-    /// that is in flight, their rows come in the slots' order, written in place.
+    /// [`send`](Self::send), then [`recv`](Self::recv).
     fn step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], want: Want<'_>) -> Result<Option<Batch>> {
         self.send(slots, actions)?;
         self.recv(want)
     }
 
-    /// [`send_reset`](Self::send_reset), then [`recv`](Self::recv), as `step`.
+    /// [`send_reset`](Self::send_reset), then [`recv`](Self::recv).
     fn reset(
         &mut self,
         slots: &Slots,
@@ -286,6 +286,16 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`Error::Slots`] for envs that cannot be built, or any other.
     fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>>;
+
+    /// A chunk of one slot, `slot`, that holds no env until a reset rebuilds
+    /// it: takes the place of one whose thread never came back.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where one slot cannot be replaced alone.
+    fn vacant(&self, slot: usize) -> Result<Box<dyn Chunk>> {
+        let _ = slot;
+        Err(Error::Unsupported(format!("{} cannot replace one slot", self.spec().id)))
+    }
 }
 
 /// The actions of a chunk's slots, by the chunk's own numbers.
@@ -393,4 +403,15 @@ pub struct VecConfig {
     pub episode_statistics: bool,
     /// What happens to finite actions outside their box.
     pub action_bounds: ActionBounds,
+    /// How many threads step slots; `None` for as many as there are cores. In a
+    /// `step` the caller is one of them.
+    pub num_threads: Option<usize>,
+    /// That `recv` is to be asked for so few rows at a time: every slot then
+    /// runs by itself in the background. `None`: all slots step together.
+    pub batch_size: Option<usize>,
+    /// How long an env may take for one call: then its slot is lost and its
+    /// thread given up. `None`: as long as it likes.
+    pub timeout: Option<Duration>,
+    /// Binds thread k to the k-th core after this one, of those allowed.
+    pub thread_affinity_offset: Option<usize>,
 }

@@ -1,13 +1,14 @@
 //! Batches as Gymnasium has them: arrays, dicts, infos with masks.
 
-use envcore::{Batch, Column, DType, Element, Fixed, Infos, LeafKind, Space, Value};
-use numpy::PyArrayDescr;
+use envcore::{Batch, Column, DType, Element, Fixed, Infos, LeafKind, RowKind, SlotError, Space, Value};
+use numpy::{PyArray1, PyArrayDescr};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyModule, PyTuple};
 
 use crate::array;
+use crate::errors;
 use crate::spaces::Tree;
 use crate::values;
 
@@ -124,6 +125,53 @@ impl LeafShape {
     }
 }
 
+/// Rows that failed, or whose env was rebuilt.
+struct Trouble {
+    /// Which failed, and how, where that is this batch's news.
+    failed: Vec<(bool, Option<SlotError>)>,
+    restarted: Vec<bool>,
+}
+
+impl Trouble {
+    fn of(batch: &Batch) -> Option<Self> {
+        let kinds = batch.kinds.as_slice::<u8>();
+        let (failed, restarted) = (RowKind::Failed as u8, RowKind::Restarted as u8);
+        if batch.tolerated.is_empty() && !kinds.iter().any(|&kind| kind == failed || kind == restarted) {
+            return None;
+        }
+        let failure = |(row, &kind): (usize, &u8)| {
+            let slot = batch.slots.at(row);
+            let news = batch.tolerated.iter().rev().find(|failure| failure.slot == slot);
+            (kind == failed || news.is_some(), news.cloned())
+        };
+        Some(Trouble {
+            failed: kinds.iter().enumerate().map(failure).collect(),
+            restarted: kinds.iter().map(|&kind| kind == restarted).collect(),
+        })
+    }
+
+    /// Adds `failed` and `restarted`, each with its mask.
+    fn tell(self, py: Python<'_>, infos: &Bound<'_, PyDict>) -> PyResult<()> {
+        if self.failed.iter().any(|(failed, _)| *failed) {
+            let array = empty_objects(py, self.failed.len())?;
+            for (row, (_, failure)) in self.failed.iter().enumerate() {
+                if let Some(failure) = failure {
+                    array.set_item(row, errors::slot_failure(py, failure)?)?;
+                }
+            }
+            let mask = self.failed.into_iter().map(|(failed, _)| failed).collect();
+            infos.set_item(intern!(py, "failed"), array)?;
+            infos.set_item(intern!(py, "_failed"), PyArray1::<bool>::from_vec(py, mask))?;
+        }
+        if self.restarted.contains(&true) {
+            let mask = PyArray1::from_vec(py, self.restarted);
+            infos.set_item(intern!(py, "_restarted"), mask.call_method0("copy")?)?;
+            infos.set_item(intern!(py, "restarted"), mask)?;
+        }
+        Ok(())
+    }
+}
+
 /// What turns this vec env's batches into Python's.
 pub(crate) struct Assembler {
     pub(crate) observation: Shapes,
@@ -146,14 +194,26 @@ impl Assembler {
 
     /// `(observations, infos)` of a batch of resets.
     pub(crate) fn reset<'py>(&self, py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+        let trouble = Trouble::of(&batch);
         let infos = self.infos(py, batch.infos, batch.reward.rows())?;
+        trouble.map(|trouble| trouble.tell(py, &infos)).transpose()?;
         (self.observation.batched(py, batch.observation)?, infos).into_pyobject(py)
+    }
+
+    /// As `step`, with `env_id` among the infos.
+    pub(crate) fn receive<'py>(&self, py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+        let ids = (0..batch.rows()).map(|row| batch.slots.at(row) as i64).collect::<Vec<_>>();
+        let tuple = self.step(py, batch)?;
+        tuple.get_item(4)?.set_item(intern!(py, "env_id"), PyArray1::from_vec(py, ids))?;
+        Ok(tuple)
     }
 
     /// `(observations, rewards, terminations, truncations, infos)`.
     pub(crate) fn step<'py>(&self, py: Python<'py>, mut batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
         let rows = batch.rows();
+        let trouble = Trouble::of(&batch);
         let infos = self.infos(py, std::mem::take(&mut batch.infos), rows)?;
+        trouble.map(|trouble| trouble.tell(py, &infos)).transpose()?;
         if let Some(finals) = batch.finals.take() {
             self.finals(py, &infos, finals)?;
         }

@@ -1,9 +1,12 @@
 //! Reading seeds, indices and masks of a reset.
 
-use envcore::{Begin, Error, Result};
+use envcore::{Begin, DType, Error, Result};
 use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyIterator};
+
+use crate::array;
 
 /// How each of `num_slots` slots is to begin.
 ///
@@ -47,11 +50,11 @@ fn numbers(what: &str, given: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec
         let kind = given.get_type().name().map(|n| n.to_string()).unwrap_or_default();
         Error::ArgumentType(format!("{what} is an int, or a list of one int (or None) per env, not {kind}"))
     };
-    let items = given.try_iter().map_err(|_| wrong())?;
+    let items = items(given, wrong)?;
     let mut all = Vec::with_capacity(num_slots);
     // One more than needed is enough to know, of however many.
     for item in items.take(num_slots + 1) {
-        let item = item.map_err(|_| wrong())?;
+        let item = item.map_err(Error::env)?;
         all.push(if item.is_none() { None } else { Some(number(what, &item)?.ok_or_else(wrong)?) });
     }
     if all.len() != num_slots {
@@ -61,6 +64,19 @@ fn numbers(what: &str, given: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec
     Ok(all)
 }
 
+/// Whether an exception says that the object is not of the kind asked for;
+/// any other is its own, such as Ctrl-C.
+fn is_misfit(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py)
+}
+
+fn items<'py>(given: &Bound<'py, PyAny>, wrong: impl Fn() -> Error) -> Result<Bound<'py, PyIterator>> {
+    given.try_iter().map_err(|error| match is_misfit(given.py(), &error) {
+        true => wrong(),
+        false => Error::env(error),
+    })
+}
+
 /// A single non-negative int, NumPy's included; `None` for anything that is no
 /// int at all.
 pub(crate) fn number(what: &str, given: &Bound<'_, PyAny>) -> Result<Option<i64>> {
@@ -68,11 +84,23 @@ pub(crate) fn number(what: &str, given: &Bound<'_, PyAny>) -> Result<Option<i64>
     if given.is_instance_of::<PyBool>() || is_array {
         return Ok(None);
     }
-    let Ok(int) = given.call_method0("__index__") else { return Ok(None) };
+    let int = match given.call_method0("__index__") {
+        Ok(int) => int,
+        Err(error) if is_misfit(given.py(), &error) => return Ok(None),
+        Err(error) => return Err(Error::env(error)),
+    };
     match int.extract::<i64>() {
         Ok(n) if n >= 0 => Ok(Some(n)),
         _ => Err(Error::Argument(format!("{what} {int} is not within 0 to 2**63 - 1"))),
     }
+}
+
+/// Which slots, from a list or array of ints.
+pub(crate) fn read_slots(given: &Bound<'_, PyAny>) -> Result<Vec<usize>> {
+    let wrong = || Error::ArgumentType(format!("env_id is a list or array of ints, not {given}"));
+    items(given, wrong)?
+        .map(|item| number("env_id", &item.map_err(Error::env)?)?.map(|n| n as usize).ok_or_else(wrong))
+        .collect()
 }
 
 fn read_mask(mask: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec<bool>> {
@@ -84,11 +112,14 @@ fn read_mask(mask: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec<bool>> {
         let shape = array.shape();
         return Err(Error::Argument(format!("reset_mask has shape {shape:?} where [{num_slots}] belongs")));
     }
-    let Ok(rows) = mask.extract::<PyReadonlyArray1<'_, bool>>() else {
+    if array::dtype_of(array) != Some(DType::Bool) {
         let dtype = array.dtype().to_string();
         return Err(Error::ArgumentType(format!("reset_mask has dtype {dtype} where bool belongs")));
-    };
-    let rows: Vec<bool> = rows.as_array().to_vec();
+    }
+    // As bytes: an array of bools may hold others.
+    let bytes = mask.call_method1("view", ("uint8",)).map_err(Error::env)?;
+    let bytes = bytes.extract::<PyReadonlyArray1<'_, u8>>().map_err(|error| Error::env(error.to_string()))?;
+    let rows: Vec<bool> = bytes.as_array().iter().map(|byte| *byte != 0).collect();
     if !rows.contains(&true) {
         return Err(Error::Argument("reset_mask is all False: it must name at least one env".into()));
     }

@@ -23,6 +23,13 @@ pub(crate) fn raise(py: Python<'_>, name: &str, message: impl Into<String>) -> P
 
 /// The exception that `error` is.
 pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
+    let error = match error {
+        Error::Env(cause) => match cause.downcast::<PyErr>() {
+            Ok(raised) => return *raised,
+            Err(cause) => Error::Env(cause),
+        },
+        other => other,
+    };
     let name = match &error {
         Error::Action(_) => "InvalidActionError",
         Error::Argument(_) => "ArgumentError",
@@ -48,22 +55,22 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
 /// `EnvError` for the slots that failed, with what the others gave.
 pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<PyAny>>) -> PyErr {
     let make = || {
-        let class = module(py)?.getattr("SlotFailure")?;
-        let each = failures.iter().map(|failure| {
-            let SlotError { slot, begin, seed, episode, step, action, failure: cause, replay, .. } = failure;
-            let index = if let envcore::Begin::Index(index) = begin { Some(*index) } else { None };
-            let Failure { phase, cause, message } = cause;
-            let file = replay.as_ref().and_then(|replay| replay.as_deref().ok());
-            let place = (*slot, *seed, index, *episode, *step, action.as_deref());
-            class.call_method1(
-                "_make",
-                (place, phase.to_string(), cause.to_string(), message, failure.to_string(), file),
-            )
-        });
+        let each = failures.iter().map(|failure| slot_failure(py, failure));
         let failures = PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?;
         module(py)?.getattr("EnvError")?.call_method1("of", (failures, batch))
     };
     make().map_or_else(|error: PyErr| error, PyErr::from_value)
+}
+
+/// `SlotFailure` for one slot.
+pub(crate) fn slot_failure<'py>(py: Python<'py>, failure: &SlotError) -> PyResult<Bound<'py, PyAny>> {
+    let SlotError { slot, begin, seed, episode, step, action, failure: cause, replay, .. } = failure;
+    let index = if let envcore::Begin::Index(index) = begin { Some(*index) } else { None };
+    let Failure { phase, cause, message } = cause;
+    let place = (*slot, *seed, index, *episode, *step, action.as_deref());
+    let file = replay.as_ref().and_then(|replay| replay.as_deref().ok());
+    let told = (place, phase.to_string(), cause.to_string(), message, failure.to_string(), file);
+    module(py)?.getattr("SlotFailure")?.call_method1("_make", told)
 }
 
 /// `map_err` to Python's.

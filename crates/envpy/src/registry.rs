@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 
-use envcore::{ActionBounds, Error, Recorder, Serial, VecConfig};
+use envcore::{ActionBounds, Error, OnFailure, Recorder, Tolerant, VecConfig, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList};
 
 use crate::begin;
-use crate::errors::{OrRaise, to_py};
+use crate::errors::OrRaise;
 use crate::values;
-use crate::vec_env::VecEnv;
+use crate::vec_env::{VecEnv, seconds};
 
 /// A vec env of a built-in env.
 ///
 /// `max_episode_steps`: None for the env's own limit, -1 for none.
 #[pyfunction]
-#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", record=None))]
+#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=10, record=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn make(
     py: Python<'_>,
@@ -27,6 +27,12 @@ pub(crate) fn make(
     max_episode_steps: Option<&Bound<'_, PyAny>>,
     episode_statistics: bool,
     action_bounds: &str,
+    num_threads: Option<&Bound<'_, PyAny>>,
+    batch_size: Option<&Bound<'_, PyAny>>,
+    timeout: Option<f64>,
+    thread_affinity_offset: Option<&Bound<'_, PyAny>>,
+    on_failure: &str,
+    max_restarts: u32,
     record: Option<PathBuf>,
 ) -> PyResult<VecEnv> {
     let options = options.map(values::options).transpose()?.unwrap_or_default();
@@ -35,10 +41,8 @@ pub(crate) fn make(
         None => Ok(source.spec().max_episode_steps),
         Some(steps) => time_limit(steps),
     };
-    let num_slots = match begin::number("num_envs", num_envs).or_raise(py)? {
-        Some(n) => n as usize,
-        None => return Err(to_py(py, Error::ArgumentType(format!("num_envs is an int, not {num_envs}")))),
-    };
+    let policy: OnFailure = on_failure.parse().or_raise(py)?;
+    let batch_size = batch_size.map(|n| count("batch_size", n)).transpose().or_raise(py)?;
     let single = |seed: &Bound<'_, PyAny>| {
         begin::number("seed", seed)?.ok_or_else(|| {
             Error::ArgumentType("seed is an int here: slot i gets seed + i; reset takes a list".into())
@@ -46,19 +50,38 @@ pub(crate) fn make(
     };
     let action_bounds = bounds(action_bounds).or_raise(py)?;
     let config = VecConfig {
-        num_slots,
+        num_slots: count("num_envs", num_envs).or_raise(py)?,
         seed: seed.map(single).transpose().or_raise(py)?,
         autoreset: autoreset_mode.map(str::parse).transpose().or_raise(py)?,
         max_episode_steps: limit.or_raise(py)?,
         episode_statistics,
         action_bounds,
+        num_threads: num_threads.map(|n| count("num_threads", n)).transpose().or_raise(py)?,
+        batch_size,
+        timeout: timeout.map(|timeout| seconds(timeout, false)).transpose().or_raise(py)?,
+        thread_affinity_offset: thread_affinity_offset
+            .map(|n| count("thread_affinity_offset", n))
+            .transpose()
+            .or_raise(py)?,
     };
-    let mut envs: Box<dyn envcore::VecEnv> =
-        Box::new(py.detach(|| Serial::new(source.as_ref(), config)).or_raise(py)?);
-    if let Some(dir) = record {
-        envs = Box::new(Recorder::new(envs, &source.spec().config, action_bounds, &dir).or_raise(py)?);
-    }
-    VecEnv::new(py, envs)
+    let envs = py.detach(|| {
+        let text = source.spec().config.clone();
+        let mut envs = start(source.into(), config)?;
+        if let Some(dir) = record {
+            envs = Box::new(Recorder::new(envs, &text, action_bounds, &dir)?);
+        }
+        match policy {
+            OnFailure::Raise => Ok(envs),
+            _ => Ok(Box::new(Tolerant::new(envs, policy, max_restarts)?) as Box<dyn envcore::VecEnv>),
+        }
+    });
+    VecEnv::new(py, envs.or_raise(py)?, batch_size)
+}
+
+/// A number of things.
+fn count(what: &str, given: &Bound<'_, PyAny>) -> envcore::Result<usize> {
+    let number = begin::number(what, given)?;
+    number.map(|n| n as usize).ok_or_else(|| Error::ArgumentType(format!("{what} is an int, not {given}")))
 }
 
 fn time_limit(given: &Bound<'_, PyAny>) -> envcore::Result<Option<u64>> {

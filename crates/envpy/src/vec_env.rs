@@ -1,12 +1,15 @@
 //! `corral._native.VecEnv`: a vec env for Python.
 //!
 //! One lock around it: a second call while one is under way is Gymnasium's
-//! AlreadyPendingCallError, never a wait. Actions are checked and copied with the
-//! GIL held; the envs run without it.
+//! AlreadyPendingCallError, never a wait; only `close` reaches a call that waits,
+//! and ends it. Actions are checked and copied with the GIL held; the envs run
+//! without it. Waits are cut into slices, between which Ctrl-C gets through.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
-use envcore::{Batch, Begin, Caps, Error, Slots, Want};
+use envcore::{Batch, Begin, Birth, Caps, Error, Slots, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
@@ -18,10 +21,26 @@ use crate::replay::Recording;
 use crate::spaces;
 use crate::values;
 
+/// How long a wait goes on before signals are looked at.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// How long `close` waits for another thread's call to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 struct State {
     envs: Box<dyn envcore::VecEnv>,
     assembler: Assembler,
     action: Shapes,
+    /// What is in flight was left there by a call that Ctrl-C ended.
+    interrupted: bool,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        let envs = &mut self.envs;
+        // Ending threads may take a moment: not with the GIL in hand.
+        let _ = Python::try_attach(|py| py.detach(|| envs.close()));
+    }
 }
 
 /// A vec env: what `corral.VectorEnv` and `corral.Env` drive.
@@ -29,22 +48,54 @@ struct State {
 pub(crate) struct VecEnv {
     state: Mutex<State>,
     spec: envcore::Spec,
+    /// Rows of a `recv`.
+    batch_size: usize,
+    /// Another thread wants it closed.
+    closing: AtomicBool,
+    birth: Birth,
+}
+
+/// An argument that may be left out.
+type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// A wait that came to no batch.
+enum Cut {
+    /// By the caller's own time limit.
+    Late,
+    Failed(PyErr),
 }
 
 impl VecEnv {
-    pub(crate) fn new(py: Python<'_>, envs: Box<dyn envcore::VecEnv>) -> PyResult<Self> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        envs: Box<dyn envcore::VecEnv>,
+        batch_size: Option<usize>,
+    ) -> PyResult<Self> {
         let spec = envs.spec().clone();
         let assembler = Assembler::new(py, &spec)?;
         let action = Shapes::of(py, &spec.action)?;
-        Ok(VecEnv { state: Mutex::new(State { envs, assembler, action }), spec })
+        Ok(VecEnv {
+            state: Mutex::new(State { envs, assembler, action, interrupted: false }),
+            batch_size: batch_size.unwrap_or(spec.num_slots),
+            closing: AtomicBool::new(false),
+            birth: Birth::here(),
+            spec,
+        })
     }
 
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+        // A thread that the fork left behind may hold the lock for ever.
+        if self.birth.is_before_fork() {
+            return Err(to_py(py, Error::Forked));
+        }
         match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
             Err(TryLockError::WouldBlock) => {
-                let why = format!("{}: another thread's call is under way: wait for it", self.spec.id);
+                let why = format!(
+                    "{}: another call is under way, in another thread or in this one: wait for it",
+                    self.spec.id
+                );
                 Err(raise(py, "PendingCallError", why))
             }
         }
@@ -53,15 +104,96 @@ impl VecEnv {
     fn slots(&self, slots: Option<Vec<usize>>) -> Slots {
         slots.map_or(Slots::All, Slots::List)
     }
+
+    /// At least `rows` rows of what is in flight, or all of it.
+    fn wait(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        rows: usize,
+        deadline: Option<Instant>,
+    ) -> Result<Batch, Cut> {
+        loop {
+            let slice = Instant::now() + SLICE;
+            let until = deadline.map_or(slice, |deadline| deadline.min(slice));
+            let envs = &mut state.envs;
+            let want = || Want { min_rows: rows, max_rows: rows, deadline: Some(until), buffers: None };
+            if let Some(batch) = py.detach(|| envs.recv(want())).or_raise(py).map_err(Cut::Failed)? {
+                state.interrupted &= state.envs.in_flight() > 0;
+                return Ok(batch);
+            }
+            py.check_signals().map_err(Cut::Failed)?;
+            if self.closing.load(Ordering::Acquire) {
+                return Err(Cut::Failed(to_py(py, Error::Closed)));
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(Cut::Late);
+            }
+        }
+    }
+
+    /// All that a call has put in flight. Where Ctrl-C ends the wait it stays
+    /// there.
+    fn finish_call(&self, py: Python<'_>, state: &mut State) -> PyResult<Batch> {
+        self.wait(py, state, usize::MAX, None).map_err(|cut| {
+            state.interrupted = state.envs.in_flight() > 0;
+            match cut {
+                Cut::Failed(error) => error,
+                Cut::Late => to_py(py, Error::NothingPending),
+            }
+        })
+    }
+
+    /// A wait with the caller's own time limit.
+    fn receive<'py>(
+        &self,
+        py: Python<'py>,
+        rows: usize,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let deadline = timeout.map(|timeout| seconds(timeout, true)).transpose().or_raise(py)?;
+        let deadline = deadline.and_then(|wait| Instant::now().checked_add(wait));
+        let mut state = self.lock(py)?;
+        match self.wait(py, &mut state, rows, deadline) {
+            Ok(batch) => state.finish(py, batch, Assembler::receive),
+            Err(Cut::Failed(error)) => Err(error),
+            Err(Cut::Late) => {
+                let n = state.envs.in_flight();
+                let why = format!("{}: no batch yet; {n} envs stay in flight", self.spec.id);
+                Err(raise(py, "RecvTimeoutError", why))
+            }
+        }
+    }
+
+    /// Begins all slots as asked.
+    fn begin(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        (seed, index, mask): (Maybe<'_, '_>, Maybe<'_, '_>, Maybe<'_, '_>),
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let begin = begin::read(seed, index, mask, self.spec.num_slots).or_raise(py)?;
+        let options = options.map(values::options).transpose()?;
+        if state.interrupted && mask.is_none() {
+            // What Ctrl-C left in flight belongs to episodes that end here.
+            self.wait(py, state, usize::MAX, None).map_err(|cut| match cut {
+                Cut::Failed(error) => error,
+                Cut::Late => to_py(py, Error::NothingPending),
+            })?;
+        }
+        state.envs.send_reset(&Slots::All, &begin, options.as_ref()).or_raise(py)
+    }
+}
+
+/// A time in seconds, from Python.
+pub(crate) fn seconds(given: f64, zero: bool) -> envcore::Result<Duration> {
+    let valid = given.is_finite() && (given > 0.0 || (zero && given == 0.0));
+    let time = if valid { Duration::try_from_secs_f64(given).ok() } else { None };
+    time.ok_or_else(|| Error::Argument(format!("timeout is {given}: give seconds above 0, or None")))
 }
 
 impl State {
-    fn recv(&mut self, py: Python<'_>) -> PyResult<Batch> {
-        let envs = &mut self.envs;
-        let batch = py.detach(|| envs.recv(Want::all())).or_raise(py)?;
-        batch.ok_or_else(|| to_py(py, Error::NothingPending))
-    }
-
     fn send(&mut self, slots: &Slots, actions: &Bound<'_, PyAny>, batched: bool) -> PyResult<()> {
         let given = Given::new(&self.envs.spec().action, self.action.tree(), actions, batched)?;
         self.envs.send(slots, &given.columns()).or_raise(actions.py())
@@ -94,6 +226,11 @@ impl VecEnv {
     #[getter]
     fn num_envs(&self) -> usize {
         self.spec.num_slots
+    }
+
+    #[getter]
+    fn batch_size(&self) -> usize {
+        self.batch_size
     }
 
     #[getter]
@@ -154,20 +291,85 @@ impl VecEnv {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut state = self.lock(py)?;
-        let begin = begin::read(seed, index, mask, self.spec.num_slots).or_raise(py)?;
-        let options = options.map(values::options).transpose()?;
-        state.reset_all(&begin, options.as_ref()).or_raise(py)?;
-        let batch = state.recv(py)?;
+        self.begin(py, &mut state, (seed, index, mask), options)?;
+        let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::reset)
+    }
+
+    /// The current observations of all slots; nothing changes.
+    fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut state = self.lock(py)?;
+        let keep = vec![Begin::Keep; self.spec.num_slots];
+        state.envs.send_reset(&Slots::All, &keep, None).or_raise(py)?;
+        let batch = self.finish_call(py, &mut state)?;
+        state.finish(py, batch, Assembler::reset)?.get_item(0)
+    }
+
+    /// The current observation of the only slot; nothing changes.
+    fn observe_single<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut state = self.lock(py)?;
+        state.envs.send_reset(&Slots::All, &[Begin::Keep], None).or_raise(py)?;
+        let batch = self.finish_call(py, &mut state)?;
+        state.finish(py, batch, Assembler::reset_single)?.get_item(0)
     }
 
     /// Steps all slots: `(observations, rewards, terminations, truncations, infos)`.
     fn step<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let py = actions.py();
         let mut state = self.lock(py)?;
+        if self.batch_size < self.spec.num_slots {
+            let why = format!(
+                "{}: step takes all {} envs, and batch_size is {}: use send and recv",
+                self.spec.id, self.spec.num_slots, self.batch_size
+            );
+            return Err(to_py(py, Error::Unsupported(why)));
+        }
         state.send(&Slots::All, actions, true)?;
-        let batch = state.recv(py)?;
+        let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::step)
+    }
+
+    /// Puts all slots in flight to begin new episodes, as `reset` says.
+    #[pyo3(signature = (*, seed=None, index=None, options=None))]
+    fn async_reset(
+        &self,
+        py: Python<'_>,
+        seed: Option<&Bound<'_, PyAny>>,
+        index: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let mut state = self.lock(py)?;
+        self.begin(py, &mut state, (seed, index, None), options)
+    }
+
+    /// Puts `slots` (all without any) in flight with their actions.
+    #[pyo3(signature = (actions, slots=None))]
+    fn send(&self, actions: &Bound<'_, PyAny>, slots: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let py = actions.py();
+        let mut state = self.lock(py)?;
+        let slots = slots.map(begin::read_slots).transpose().or_raise(py)?;
+        state.send(&self.slots(slots), actions, true)
+    }
+
+    /// `batch_size` rows, or as many as are in flight: as `step`, with `env_id`
+    /// in the infos.
+    #[pyo3(signature = (timeout=None))]
+    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyTuple>> {
+        self.receive(py, self.batch_size, timeout)
+    }
+
+    /// All rows in flight; None where nothing is.
+    #[pyo3(signature = (timeout=None))]
+    fn drain<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        if self.in_flight(py)? == 0 {
+            return Ok(None);
+        }
+        self.receive(py, usize::MAX, timeout).map(Some)
+    }
+
+    /// How many slots are in flight.
+    fn in_flight(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.lock(py)?.envs.in_flight())
     }
 
     /// Begins the episodes of `indices`, one for each of `slots`; the rows are
@@ -181,7 +383,7 @@ impl VecEnv {
         let mut state = self.lock(py)?;
         let begin: Vec<Begin> = indices.into_iter().map(Begin::Index).collect();
         state.envs.send_reset(&Slots::List(slots), &begin, None).or_raise(py)?;
-        let batch = state.recv(py)?;
+        let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::reset)
     }
 
@@ -194,7 +396,7 @@ impl VecEnv {
         let py = actions.py();
         let mut state = self.lock(py)?;
         state.send(&Slots::List(slots), actions, true)?;
-        let batch = state.recv(py)?;
+        let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::step)
     }
 
@@ -208,10 +410,8 @@ impl VecEnv {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut state = self.lock(py)?;
-        let begin = begin::read(seed, index, None, self.spec.num_slots).or_raise(py)?;
-        let options = options.map(values::options).transpose()?;
-        state.reset_all(&begin, options.as_ref()).or_raise(py)?;
-        let batch = state.recv(py)?;
+        self.begin(py, &mut state, (seed, index, None), options)?;
+        let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::reset_single)
     }
 
@@ -221,7 +421,7 @@ impl VecEnv {
         let py = action.py();
         let mut state = self.lock(py)?;
         state.send(&Slots::All, action, false)?;
-        let batch = state.recv(py)?;
+        let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::step_single)
     }
 
@@ -236,15 +436,30 @@ impl VecEnv {
         PyList::new(py, frames.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The state of `slot`, as bytes.
-    fn save<'py>(&self, py: Python<'py>, slot: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let state = self.lock(py)?.envs.save(slot).or_raise(py)?;
-        Ok(PyBytes::new(py, &state))
+    /// The state of `slot`, as bytes; of all and what they share without one.
+    #[pyo3(signature = (slot=None))]
+    fn save<'py>(&self, py: Python<'py>, slot: Option<usize>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut state = self.lock(py)?;
+        let envs = &mut state.envs;
+        let bytes = py
+            .detach(|| match slot {
+                None => envs.save_state(),
+                Some(slot) => envs.save(slot),
+            })
+            .or_raise(py)?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Puts `slot` into a state that `save` gave.
-    fn load(&self, py: Python<'_>, slot: usize, state: &[u8]) -> PyResult<()> {
-        self.lock(py)?.envs.load(slot, state).or_raise(py)
+    /// Puts `slot` (all without one) into a state that `save` gave.
+    #[pyo3(signature = (state, slot=None))]
+    fn load(&self, py: Python<'_>, state: &[u8], slot: Option<usize>) -> PyResult<()> {
+        let mut here = self.lock(py)?;
+        let envs = &mut here.envs;
+        py.detach(|| match slot {
+            None => envs.load_state(state),
+            Some(slot) => envs.load(slot, state),
+        })
+        .or_raise(py)
     }
 
     /// Makes the only slot ready for the calls of `recording`.
@@ -281,16 +496,23 @@ impl VecEnv {
         Caps::from_name(&name.to_uppercase()).is_some_and(|cap| self.spec.caps.contains(cap))
     }
 
-    /// Ends it; again does nothing.
+    /// Ends it, and another thread's wait with it; again does nothing. A forked
+    /// child leaves everything as it is.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let mut state = self.lock(py)?;
+        if self.birth.is_before_fork() {
+            return Ok(());
+        }
+        self.closing.store(true, Ordering::Release);
+        let patience = Instant::now() + PATIENCE;
+        let mut state = loop {
+            match self.lock(py) {
+                Ok(state) => break state,
+                Err(busy) if Instant::now() > patience => return Err(busy),
+                Err(_) => py.detach(|| std::thread::sleep(Duration::from_millis(1))),
+            }
+            py.check_signals()?;
+        };
         let envs = &mut state.envs;
         py.detach(|| envs.close()).or_raise(py)
-    }
-}
-
-impl State {
-    fn reset_all(&mut self, begin: &[Begin], options: Option<&envcore::Options>) -> envcore::Result<()> {
-        self.envs.send_reset(&Slots::All, begin, options)
     }
 }

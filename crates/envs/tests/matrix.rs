@@ -4,12 +4,16 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use common::host::Host;
 use common::oracle::{Naive, OddRules, Oracle};
+use common::slow::Slow;
 use common::{Cell, MODES, Seen, columns, config, rows_of, some_action, source, view};
 use envcore::{
-    AutoresetMode, Batch, Begin, Buffers, ColumnIn, Options, Serial, Shard, Slots, Source, Value, VecConfig,
-    VecEnv, Want,
+    AutoresetMode, Background, Batch, Begin, Buffers, ColumnIn, Options, Serial, Shard, Slots, Source,
+    Threaded, Value, VecConfig, VecEnv, Want, start,
 };
 use envs::classic::{CartPole, CartPoleConfig};
 use envs::grid::{Maze, MazeConfig};
@@ -129,15 +133,38 @@ fn script(case: &Case, mode: AutoresetMode, names: Vec<usize>) -> Script {
 #[derive(Clone, Copy, Debug)]
 enum Runner {
     Serial,
+    /// On so many threads.
+    Threaded(usize),
+    /// Every slot by itself, on so many threads.
+    Background(usize),
+    /// The same, with a timeout.
+    Patient(usize),
     Shard,
     ShardOfShards,
+    ShardOfThreads,
 }
+
+const RUNNERS: [Runner; 11] = [
+    Runner::Serial,
+    Runner::Threaded(1),
+    Runner::Threaded(2),
+    Runner::Threaded(3),
+    Runner::Threaded(8),
+    Runner::Background(1),
+    Runner::Background(3),
+    Runner::Patient(2),
+    Runner::Shard,
+    Runner::ShardOfShards,
+    Runner::ShardOfThreads,
+];
 
 /// How they are driven.
 #[derive(Clone, Copy, Debug)]
 enum Drive {
-    /// One batch of all.
+    /// One batch of all, sent and received.
     Whole,
+    /// One batch of all by `step` and `reset`.
+    Call,
     /// Several sends of some slots in odd orders, received piece by piece.
     Pieces,
     /// One batch into memory of the host's.
@@ -151,11 +178,27 @@ fn part(source: &dyn Source, whole: &VecConfig, first: usize, n: usize) -> Box<d
 }
 
 impl Runner {
-    fn make(self, source: &dyn Source, config: &VecConfig) -> Box<dyn VecEnv> {
-        let part = |first, n| part(source, config, first, n);
+    fn make(self, source: &Arc<dyn Source>, config: &VecConfig) -> Box<dyn VecEnv> {
+        let part = |first, n| part(&**source, config, first, n);
+        let on = |num_threads| VecConfig { num_threads: Some(num_threads), ..config.clone() };
         let shard = |parts| Box::new(Shard::new(parts).unwrap());
         match self {
             Runner::Serial => part(0, SLOTS),
+            Runner::Threaded(n) => Box::new(Threaded::new(&**source, on(n)).unwrap()),
+            Runner::Background(n) => Box::new(Background::new(source.clone(), on(n)).unwrap()),
+            Runner::Patient(n) => {
+                let timeout = Some(Duration::from_secs(60));
+                start(source.clone(), VecConfig { timeout, ..on(n) }).unwrap()
+            }
+            Runner::ShardOfThreads => {
+                let some = |first: usize, n| VecConfig {
+                    num_slots: n,
+                    seed: config.seed.map(|seed| seed + first as i64),
+                    ..on(2)
+                };
+                let background = Background::new(source.clone(), some(0, 3)).unwrap();
+                shard(vec![Box::new(background), Box::new(Threaded::new(&**source, some(3, 5)).unwrap())])
+            }
             Runner::Shard => shard(vec![part(0, 3), part(3, 1), part(4, 4)]),
             Runner::ShardOfShards => {
                 shard(vec![shard(vec![part(0, 1), part(1, 2)]), part(3, 2), shard(vec![part(5, 3)])])
@@ -166,7 +209,10 @@ impl Runner {
     /// The number by which each slot knows itself: that in its part.
     fn names(self) -> Vec<usize> {
         match self {
-            Runner::Serial => (0..SLOTS).collect(),
+            Runner::Serial | Runner::Threaded(_) | Runner::Background(_) | Runner::Patient(_) => {
+                (0..SLOTS).collect()
+            }
+            Runner::ShardOfThreads => vec![0, 1, 2, 0, 1, 2, 3, 4],
             Runner::Shard => vec![0, 1, 2, 0, 0, 1, 2, 3],
             Runner::ShardOfShards => vec![0, 0, 1, 0, 1, 0, 1, 2],
         }
@@ -204,6 +250,7 @@ fn play(envs: &mut dyn VecEnv, drive: Drive, host: &mut Host, request: &Request)
         }
     };
     match drive {
+        Drive::Call => note(&call(envs, request)),
         Drive::Whole => {
             send(envs, request, &Slots::All);
             note(&receive(envs, usize::MAX, None));
@@ -224,6 +271,22 @@ fn play(envs: &mut dyn VecEnv, drive: Drive, host: &mut Host, request: &Request)
         }
     }
     rows.into_iter().map(|row| row.expect("every slot answers")).collect()
+}
+
+/// `request` for all slots by one call, in slot order.
+fn call(envs: &mut dyn VecEnv, request: &Request) -> Batch {
+    let batch = match request {
+        Request::Reset(begin) => envs.reset(&Slots::All, begin, None, Want::all()),
+        Request::Step(actions) => {
+            let rows: Vec<&[Value]> = actions.iter().map(Vec::as_slice).collect();
+            let columns = columns(&envs.spec().action, &rows);
+            envs.step(&Slots::All, &view(&columns), Want::all())
+        }
+        Request::SetNext(_) => unreachable!("it gives no batch"),
+    };
+    let batch = batch.unwrap().unwrap();
+    assert_eq!(batch.slots, Slots::All);
+    batch
 }
 
 fn receive(envs: &mut dyn VecEnv, max_rows: usize, host: Option<&mut Host>) -> Batch {
@@ -260,17 +323,23 @@ fn difference(expected: &Seen, found: &Seen) -> String {
 fn every_source_runner_and_drive_gives_the_bytes_of_the_naive_loop() {
     for case in cases() {
         for &mode in case.modes {
-            let source = source(case.id, &case.options);
+            let source: Arc<dyn Source> = source(case.id, &case.options).into();
             let config = VecConfig {
                 seed: Some(SEED),
                 max_episode_steps: case.limit,
                 episode_statistics: true,
                 ..config(SLOTS, mode)
             };
-            for runner in [Runner::Serial, Runner::Shard, Runner::ShardOfShards] {
+            for runner in RUNNERS {
+                let (slow, threads) = Slow::new(source.clone(), Duration::from_micros(20));
+                let source: &Arc<dyn Source> = match runner {
+                    // Else the caller would do such little work alone.
+                    Runner::Threaded(_) => &(slow as Arc<dyn Source>),
+                    _ => &source,
+                };
                 let script = script(&case, mode, runner.names());
-                for drive in [Drive::Whole, Drive::Pieces, Drive::Host] {
-                    let mut envs = runner.make(&*source, &config);
+                for drive in [Drive::Whole, Drive::Call, Drive::Pieces, Drive::Host] {
+                    let mut envs = runner.make(source, &config);
                     let mut host = Host::default();
                     for (at, (request, expected)) in script.iter().enumerate() {
                         let found = play(&mut *envs, drive, &mut host, request);
@@ -284,6 +353,9 @@ fn every_source_runner_and_drive_gives_the_bytes_of_the_naive_loop() {
                         }
                         assert_eq!(expected.len(), found.len());
                     }
+                }
+                if let Runner::Threaded(n) = runner {
+                    assert_eq!(threads.lock().unwrap().len() > 1, n > 1, "{runner:?} used other threads");
                 }
             }
         }

@@ -1,6 +1,12 @@
 //! Actions: checked whole, then kept where the slots read them.
+//!
+//! One thread stores rows of slots that are not in flight while others read the
+//! rows of slots that are; so nothing here makes a reference to more than the
+//! rows that it is about.
 
-use crate::buffer::column::{Column, Fixed};
+use std::cell::UnsafeCell;
+
+use crate::buffer::column::Fixed;
 use crate::buffer::lease::Pool;
 use crate::error::{Error, Result};
 use crate::space::check::{Refusal, accept, accept_value};
@@ -30,12 +36,22 @@ impl<'a> ColumnIn<'a> {
     }
 }
 
+/// A leaf's actions, a row per slot.
+enum Held {
+    Fixed(Fixed),
+    Values(Box<[UnsafeCell<Value>]>),
+}
+
+// SAFETY: writes are `store_shared`'s alone, whose caller vouches that nobody
+// reads those rows meanwhile; all else only reads.
+unsafe impl Sync for Held {}
+
 /// The last checked action of every slot.
 pub struct Actions {
     env: String,
     space: Space,
     bounds: ActionBounds,
-    columns: Vec<Column>,
+    columns: Vec<Held>,
     num_slots: usize,
 }
 
@@ -48,9 +64,9 @@ impl Actions {
         let column = |leaf: &crate::Leaf| match &leaf.kind {
             LeafKind::Fixed(t) => {
                 let lease = Pool::new(num_slots.saturating_mul(t.row_bytes())).take()?;
-                Ok(Column::Fixed(Fixed::new(lease, t.dtype, t.elements(), num_slots)))
+                Ok(Held::Fixed(Fixed::new(lease, t.dtype, t.elements(), num_slots)))
             }
-            _ => Ok(Column::Values(vec![Value::None; num_slots])),
+            _ => Ok(Held::Values((0..num_slots).map(|_| UnsafeCell::new(Value::None)).collect())),
         };
         let columns = space.leaves().iter().map(column).collect::<Result<_>>()?;
         Ok(Actions { env: env.into(), space: space.clone(), bounds, columns, num_slots })
@@ -64,6 +80,20 @@ impl Actions {
     /// [`Error::Action`], naming slot, leaf, value and bounds. The envs must not
     /// be stepped then.
     pub fn store(&mut self, slots: &Slots, input: &[ColumnIn<'_>], skip: &[bool]) -> Result<()> {
+        // SAFETY: nobody else has a reference.
+        unsafe { self.store_shared(slots, input, skip) }
+    }
+
+    /// As [`store`](Self::store), while other slots' actions may be read.
+    ///
+    /// # Safety
+    /// Nobody may read or store an action of any of `slots` meanwhile.
+    pub(crate) unsafe fn store_shared(
+        &self,
+        slots: &Slots,
+        input: &[ColumnIn<'_>],
+        skip: &[bool],
+    ) -> Result<()> {
         if input.len() != self.space.leaves().len() {
             return Err(Error::Action(format!(
                 "{}: actions have {} leaves where the action space has {}",
@@ -73,10 +103,10 @@ impl Actions {
             )));
         }
         let rows = slots.len(self.num_slots);
-        for (leaf, (column, input)) in self.columns.iter_mut().zip(input).enumerate() {
+        for (leaf, (column, input)) in self.columns.iter().zip(input).enumerate() {
             let kind = &self.space.leaves()[leaf].kind;
             let refused = match (kind, column, input) {
-                (LeafKind::Fixed(tensor), Column::Fixed(column), ColumnIn::Fixed { dtype, shape, bytes }) => {
+                (LeafKind::Fixed(tensor), Held::Fixed(column), ColumnIn::Fixed { dtype, shape, bytes }) => {
                     let right = shape.first() == Some(&rows) && shape[1..] == tensor.shape[..];
                     if !right {
                         let mut expected = vec![rows];
@@ -88,16 +118,18 @@ impl Actions {
                     } else if bytes.len() != rows * tensor.elements() * dtype.size() {
                         Err((None, format!("{} bytes are not shape {shape:?} of {dtype}", bytes.len())))
                     } else {
-                        with_element!(*dtype, S => with_element!(tensor.dtype, D => {
+                        // SAFETY: the caller's duty.
+                        with_element!(*dtype, S => with_element!(tensor.dtype, D => unsafe {
                             store_fixed::<S, D>(bytes, column, tensor, self.bounds, slots, skip)
                         }))
                     }
                 }
-                (_, Column::Values(column), ColumnIn::Values(values)) if values.len() == rows => {
+                (_, Held::Values(column), ColumnIn::Values(values)) if values.len() == rows => {
                     slots.iter(self.num_slots).zip(*values).filter(|(slot, _)| !skip[*slot]).try_for_each(
                         |(slot, value)| {
                             accept_value(value, kind).map_err(|why| (Some((slot, 0)), why))?;
-                            column[slot] = value.clone();
+                            // SAFETY: that row is not read now (the caller's duty).
+                            unsafe { *column[slot].get() = value.clone() };
                             Ok(())
                         },
                     )
@@ -117,8 +149,8 @@ impl Actions {
 
     /// `slot`'s action, for reading by people.
     pub fn describe(&self, slot: usize) -> String {
-        let show = |column: &Column| match column {
-            Column::Fixed(fixed) => with_element!(fixed.dtype(), T => match fixed.row::<T>(slot) {
+        let show = |column: &Held| match column {
+            Held::Fixed(fixed) => with_element!(fixed.dtype(), T => match fixed.row::<T>(slot) {
                 [one] if fixed.elements() == 1 => format!("{one:?}"),
                 many => {
                     let shown: Vec<String> = many.iter().take(16).map(|e| format!("{e:?}")).collect();
@@ -126,7 +158,8 @@ impl Actions {
                     format!("[{}{more}]", shown.join(", "))
                 }
             }),
-            Column::Values(values) => format!("{:?}", values[slot]),
+            // SAFETY: as `ActRow::value`.
+            Held::Values(values) => format!("{:?}", unsafe { &*values[slot].get() }),
         };
         if self.space.is_single() {
             return show(&self.columns[0]);
@@ -145,9 +178,11 @@ fn may_cast(from: DType, tensor: &Tensor) -> bool {
 
 type Refused = (Option<(usize, usize)>, String);
 
-fn store_fixed<S: Element, D: Element>(
+/// # Safety
+/// Nobody may use the rows of `slots` meanwhile.
+unsafe fn store_fixed<S: Element, D: Element>(
     bytes: &[u8],
-    column: &mut Fixed,
+    column: &Fixed,
     tensor: &Tensor,
     bounds: ActionBounds,
     slots: &Slots,
@@ -165,29 +200,32 @@ fn store_fixed<S: Element, D: Element>(
     if n == 0 {
         return Ok(());
     }
-    let to = column.as_mut_slice::<D>();
     let place = |first_slot: usize, (k, why): Refusal| (Some((first_slot + k / n, k % n)), why);
     match slots {
         Slots::All if !skip.contains(&true) => {
+            // SAFETY: the caller's duty.
+            let to = unsafe { column.rows_mut::<D>(0, column.rows()) };
             accept(from, to, tensor, bounds).map_err(|refusal| place(0, refusal))
         }
         _ => {
             slots.iter(skip.len()).enumerate().filter(|(_, slot)| !skip[*slot]).try_for_each(|(row, slot)| {
-                accept(&from[row * n..(row + 1) * n], &mut to[slot * n..(slot + 1) * n], tensor, bounds)
+                // SAFETY: the caller's duty.
+                let to = unsafe { column.rows_mut::<D>(slot, 1) };
+                accept(&from[row * n..(row + 1) * n], to, tensor, bounds)
                     .map_err(|refusal| place(slot, refusal))
             })
         }
     }
 }
 
-/// The bytes as elements, or `None` where they are not aligned or not all
-/// valid `bool`s.
+/// The bytes as elements, or `None` where they must be copied: not aligned, or
+/// bools.
 fn typed<T: Element>(bytes: &[u8]) -> Option<&[T]> {
     let aligned = (bytes.as_ptr() as usize).is_multiple_of(T::DTYPE.size());
-    let valid = T::DTYPE != DType::Bool || bytes.iter().all(|&b| b <= 1);
-    (aligned && valid).then(|| {
+    // Bools are copied: their bytes may be others, or become so meanwhile.
+    (aligned && T::DTYPE != DType::Bool).then(|| {
         // SAFETY: aligned for T, whole elements (the caller checked), and every
-        // bit pattern is a T, but for bools, whose bytes were checked.
+        // bit pattern is a T, for bools are none of these.
         unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / T::DTYPE.size()) }
     })
 }
@@ -215,7 +253,7 @@ fn refusal(env: &str, space: &Space, leaf: usize, place: Option<(usize, usize)>,
 /// # Panics
 /// As [`Row`](crate::buffer::Row): where the env's type and its space disagree.
 pub struct ActRow<'a> {
-    columns: &'a [Column],
+    columns: &'a [Held],
     leaf: usize,
     slot: usize,
 }
@@ -225,8 +263,8 @@ impl<'a> ActRow<'a> {
     #[inline]
     pub fn fixed<T: Element>(&mut self) -> &'a [T] {
         match self.next() {
-            Column::Fixed(fixed) => fixed.row(self.slot),
-            Column::Values(_) => panic!("leaf {} has no fixed shape", self.leaf - 1),
+            Held::Fixed(fixed) => fixed.row(self.slot),
+            Held::Values(_) => panic!("leaf {} has no fixed shape", self.leaf - 1),
         }
     }
 
@@ -242,13 +280,14 @@ impl<'a> ActRow<'a> {
     /// The next leaf, not of fixed shape.
     pub fn value(&mut self) -> &'a Value {
         match self.next() {
-            Column::Values(values) => &values[self.slot],
-            Column::Fixed(_) => panic!("leaf {} is of fixed shape", self.leaf - 1),
+            // SAFETY: nobody stores a slot's action while its row is read.
+            Held::Values(values) => unsafe { &*values[self.slot].get() },
+            Held::Fixed(_) => panic!("leaf {} is of fixed shape", self.leaf - 1),
         }
     }
 
     #[inline]
-    fn next(&mut self) -> &'a Column {
+    fn next(&mut self) -> &'a Held {
         let column = self.columns.get(self.leaf).expect("more leaves read than the action space has");
         self.leaf += 1;
         column

@@ -16,6 +16,11 @@ pub enum Slots {
 }
 
 impl Slots {
+    /// These of `num_slots`.
+    pub(crate) fn of(list: Vec<usize>, num_slots: usize) -> Self {
+        if list.iter().copied().eq(0..num_slots) { Slots::All } else { Slots::List(list) }
+    }
+
     /// How many, of `num_slots` in all.
     pub fn len(&self, num_slots: usize) -> usize {
         match self {
@@ -33,13 +38,18 @@ impl Slots {
     }
 
     /// Each, in row order.
-    pub fn iter(&self, num_slots: usize) -> impl Iterator<Item = usize> + '_ {
+    pub fn iter(&self, num_slots: usize) -> impl Iterator<Item = usize> + Clone + '_ {
         (0..self.len(num_slots)).map(|row| self.at(row))
     }
 
     /// Errors unless each exists, of `num_slots`, and is named once.
     pub(crate) fn check(&self, num_slots: usize) -> Result<()> {
         let Slots::List(list) = self else { return Ok(()) };
+        if let [slot] = list[..]
+            && slot < num_slots
+        {
+            return Ok(());
+        }
         let mut named = vec![false; num_slots];
         for &slot in list {
             if slot >= num_slots {
@@ -148,43 +158,85 @@ impl Batch {
 }
 
 impl Infos {
-    fn place(&mut self, at: usize, part: Infos) {
-        let rows = part.masks.first().map_or(0, Fixed::rows);
-        for (to, from) in self.columns.iter_mut().zip(&part.columns) {
-            (0..rows).for_each(|row| to.copy_row(at + row, from, row));
+    fn put_row(&mut self, row: usize, from: &Infos, from_row: usize) {
+        for (to, from) in self.columns.iter_mut().zip(&from.columns) {
+            to.copy_row(row, from, from_row);
         }
-        for (to, from) in self.masks.iter_mut().zip(&part.masks) {
-            to.as_mut_slice::<bool>()[at..at + rows].copy_from_slice(from.as_slice());
+        for (to, from) in self.masks.iter_mut().zip(&from.masks) {
+            to.as_mut_slice::<bool>()[row] = from.as_slice::<bool>()[from_row];
         }
-        self.extras.extend(part.extras.into_iter().map(|extra| Extra { row: at + extra.row, ..extra }));
+    }
+
+    fn clear_row(&mut self, row: usize) {
+        self.columns.iter_mut().for_each(|column| column.clear_row(row));
+        self.masks.iter_mut().for_each(|mask| mask.as_mut_slice::<bool>()[row] = false);
     }
 }
 
 impl Batch {
-    /// Copies all rows of `part`, a batch of the same leaves, to the rows from
-    /// `at` on, and takes over its failures.
-    pub(crate) fn place(&mut self, at: usize, part: Batch) {
-        let rows = part.rows();
-        for (to, from) in self.observation.iter_mut().zip(&part.observation) {
-            (0..rows).for_each(|row| to.copy_row(at + row, from, row));
-        }
-        self.reward.as_mut_slice::<f64>()[at..at + rows].copy_from_slice(part.reward.as_slice());
-        self.kinds.as_mut_slice::<u8>()[at..at + rows].copy_from_slice(part.kinds.as_slice());
-        for (to, from) in [(&mut self.terminated, &part.terminated), (&mut self.truncated, &part.truncated)] {
-            to.as_mut_slice::<bool>()[at..at + rows].copy_from_slice(from.as_slice());
-        }
-        self.infos.place(at, part.infos);
-        if let (Some(to), Some(from)) = (&mut self.finals, part.finals) {
-            to.ended.as_mut_slice::<bool>()[at..at + rows].copy_from_slice(from.ended.as_slice());
-            for (to, column) in to.observation.iter_mut().zip(&from.observation) {
-                let ended = from.ended.as_slice::<bool>().iter().enumerate().filter(|(_, e)| **e);
-                ended.for_each(|(row, _)| to.copy_row(at + row, column, row));
+    /// Copies row `from_row` of `from`, a batch of the same leaves, to row
+    /// `row`; what travels loose (extras, failures) stays.
+    pub(crate) fn put_row(&mut self, row: usize, from: &Batch, from_row: usize) {
+        self.put_seen(row, from, from_row);
+        self.reward.as_mut_slice::<f64>()[row] = from.reward.as_slice::<f64>()[from_row];
+        self.terminated.as_mut_slice::<bool>()[row] = from.terminated.as_slice::<bool>()[from_row];
+        self.truncated.as_mut_slice::<bool>()[row] = from.truncated.as_slice::<bool>()[from_row];
+        self.kinds.as_mut_slice::<u8>()[row] = from.kinds.as_slice::<u8>()[from_row];
+        if let (Some(to), Some(from)) = (&mut self.finals, &from.finals) {
+            let ended = from.ended.as_slice::<bool>()[from_row];
+            to.ended.as_mut_slice::<bool>()[row] = ended;
+            if ended {
+                put_columns(&mut to.observation, row, &from.observation, from_row);
+                to.infos.put_row(row, &from.infos, from_row);
             }
-            to.infos.place(at, from.infos);
+        }
+    }
+
+    /// As [`put_row`](Self::put_row), observation and infos alone.
+    pub(crate) fn put_seen(&mut self, row: usize, from: &Batch, from_row: usize) {
+        put_columns(&mut self.observation, row, &from.observation, from_row);
+        self.infos.put_row(row, &from.infos, from_row);
+    }
+
+    /// Makes row `row` all zeros.
+    pub(crate) fn clear_row(&mut self, row: usize) {
+        self.observation.iter_mut().for_each(|column| column.clear_row(row));
+        self.infos.clear_row(row);
+        self.reward.as_mut_slice::<f64>()[row] = 0.0;
+        self.terminated.as_mut_slice::<bool>()[row] = false;
+        self.truncated.as_mut_slice::<bool>()[row] = false;
+        self.kinds.as_mut_slice::<u8>()[row] = 0;
+        if let Some(finals) = &mut self.finals {
+            finals.ended.as_mut_slice::<bool>()[row] = false;
+        }
+    }
+
+    /// In SAME_STEP: ends row `row`'s episode with a final observation of zeros,
+    /// for nobody saw it.
+    pub(crate) fn end_unseen(&mut self, row: usize) {
+        if let Some(finals) = &mut self.finals {
+            finals.ended.as_mut_slice::<bool>()[row] = true;
+            finals.observation.iter_mut().for_each(|column| column.clear_row(row));
+            finals.infos.clear_row(row);
+        }
+    }
+
+    /// Copies all rows of `part`, a batch of the same leaves, to the rows from
+    /// `at` on, and takes over what travels loose.
+    pub(crate) fn place(&mut self, at: usize, part: Batch) {
+        (0..part.rows()).for_each(|row| self.put_row(at + row, &part, row));
+        let moved = |extra: Extra| Extra { row: at + extra.row, ..extra };
+        self.infos.extras.extend(part.infos.extras.into_iter().map(moved));
+        if let (Some(to), Some(from)) = (&mut self.finals, part.finals) {
+            to.infos.extras.extend(from.infos.extras.into_iter().map(moved));
         }
         self.failures.extend(part.failures);
         self.tolerated.extend(part.tolerated);
     }
+}
+
+fn put_columns(to: &mut [Column], row: usize, from: &[Column], from_row: usize) {
+    to.iter_mut().zip(from).for_each(|(to, from)| to.copy_row(row, from, from_row));
 }
 
 /// The leaves that a batch is laid out by.
@@ -232,7 +284,12 @@ impl LeafPool {
         let bytes = rows * elements * dtype.size();
         let given: Option<Lease> = host.as_mut().and_then(|host| host.lease(part, bytes));
         let lease = given.map_or_else(|| pool.take(), Ok)?;
-        Ok(Fixed::new(lease, *dtype, *elements, rows))
+        let mut fixed = Fixed::new(lease, *dtype, *elements, rows);
+        if *dtype == DType::Bool {
+            // Whoever had the block before may have left bytes that are no bool.
+            fixed.zero();
+        }
+        Ok(fixed)
     }
 }
 
@@ -281,7 +338,7 @@ impl BatchPool {
         let host = &mut host;
         let finals = if self.finals {
             Some(Finals {
-                ended: zeroed(self.flags.fixed(Part::Ended, rows, host)?),
+                ended: self.flags.fixed(Part::Ended, rows, host)?,
                 observation: self.observe(Part::FinalObservation, rows, host)?,
                 infos: self.infos(Part::FinalInfo, Part::FinalInfoMask, rows, host)?,
             })
@@ -334,7 +391,7 @@ impl BatchPool {
                 Column::Fixed(fixed) => Column::Fixed(zeroed(fixed)),
                 values => values,
             });
-            infos.masks.push(zeroed(self.flags.fixed(mask(k), rows, host)?));
+            infos.masks.push(self.flags.fixed(mask(k), rows, host)?);
         }
         Ok(infos)
     }

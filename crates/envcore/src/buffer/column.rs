@@ -41,6 +41,17 @@ impl Column {
             _ => unreachable!("both columns are of one leaf"),
         }
     }
+
+    /// Makes row `row` zeros, or none.
+    pub(crate) fn clear_row(&mut self, row: usize) {
+        match self {
+            Column::Fixed(fixed) => {
+                let n = fixed.row_bytes();
+                fixed.bytes_mut()[row * n..(row + 1) * n].fill(0);
+            }
+            Column::Values(values) => values[row] = Value::None,
+        }
+    }
 }
 
 /// Rows of one dtype and shape, C-contiguous in a leased block.
@@ -101,8 +112,8 @@ impl Fixed {
     /// Where `T` is not the column's dtype.
     pub fn as_slice<T: Element>(&self) -> &[T] {
         self.expect::<T>();
-        // SAFETY: `new` checked size and alignment; the dtype is T's, and only
-        // elements of that dtype are ever written.
+        // SAFETY: `new` checked size and alignment; the dtype is T's, only elements
+        // of that dtype are written, and a column of bools begins as zeros.
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr().cast(), self.rows * self.elements) }
     }
 
@@ -114,8 +125,30 @@ impl Fixed {
     }
 
     /// The elements of one row.
+    #[inline]
     pub fn row<T: Element>(&self, row: usize) -> &[T] {
-        &self.as_slice()[row * self.elements..(row + 1) * self.elements]
+        self.expect::<T>();
+        assert!(row < self.rows);
+        // SAFETY: as `as_slice`; of this row alone, for others may be written.
+        unsafe {
+            let first = self.lease.as_ptr().cast::<T>().add(row * self.elements);
+            std::slice::from_raw_parts(first, self.elements)
+        }
+    }
+
+    /// Rows `from..from + count`, for writing.
+    ///
+    /// # Safety
+    /// Nobody else may use those rows while the slice lives.
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn rows_mut<T: Element>(&self, from: usize, count: usize) -> &mut [T] {
+        self.expect::<T>();
+        assert!(from + count <= self.rows);
+        // SAFETY: as `as_slice`; the rows are the caller's alone.
+        unsafe {
+            let first = self.lease.as_ptr().cast::<T>().add(from * self.elements);
+            std::slice::from_raw_parts_mut(first, count * self.elements)
+        }
     }
 
     /// Sets every byte to 0.

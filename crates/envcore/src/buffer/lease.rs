@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::fork::Birth;
 
 /// Alignment of every block, in bytes.
 const ALIGN: usize = 64;
@@ -64,6 +65,7 @@ struct Home {
     bytes: usize,
     shelf: Mutex<Shelf>,
     allocations: AtomicU64,
+    birth: Birth,
 }
 
 /// Lends blocks of one size.
@@ -73,7 +75,12 @@ pub struct Pool(Arc<Home>);
 impl Pool {
     /// A pool of blocks of `bytes` bytes; allocates nothing yet.
     pub fn new(bytes: usize) -> Self {
-        Pool(Arc::new(Home { bytes, shelf: Mutex::default(), allocations: AtomicU64::new(0) }))
+        Pool(Arc::new(Home {
+            bytes,
+            shelf: Mutex::default(),
+            allocations: AtomicU64::new(0),
+            birth: Birth::here(),
+        }))
     }
 
     /// A block: one that came back, with its old contents, or a new one, zeroed.
@@ -164,6 +171,11 @@ impl Drop for Lease {
         if let Memory::Pooled { block, home } = &mut self.0
             && let Some(block) = block.take()
         {
+            // A thread that the fork left behind may have held the lock.
+            if home.birth.is_before_fork() {
+                std::mem::forget(block);
+                return;
+            }
             home.shelf.lock().unwrap_or_else(PoisonError::into_inner).free.push(block);
         }
     }

@@ -10,11 +10,13 @@ mod actions;
 mod batch;
 mod column;
 mod lease;
+mod pick;
 mod rows;
 
 pub use actions::{ActRow, Actions, ColumnIn};
 pub use batch::{Batch, BatchPool, Draft, Extra, Finals, Infos, Layout, RowKind, Slots};
 pub use column::{Column, Fixed};
 pub use lease::{Buffers, Lease, Part, Pool};
+pub(crate) use pick::with_rows;
 pub(crate) use rows::Window;
 pub use rows::{Row, RowsMut};

@@ -34,21 +34,21 @@ impl Place {
         Place { ptr, dtype, elements, fixed: true }
     }
 
-    /// Copies row `row` of `self` to the same row of `to`, a place of the same leaf.
+    /// Copies row `row` of `self` to row `to_row` of `to`, a place of the same leaf.
     ///
     /// # Safety
-    /// Both places must have that row, and no other window may.
-    unsafe fn copy_row(self, to: Place, row: usize) {
+    /// Both places must have that row, and nobody else may use it meanwhile.
+    unsafe fn copy_row(self, row: usize, to: Place, to_row: usize) {
         if self.fixed {
             let bytes = self.elements * self.dtype.size();
             // SAFETY: both columns have the row (the caller's duty) and are
             // different blocks.
             unsafe {
-                std::ptr::copy_nonoverlapping(self.ptr.add(row * bytes), to.ptr.add(row * bytes), bytes);
+                std::ptr::copy_nonoverlapping(self.ptr.add(row * bytes), to.ptr.add(to_row * bytes), bytes);
             }
         } else {
             // SAFETY: the caller's duty; both point to `Value`s.
-            unsafe { *to.ptr.cast::<Value>().add(row) = (*self.ptr.cast::<Value>().add(row)).clone() }
+            unsafe { *to.ptr.cast::<Value>().add(to_row) = (*self.ptr.cast::<Value>().add(row)).clone() }
         }
     }
 
@@ -130,6 +130,40 @@ impl Window {
         // duty).
         let places = unsafe { &*self.places };
         RowsMut { places, start: from, len, draft: PhantomData }
+    }
+
+    /// Copies row `row` to row `to_row` of `to`, a draft of the same leaves.
+    ///
+    /// # Safety
+    /// As [`rows`](Self::rows), for both rows.
+    pub(crate) unsafe fn copy_row(self, row: usize, to: Window, to_row: usize) {
+        assert!(row < self.rows && to_row < to.rows);
+        // SAFETY: as in `rows`.
+        let (from, to) = unsafe { (&*self.places, &*to.places) };
+        let copy = |from: &[Place], to: &[Place]| {
+            for (from, to) in from.iter().zip(to) {
+                // SAFETY: both drafts have that row (checked above), of the same
+                // leaf, and it is the caller's alone.
+                unsafe { from.copy_row(row, *to, to_row) }
+            }
+        };
+        copy(&from.observation, &to.observation);
+        copy(from.reward.as_slice(), to.reward.as_slice());
+        copy(from.terminated.as_slice(), to.terminated.as_slice());
+        copy(from.truncated.as_slice(), to.truncated.as_slice());
+        copy(from.kind.as_slice(), to.kind.as_slice());
+        copy(&from.info, &to.info);
+        copy(&from.info_mask, &to.info_mask);
+        if let (Some(from), Some(to)) = (&from.finals, &to.finals) {
+            let ended = from.ended.expect("finals have all their places");
+            // SAFETY: as above; the column is of bools.
+            if unsafe { *ended.ptr.cast::<bool>().add(row) } {
+                copy(from.ended.as_slice(), to.ended.as_slice());
+                copy(&from.observation, &to.observation);
+                copy(&from.info, &to.info);
+                copy(&from.info_mask, &to.info_mask);
+            }
+        }
     }
 }
 
@@ -237,7 +271,7 @@ impl<'a> RowsMut<'a> {
         for (from, to) in pairs {
             for (from, to) in from.iter().zip(to) {
                 // SAFETY: `row` is this window's, and the places are of one leaf.
-                unsafe { from.copy_row(*to, row) }
+                unsafe { from.copy_row(row, *to, row) }
             }
         }
         let ended = finals.ended.expect("finals have all their places");

@@ -24,6 +24,11 @@ impl Episodes {
         Err(Error::NeedsReset(format!("{}: slot {} {why}", self.env, self.first_slot + slot)))
     }
 
+    /// Errors unless every slot may be stepped now.
+    pub(crate) fn check_steps(&self) -> Result<()> {
+        (0..self.status.len()).try_for_each(|slot| self.check_step(slot))
+    }
+
     /// Errors unless `slot` may begin so now.
     pub(crate) fn check_reset(&self, slot: usize, begin: Begin, options: bool) -> Result<()> {
         let require = |cap, what: &str| self.caps.require(cap, &self.env, what);

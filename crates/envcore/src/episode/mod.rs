@@ -40,9 +40,11 @@ enum Status {
 /// A slot's life, as far as it is not on a hot path.
 #[derive(Clone, Debug)]
 struct Life {
-    /// The seed of the slot's own stream.
+    /// The seed that the user, or the construction, gave the slot.
     seed: i64,
-    /// Rebuilds after a failure, ever.
+    /// The seed of its current stream: another after a rebuild.
+    stream: i64,
+    /// Rebuilds after a failure since it was last seeded.
     restarts: u64,
     /// How the current episode began.
     begun: Begin,
@@ -72,6 +74,50 @@ pub(crate) struct Episodes {
     side: Side,
 }
 
+/// See [`Episodes::snapshot`].
+pub(crate) struct Snapshot {
+    life: Life,
+    steps: u64,
+}
+
+/// The chunk of a slot that cannot be had again.
+struct Gone;
+
+impl Chunk for Gone {
+    fn step(&mut self, _: Range<usize>, _: &[bool], _: StepOf<'_>, _: &mut RowsMut<'_>, _: &mut Side) {}
+
+    fn reset(
+        &mut self,
+        _: usize,
+        _: ResetOf<'_>,
+        _: &mut RowsMut<'_>,
+        _: usize,
+        _: &mut Side,
+    ) -> Result<(), Failure> {
+        Err(Failure::error(Phase::Build, gone()))
+    }
+
+    fn save(&mut self, _: usize) -> Result<Vec<u8>> {
+        Err(gone())
+    }
+
+    fn load(&mut self, _: usize, _: &[u8]) -> Result<()> {
+        Err(gone())
+    }
+
+    fn render(&mut self, _: usize) -> Result<Frame> {
+        Err(gone())
+    }
+
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        Vec::new()
+    }
+}
+
+fn gone() -> Error {
+    Error::env("it did not come back from an earlier call, and its source cannot replace it")
+}
+
 /// What a runner passes along with a call and gets reports in.
 pub(crate) struct Report<'a> {
     pub(crate) actions: &'a Actions,
@@ -84,9 +130,9 @@ pub(crate) struct Report<'a> {
 impl Episodes {
     /// The slots from `first_slot` on, one per seed.
     pub(crate) fn new(source: &dyn Source, rules: &Rules, first_slot: usize, seeds: &[i64]) -> Result<Self> {
-        let spec = source.spec();
         let life = |&seed: &i64| Life {
             seed,
+            stream: seed,
             restarts: 0,
             begun: Begin::Own,
             next: Begin::Own,
@@ -94,20 +140,55 @@ impl Episodes {
             options: Arc::default(),
             started: Instant::now(),
         };
-        Ok(Episodes {
-            chunk: source.chunk(first_slot, seeds)?,
+        let lives = seeds.iter().map(life).collect();
+        Ok(Episodes::over(source.chunk(first_slot, seeds)?, source, rules, first_slot, lives))
+    }
+
+    /// In the place of a slot that `snapshot` was taken of and that is lost: a
+    /// slot without an env, and the report of what the old one was doing.
+    pub(crate) fn vacant(
+        source: &dyn Source,
+        rules: &Rules,
+        slot: usize,
+        snapshot: Snapshot,
+        (failure, action): (Failure, Option<String>),
+    ) -> (Self, SlotError) {
+        let chunk = source.vacant(slot).unwrap_or_else(|_| Box::new(Gone));
+        let mut episodes = Episodes::over(chunk, source, rules, slot, vec![snapshot.life]);
+        episodes.steps[0] = snapshot.steps;
+        let error = SlotError { action, ..episodes.slot_error(0, failure) };
+        episodes.status[0] = Status::Lost;
+        (episodes, error)
+    }
+
+    fn over(
+        chunk: Box<dyn Chunk>,
+        source: &dyn Source,
+        rules: &Rules,
+        first_slot: usize,
+        lives: Vec<Life>,
+    ) -> Self {
+        let spec = source.spec();
+        let n = lives.len();
+        Episodes {
+            chunk,
             env: spec.id.clone(),
             config: spec.config.clone(),
             caps: spec.caps,
             first_slot,
             rules: rules.clone(),
-            status: vec![Status::Fresh; seeds.len()],
-            pending: vec![false; seeds.len()],
-            steps: vec![0; seeds.len()],
-            returns: vec![0.0; seeds.len()],
-            lives: seeds.iter().map(life).collect(),
+            status: vec![Status::Fresh; n],
+            pending: vec![false; n],
+            steps: vec![0; n],
+            returns: vec![0.0; n],
+            lives,
             side: Side::default(),
-        })
+        }
+    }
+
+    /// What a report on `slot` needs, should it never come back.
+    pub(crate) fn snapshot(&self, slot: usize) -> Snapshot {
+        Snapshot { life: self.lives[slot].clone(), steps: self.steps[slot] }
     }
 
     /// Whether each slot's next step plays no action.
@@ -233,7 +314,11 @@ impl Episodes {
             restart_seed(life.seed, life.restarts)
         });
         match (begin, rebuild) {
-            (Begin::Seed(seed), _) | (_, Some(seed)) => (life.seed, life.episodes) = (seed, 0),
+            (Begin::Seed(seed), _) => {
+                (life.seed, life.stream) = (seed, seed);
+                (life.restarts, life.episodes) = (0, 0);
+            }
+            (_, Some(stream)) => (life.stream, life.episodes) = (stream, 0),
             _ => {}
         }
         let again = rebuild.is_some() || matches!(begin, Begin::Seed(_));
@@ -304,7 +389,7 @@ impl Episodes {
             env: self.env.clone(),
             slot: self.first_slot + slot,
             begin: life.begun,
-            seed: life.seed,
+            seed: life.stream,
             episode: life.episodes.saturating_sub(1),
             step: self.steps[slot],
             action: None,

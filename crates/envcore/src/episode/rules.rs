@@ -32,6 +32,15 @@ impl Rules {
             (Some(only), _) => only,
             (None, asked) => asked.unwrap_or_default(),
         };
+        let clash = |leaf: &&Leaf| leaf.name == "episode" || leaf.name.starts_with("episode.");
+        if config.episode_statistics
+            && let Some(leaf) = source.info.leaves().iter().find(clash)
+        {
+            return Err(Error::Unsupported(format!(
+                "{} has an info '{}' of its own, where episode_statistics would be",
+                source.id, leaf.name
+            )));
+        }
         if config.max_episode_steps == Some(0) {
             return Err(Error::Argument("max_episode_steps must be at least 1".into()));
         }

@@ -24,6 +24,7 @@ struct Saved {
     steps: u64,
     returns: f64,
     seed: i64,
+    stream: i64,
     restarts: u64,
     begun: Begin,
     next: Begin,
@@ -49,6 +50,7 @@ impl Episodes {
             steps: self.steps[slot],
             returns: self.returns[slot],
             seed: life.seed,
+            stream: life.stream,
             restarts: life.restarts,
             begun: life.begun,
             next: life.next,
@@ -72,6 +74,9 @@ impl Episodes {
         if saved.config != self.config {
             return Err(foreign("config", &saved.config, &self.config));
         }
+        if !saved.options.is_empty() {
+            self.chunk.check_options(&saved.options)?;
+        }
         if saved.status != Status::Lost {
             let loaded = self.chunk.load(slot, &saved.env);
             loaded.map_err(|error| self.named(slot, Phase::Load, error))?;
@@ -83,6 +88,7 @@ impl Episodes {
         self.returns[slot] = saved.returns;
         self.lives[slot] = Life {
             seed: saved.seed,
+            stream: saved.stream,
             restarts: saved.restarts,
             begun: saved.begun,
             next: saved.next,

@@ -1,5 +1,65 @@
 //! Runners: who steps the slots, and when.
+//!
+//! `front` is what all of them check first, `desk` what any thread does with
+//! the slots that it was given, `crew` the threads and how work is handed to
+//! them and back. On top, one file per strategy: `serial` (the caller's thread
+//! does all), `threaded` (all slots together, the caller works too),
+//! `background` (every slot by itself, the caller only waits).
 
+mod background;
+mod cell;
+mod crew;
+mod desk;
+mod front;
+mod pace;
 mod serial;
+mod threaded;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use background::Background;
 pub use serial::Serial;
+pub use threaded::Threaded;
+
+use crate::error::{Error, Result};
+use crate::vec_env::{Source, VecConfig, VecEnv};
+
+/// More threads than any machine has use for.
+const MAX_THREADS: usize = 1024;
+
+/// The runner of `source` that `config` asks for: [`Background`] with a batch
+/// size or a timeout, [`Serial`] for one thread, else [`Threaded`].
+///
+/// # Errors
+/// As theirs; [`Error::Argument`] for numbers that make no sense.
+pub fn start(source: Arc<dyn Source>, config: VecConfig) -> Result<Box<dyn VecEnv>> {
+    let threads = threads(&config)?;
+    if config.timeout == Some(Duration::ZERO) {
+        return Err(Error::Argument("timeout is 0: it must be more, in seconds; None for none".into()));
+    }
+    let n = config.num_slots;
+    if let Some(size) = config.batch_size
+        && !(1..=n).contains(&size)
+    {
+        return Err(Error::Argument(format!("batch_size is {size}: it must be from 1 to num_envs, {n}")));
+    }
+    if config.batch_size.is_some_and(|size| size < n) || config.timeout.is_some() {
+        return Ok(Box::new(Background::new(source, config)?));
+    }
+    if threads == 1 || n == 1 {
+        return Ok(Box::new(Serial::new(&*source, config)?));
+    }
+    Ok(Box::new(Threaded::new(&*source, config)?))
+}
+
+/// How many threads `config` asks for.
+fn threads(config: &VecConfig) -> Result<usize> {
+    match config.num_threads {
+        None => Ok(crew::available_cores()),
+        Some(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
+        Some(n) => Err(Error::Argument(format!(
+            "num_threads is {n}: it must be from 1 to {MAX_THREADS}, or None for as many as there are cores"
+        ))),
+    }
+}

@@ -109,12 +109,30 @@ pub enum Value {
     /// An array.
     Array(Array),
     /// Values in order.
-    List(Vec<Value>),
+    List(#[serde(deserialize_with = "deeper")] Vec<Value>),
     /// Named values in order.
-    Map(Options),
+    Map(#[serde(deserialize_with = "deeper")] Options),
     /// Something that the core never opens, and cannot save.
     #[serde(skip)]
     Object(Object),
+}
+
+/// Lists and maps within each other, at most, in what is read from bytes: they
+/// may be anyone's, and the stack is not endless.
+const MAX_DEPTH: u32 = 64;
+
+fn deeper<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    thread_local! {
+        static DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+    let depth = DEPTH.get();
+    if depth == MAX_DEPTH {
+        return Err(serde::de::Error::custom(format!("values nested more than {MAX_DEPTH} deep")));
+    }
+    DEPTH.set(depth + 1);
+    let value = T::deserialize(from);
+    DEPTH.set(depth);
+    value
 }
 
 impl fmt::Debug for Value {

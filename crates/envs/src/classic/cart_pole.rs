@@ -160,6 +160,9 @@ impl Env for CartPole {
             let (low, high) = start;
             return Err(Error::OptionValue(format!("CartPole-v1: low {low} is above high {high}")));
         }
+        if !(start.1 - start.0).is_finite() {
+            return Err(Error::OptionValue("CartPole-v1: low and high are too far apart".into()));
+        }
         self.start = start;
         Ok(())
     }

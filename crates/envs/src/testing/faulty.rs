@@ -21,6 +21,9 @@ pub enum Fault {
     ErrorInReset,
     PanicInStep,
     ErrorInStep,
+    SleepInReset,
+    SleepInStep,
+    SleepInEveryStep,
     PanicInRender,
     PanicInClose,
     IncompleteObservation,
@@ -45,11 +48,13 @@ pub struct FaultyConfig {
     pub of_seed: i64,
     /// The episode, from 0, in which a fault in a reset shows.
     pub in_episode: u32,
+    /// Seconds that a sleep lasts.
+    pub sleep: f64,
 }
 
 impl Default for FaultyConfig {
     fn default() -> Self {
-        FaultyConfig { fault: Fault::None, at_step: 2, of_seed: -1, in_episode: 1 }
+        FaultyConfig { fault: Fault::None, at_step: 2, of_seed: -1, in_episode: 1, sleep: 3600.0 }
     }
 }
 
@@ -118,11 +123,18 @@ impl Faulty {
         self.has(fault) && self.count == self.config.at_step
     }
 
+    fn sleep(&self) {
+        std::thread::sleep(std::time::Duration::from_secs_f64(self.config.sleep));
+    }
+
     fn begin(&mut self) -> Result<Seen> {
         if self.episodes == self.config.in_episode {
             assert!(!self.has(Fault::PanicInReset), "a fault on demand");
             if self.has(Fault::ErrorInReset) {
                 return Err(Error::env("a fault on demand"));
+            }
+            if self.has(Fault::SleepInReset) {
+                self.sleep();
             }
         }
         self.episodes += 1;
@@ -215,6 +227,9 @@ impl Env for Faulty {
         assert!(!self.due(Fault::PanicInStep), "a fault on demand");
         if self.due(Fault::ErrorInStep) {
             return Err(Error::env("a fault on demand"));
+        }
+        if self.due(Fault::SleepInStep) || self.has(Fault::SleepInEveryStep) {
+            self.sleep();
         }
         let breaks = [Fault::IncompleteObservation, Fault::WrongDtype];
         let broken = breaks.into_iter().find(|&fault| self.due(fault));

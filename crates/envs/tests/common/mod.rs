@@ -7,6 +7,7 @@
 pub mod count;
 pub mod host;
 pub mod oracle;
+pub mod slow;
 
 use std::collections::BTreeMap;
 
@@ -233,6 +234,7 @@ pub fn config(num_slots: usize, autoreset: AutoresetMode) -> VecConfig {
         max_episode_steps: None,
         episode_statistics: false,
         action_bounds: ActionBounds::Env,
+        ..VecConfig::default()
     }
 }
 

@@ -1,0 +1,56 @@
+//! Some rows of a request's actions, for those who pass on a part of it.
+
+use std::borrow::Cow;
+
+use crate::buffer::ColumnIn;
+use crate::space::{DType, Value};
+
+/// Some rows of a column of actions.
+enum Taken<'a> {
+    Fixed(DType, Vec<usize>, Cow<'a, [u8]>),
+    Values(Vec<Value>),
+    Untouched(ColumnIn<'a>),
+}
+
+fn take<'a>(rows: &[usize], column: &ColumnIn<'a>) -> Taken<'a> {
+    let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else {
+        return Taken::Untouched(*column);
+    };
+    let most = rows.iter().copied().max().unwrap_or(last);
+    let count = rows.len();
+    let contiguous = rows.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    match *column {
+        ColumnIn::Fixed { dtype, shape: [all, rest @ ..], bytes }
+            if *all > most && bytes.len().is_multiple_of(*all) =>
+        {
+            let n = bytes.len() / all;
+            let shape = [&[count], rest].concat();
+            let bytes = if contiguous {
+                bytes[first * n..(first + count) * n].into()
+            } else {
+                rows.iter().flat_map(|row| &bytes[row * n..(row + 1) * n]).copied().collect()
+            };
+            Taken::Fixed(dtype, shape, bytes)
+        }
+        ColumnIn::Values(values) if values.len() > most => {
+            Taken::Values(rows.iter().map(|&row| values[row].clone()).collect())
+        }
+        // Too few rows: whoever checks them says so.
+        other => Taken::Untouched(other),
+    }
+}
+
+/// These rows of `columns`, passed on to `use_them`.
+pub(crate) fn with_rows<R>(
+    rows: &[usize],
+    columns: &[ColumnIn<'_>],
+    use_them: impl FnOnce(&[ColumnIn<'_>]) -> R,
+) -> R {
+    let taken: Vec<Taken<'_>> = columns.iter().map(|column| take(rows, column)).collect();
+    let view = |taken| match taken {
+        &Taken::Fixed(dtype, ref shape, ref bytes) => ColumnIn::Fixed { dtype, shape, bytes },
+        Taken::Values(values) => ColumnIn::Values(values),
+        Taken::Untouched(column) => *column,
+    };
+    use_them(&taken.iter().map(view).collect::<Vec<_>>())
+}

@@ -1,0 +1,352 @@
+//! The background runner: every slot by itself, on threads of its own.
+//!
+//! `send` hands slots to the crew and returns; `recv` waits for as many rows as
+//! are asked for, whichever slots they are. Each slot is a cell of its own, so
+//! a slow one holds up nobody while a thread is free. Since nobody knows in
+//! advance which slots will share a batch, a slot writes its row to a place of
+//! its own, and `recv` copies it: one copy of each row.
+//!
+//! No env runs on the caller's thread. So an env that does not come back within
+//! `timeout` costs its slot and its thread, never the caller: the cell is given
+//! up to the thread, and a cell without an env takes its place.
+
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::cell::{Cell, Inside, Staging, close_all};
+use super::crew::Crew;
+use super::desk::{Desk, Job, Notes, Run};
+use super::front::{Front, check_resets, reset_jobs};
+use super::threaded::GRACE;
+use crate::begin::Begin;
+use crate::buffer::{Actions, Batch, BatchPool, Buffers, ColumnIn, RowKind, Slots};
+use crate::env::Frame;
+use crate::episode::{Episodes, Rules, Snapshot};
+use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::fork::Native;
+use crate::space::{ActionBounds, Options};
+use crate::vec_env::{Source, Spec, VecConfig, VecEnv, Want};
+
+/// Steps every slot in the background.
+pub struct Background {
+    front: Front,
+    source: Arc<dyn Source>,
+    rules: Rules,
+    bounds: ActionBounds,
+    parts: Native<Parts>,
+    threads: usize,
+    timeout: Option<Duration>,
+    pool: BatchPool,
+    actions: Arc<Actions>,
+    /// Whether each slot's next step plays no action.
+    skip: Vec<bool>,
+    /// With a timeout: what each slot in flight was sent to do.
+    sent: Vec<Option<(Phase, Snapshot)>>,
+    /// Slots whose rows are written, in the order in which they came home.
+    landed: VecDeque<usize>,
+    /// When each slot was last sent, counted.
+    turns: Vec<u64>,
+    turn: u64,
+    epoch: Instant,
+}
+
+struct Parts {
+    /// One per slot.
+    cells: Vec<Arc<Cell>>,
+    crew: Crew<Cell>,
+}
+
+impl Parts {
+    /// What is in the cell of `slot`, which must be at home.
+    fn inside(&mut self, slot: usize) -> &mut Inside {
+        // SAFETY: the runner asks only for cells that are at home, and borrows
+        // all of them while it has one.
+        unsafe { self.cells[slot].inside() }
+    }
+
+    fn episodes(&mut self, slot: usize) -> &mut Episodes {
+        &mut self.inside(slot).desk.episodes
+    }
+}
+
+impl Background {
+    /// A vec env of `config.num_slots` slots of `source`, stepped by
+    /// `config.num_threads` threads; by default as many as there are cores.
+    ///
+    /// # Errors
+    /// As [`Serial::new`](crate::Serial::new); [`Error::Env`] where the threads
+    /// cannot be started.
+    pub fn new(source: Arc<dyn Source>, config: VecConfig) -> Result<Self> {
+        let (front, rules, seeds) = Front::new(&*source, &config)?;
+        let n = front.spec.num_slots;
+        let threads = super::threads(&config)?.min(n);
+        let spec = &front.spec;
+        let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
+        let mut pool = front.pool(&rules);
+        let staging = Staging::new(pool.draft(Slots::All, n, None)?);
+        let epoch = Instant::now();
+        let cell = |(slot, seed): (usize, &i64)| {
+            let desk = Desk::new(Episodes::new(&*source, &rules, slot, &[*seed])?, slot);
+            Ok(Cell::new(slot, desk, actions.clone(), epoch).staged(&staging))
+        };
+        let cells = seeds.iter().enumerate().map(cell).collect::<Result<Vec<_>>>()?;
+        let mut crew = Crew::new(n, config.thread_affinity_offset)?;
+        crew.grow(threads)?;
+        Ok(Background {
+            parts: Native::new(Parts { cells, crew }),
+            rules,
+            bounds: config.action_bounds,
+            threads,
+            timeout: config.timeout,
+            pool,
+            actions,
+            skip: vec![false; n],
+            sent: (0..n).map(|_| None).collect(),
+            landed: VecDeque::new(),
+            turns: vec![0; n],
+            turn: 0,
+            epoch,
+            source,
+            front,
+        })
+    }
+
+    /// Hands `slot`, which is at home, to the crew.
+    fn hand_out(&mut self, slot: usize, job: Job) {
+        self.turn += 1;
+        self.turns[slot] = self.turn;
+        let phase = if matches!(job, Job::Step) { Phase::Step } else { Phase::Reset };
+        let actions = &self.actions;
+        let inside = self.parts.inside(slot);
+        if !Arc::ptr_eq(&inside.actions, actions) {
+            inside.actions = actions.clone();
+        }
+        let row = inside.row;
+        inside.desk.runs.push(Run { slots: slot..slot + 1, row, job });
+        if self.timeout.is_some() {
+            self.sent[slot] = Some((phase, inside.desk.episodes.snapshot(0)));
+        }
+        let cell = &self.parts.cells[slot];
+        cell.claim.hand_out();
+        self.parts.crew.put(cell.clone());
+    }
+
+    /// Notes that `slot`'s row is written.
+    fn land(&mut self, slot: usize) {
+        self.skip[slot] = self.parts.episodes(slot).pending()[0];
+        self.landed.push_back(slot);
+    }
+
+    /// Waits until `least` rows are written; whether they are by `deadline`.
+    fn collect(&mut self, least: usize, deadline: Option<Instant>) -> Result<bool> {
+        loop {
+            for _ in 0..self.parts.crew.at_home() {
+                let slot = self.parts.crew.receive().number;
+                self.land(slot);
+            }
+            if self.landed.len() >= least {
+                return Ok(true);
+            }
+            let expiry = self.expiry();
+            let until = [deadline, expiry].into_iter().flatten().min();
+            if self.parts.crew.wait(least - self.landed.len(), until) {
+                continue;
+            }
+            let now = Instant::now();
+            if expiry.is_some_and(|expiry| expiry <= now) {
+                self.give_up(now)?;
+            }
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(self.landed.len() >= least);
+            }
+        }
+    }
+
+    /// When the next slot will have been silent for too long, if none comes
+    /// home before.
+    fn expiry(&self) -> Option<Instant> {
+        let timeout = self.timeout?;
+        let running = self.parts.cells.iter().filter_map(|cell| cell.running_since());
+        // Where all is still on its way to a thread, look again then.
+        Some(running.min().unwrap_or_else(Instant::now) + timeout)
+    }
+
+    /// Gives up every slot that has been silent for too long by `now`.
+    fn give_up(&mut self, now: Instant) -> Result<()> {
+        let Some(timeout) = self.timeout else { return Ok(()) };
+        for slot in 0..self.front.spec.num_slots {
+            let cell = &self.parts.cells[slot];
+            let late = cell.running_since().is_some_and(|since| since + timeout <= now);
+            if late && cell.claim.revoke_running() {
+                self.replace(slot, timeout)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a cell without an env in the place of `slot`'s, which its thread
+    /// keeps, and writes the row of a slot that failed.
+    fn replace(&mut self, slot: usize, timeout: Duration) -> Result<()> {
+        let (phase, snapshot) = self.sent[slot].take().expect("with a timeout, what was sent is noted");
+        let action = (phase == Phase::Step).then(|| self.actions.describe(slot));
+        let message = format!(
+            "no answer within {timeout:?} (timeout); its thread was left behind, and a reset rebuilds the env"
+        );
+        let failure = Failure { phase, cause: Cause::Silence, message };
+        let (episodes, error) =
+            Episodes::vacant(&*self.source, &self.rules, slot, snapshot, (failure, action));
+        let spec = &self.front.spec;
+        // The thread that was left behind may read these actions for ever.
+        let n = spec.num_slots;
+        self.actions = Arc::new(Actions::new(&spec.id, &spec.action, n, self.bounds)?);
+        let staging = Staging::new(self.pool.draft(Slots::List(vec![slot]), 1, None)?);
+        let mut desk = Desk::new(episodes, slot);
+        desk.notes.failures.push(error);
+        let cell = Cell::new(slot, desk, self.actions.clone(), self.epoch).staged_alone(&staging);
+        // SAFETY: the staging is new and has one row, nobody else's.
+        let mut row = unsafe { staging.window().rows(0, 1) };
+        row.renew(0);
+        row.clear(0);
+        row.kind()[0] = RowKind::Failed as u8;
+        self.parts.cells[slot] = cell;
+        self.land(slot);
+        self.parts.crew.replace()
+    }
+
+    /// A batch of `slots`, which have landed, in this order.
+    fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Batch> {
+        let n = self.front.spec.num_slots;
+        let draft = self.pool.draft(slots.clone(), slots.len(n), buffers)?;
+        let to = draft.window();
+        let mut notes = Notes::default();
+        for (row, slot) in slots.iter(n).enumerate() {
+            let inside = self.parts.inside(slot);
+            let from = inside.window.expect("every cell has its place");
+            // SAFETY: the cell is at home, and with it its row; the draft is new.
+            unsafe { from.copy_row(inside.row, to, row) };
+            if !inside.desk.notes.is_empty() {
+                let mut more = std::mem::take(&mut inside.desk.notes);
+                more.infos.iter_mut().chain(&mut more.final_infos).for_each(|extra| extra.row = row);
+                notes.append(&mut more);
+            }
+        }
+        let mut batch = self.pool.finish(draft);
+        notes.give(&mut batch);
+        self.front.arrive(&slots);
+        Ok(batch)
+    }
+}
+
+impl VecEnv for Background {
+    fn spec(&self) -> &Spec {
+        &self.front.spec
+    }
+
+    fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.front.check_slots(slots)?;
+        self.front.check_one_each(slots, begin)?;
+        for (slot, &begin) in slots.iter(self.front.spec.num_slots).zip(begin) {
+            check_resets(self.parts.episodes(slot), std::iter::once((0, begin)), options)?;
+        }
+        Ok(())
+    }
+
+    fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.front.check_slots(slots)?;
+        let n = self.front.spec.num_slots;
+        slots.iter(n).try_for_each(|slot| self.parts.episodes(slot).check_step(0))?;
+        // SAFETY: these slots are at home, so nobody reads their actions.
+        unsafe { self.actions.store_shared(slots, actions, &self.skip) }
+    }
+
+    fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.check_reset(slots, begin, options)?;
+        self.front.depart(slots);
+        for (slot, job) in reset_jobs(slots, begin, options, self.front.spec.num_slots) {
+            self.hand_out(slot, job);
+        }
+        self.parts.crew.call(self.threads);
+        Ok(())
+    }
+
+    fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        self.front.check_slots(slots)?;
+        self.front.check_one_each(slots, begin)?;
+        let n = self.front.spec.num_slots;
+        for (slot, &begin) in slots.iter(n).zip(begin) {
+            self.parts.episodes(slot).check_next(0, begin)?;
+        }
+        slots.iter(n).zip(begin).for_each(|(slot, &begin)| self.parts.episodes(slot).set_next(0, begin));
+        Ok(())
+    }
+
+    fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.check_send(slots, actions)?;
+        self.front.depart(slots);
+        slots.iter(self.front.spec.num_slots).for_each(|slot| self.hand_out(slot, Job::Step));
+        self.parts.crew.call(self.threads);
+        Ok(())
+    }
+
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+        self.front.check_open()?;
+        let flying = self.front.in_flight();
+        if flying == 0 {
+            return Err(Error::NothingPending);
+        }
+        let most = want.max_rows.clamp(1, flying);
+        if !self.collect(want.min_rows.clamp(1, most), want.deadline)? {
+            return Ok(None);
+        }
+        let rows = most.min(self.landed.len());
+        let mut list: Vec<usize> = self.landed.drain(..rows).collect();
+        list.sort_unstable_by_key(|&slot| self.turns[slot]);
+        self.gather(Slots::of(list, self.front.spec.num_slots), want.buffers).map(Some)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.front.in_flight()
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        self.front.check_slots(&Slots::List(vec![slot]))?;
+        self.parts.episodes(slot).save(0)
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        self.front.check_slots(&Slots::List(vec![slot]))?;
+        let episodes = self.parts.episodes(slot);
+        episodes.load(0, state)?;
+        self.skip[slot] = episodes.pending()[0];
+        Ok(())
+    }
+
+    fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
+        self.front.check_slots(slots)?;
+        slots.iter(self.front.spec.num_slots).map(|slot| self.parts.episodes(slot).render(0)).collect()
+    }
+
+    fn allocations(&self) -> u64 {
+        self.pool.allocations()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        if self.front.is_inherited() || std::mem::replace(&mut self.front.closed, true) {
+            return Ok(());
+        }
+        self.front.forget();
+        self.landed.clear();
+        let parts = &mut *self.parts;
+        parts.crew.dismiss(Instant::now() + self.timeout.unwrap_or(GRACE).min(GRACE));
+        close_all(&parts.cells).0
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,52 @@
+//! Who has a task that a thread may never bring back: the thread, or, once it
+//! was given up, nobody but the thread.
+
+use super::sync::{AtomicUsize, Ordering};
+
+const HOME: usize = 0;
+const OUT: usize = 1;
+const RUNNING: usize = 2;
+const REVOKED: usize = 3;
+
+/// A task's state. Of a thread's `finish` and the runner's `revoke` exactly one
+/// wins, and so of `begin` and `revoke`.
+pub(in crate::runner) struct Claim(AtomicUsize);
+
+impl Claim {
+    pub(in crate::runner) fn new() -> Self {
+        Claim(AtomicUsize::new(HOME))
+    }
+
+    /// The runner hands the task out.
+    pub(in crate::runner) fn hand_out(&self) {
+        self.0.store(OUT, Ordering::Release);
+    }
+
+    /// A thread begins; false where the task was revoked.
+    pub(in crate::runner) fn begin(&self) -> bool {
+        self.0.compare_exchange(OUT, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The thread is done; false where the task was revoked.
+    pub(in crate::runner) fn finish(&self) -> bool {
+        self.0.compare_exchange(RUNNING, HOME, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    pub(in crate::runner) fn is_running(&self) -> bool {
+        self.0.load(Ordering::Acquire) == RUNNING
+    }
+
+    /// Gives the task up to the thread that is at it; false where none is.
+    pub(in crate::runner) fn revoke_running(&self) -> bool {
+        self.0.compare_exchange(RUNNING, REVOKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Gives the task up, unless it is at home; whether it did.
+    pub(in crate::runner) fn revoke(&self) -> bool {
+        let was = self.0.swap(REVOKED, Ordering::AcqRel);
+        if was == HOME {
+            self.0.store(HOME, Ordering::Release);
+        }
+        was != HOME
+    }
+}

@@ -1,0 +1,309 @@
+//! The threads of a runner, and how work is handed to them and back.
+//!
+//! A task goes out through one ring and comes home through another; whoever
+//! took it out has it to itself. Threads look for work for a few microseconds,
+//! never more of them at once than there are spare cores, and then sleep.
+//!
+//! `ring`, `gate` and `claim` are the hand-off; loom checks them and `Exchange`
+//! under every interleaving (`models`).
+
+#![allow(unsafe_code)]
+
+mod claim;
+mod gate;
+#[cfg(all(test, loom))]
+mod models;
+mod ring;
+mod sync;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(super) use claim::Claim;
+use gate::{Gate, look};
+use ring::Ring;
+use sync::{AtomicBool, AtomicUsize, Ordering, yield_now};
+
+use crate::error::{Error, Result};
+
+/// How long a thread without work looks for some before it sleeps: about what
+/// it costs to wake one.
+const LOOKING: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(50) };
+
+/// What a crew's threads do.
+pub(super) trait Task: Send + Sync + 'static {
+    /// Does it; whether it is still wanted home. After `false` the thread ends:
+    /// another has taken its place.
+    fn run(&self) -> bool;
+}
+
+/// Both rings and both gates.
+struct Exchange<T> {
+    /// Tasks to be done, as `Arc::into_raw` gives them.
+    out: Ring,
+    /// Tasks that are done, likewise.
+    home: Ring,
+    /// Where threads wait for work.
+    work: Gate,
+    /// Where the runner waits for tasks to come home.
+    door: Gate,
+    /// Tasks that ever came home.
+    arrived: AtomicUsize,
+    /// How many must have for the runner to wake.
+    awaited: AtomicUsize,
+    stop: AtomicBool,
+    /// Threads that look for work without sleeping.
+    lookers: AtomicUsize,
+    most_lookers: usize,
+    /// Threads that have not ended, those given up aside.
+    alive: AtomicUsize,
+    owns: std::marker::PhantomData<Arc<T>>,
+}
+
+impl<T: Task> Exchange<T> {
+    fn new(capacity: usize, most_lookers: usize) -> Self {
+        Exchange {
+            out: Ring::new(capacity),
+            home: Ring::new(capacity),
+            work: Gate::new(),
+            door: Gate::new(),
+            arrived: AtomicUsize::new(0),
+            awaited: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            lookers: AtomicUsize::new(0),
+            most_lookers,
+            alive: AtomicUsize::new(0),
+            owns: std::marker::PhantomData,
+        }
+    }
+
+    fn put(ring: &Ring, task: Arc<T>) {
+        let room = ring.push(Arc::into_raw(task) as usize);
+        assert!(room, "a task is on its way at most once, and the rings have room for all");
+    }
+
+    fn take(ring: &Ring) -> Option<Arc<T>> {
+        // SAFETY: `put` made the number of an `Arc` that it gave up, and the
+        // ring gives each number out once.
+        ring.pop().map(|number| unsafe { Arc::from_raw(number as *const T) })
+    }
+
+    /// The next task for a thread; `None` once the crew stops.
+    fn next(&self) -> Option<Arc<T>> {
+        let found = || self.out.has_some() || self.stop.load(Ordering::Acquire);
+        loop {
+            if self.stop.load(Ordering::Acquire) {
+                return None;
+            }
+            if let Some(task) = Self::take(&self.out) {
+                return Some(task);
+            }
+            let may_look = self.lookers.fetch_add(1, Ordering::Relaxed) < self.most_lookers;
+            let seen = may_look && look(LOOKING, None, found);
+            self.lookers.fetch_sub(1, Ordering::Relaxed);
+            if !seen {
+                self.work.sleep(None, found);
+            }
+        }
+    }
+
+    /// What each thread does until the crew stops.
+    fn serve(&self) {
+        while let Some(task) = self.next() {
+            if !task.run() {
+                return;
+            }
+            Self::put(&self.home, task);
+            let arrived = self.arrived.fetch_add(1, Ordering::AcqRel) + 1;
+            // The runner sets `awaited` before it counts itself among the
+            // sleepers: who sees it asleep sees what it awaits.
+            self.door.open(1, || arrived >= self.awaited.load(Ordering::Relaxed));
+        }
+        self.alive.fetch_sub(1, Ordering::AcqRel);
+        self.door.open(1, || true);
+    }
+
+    /// Waits until `count` tasks in all have come home; whether they have.
+    fn await_arrivals(&self, count: usize, deadline: Option<Instant>) -> bool {
+        let enough = || self.arrived.load(Ordering::Acquire) >= count;
+        self.awaited.store(count, Ordering::Relaxed);
+        look(LOOKING, deadline, enough) || self.door.sleep(deadline, enough)
+    }
+
+    /// Tells every thread to end after its task.
+    fn dismiss(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.work.open(usize::MAX, || true);
+    }
+}
+
+impl<T> Drop for Exchange<T> {
+    fn drop(&mut self) {
+        for ring in [&self.out, &self.home] {
+            while let Some(number) = ring.pop() {
+                // SAFETY: as `take`.
+                drop(unsafe { Arc::from_raw(number as *const T) });
+            }
+        }
+    }
+}
+
+/// Threads that do tasks, and the runner's end of both rings.
+pub(super) struct Crew<T: Task> {
+    exchange: Arc<Exchange<T>>,
+    /// Tasks taken home so far.
+    received: usize,
+    /// Threads ever started.
+    started: usize,
+    size: usize,
+    /// The cores that threads are bound to, from the first one's on.
+    cores: Option<Cores>,
+}
+
+impl<T: Task> Crew<T> {
+    /// No threads yet, for up to `capacity` tasks at once. Where there is an
+    /// `affinity` offset, thread k is bound to the k-th core after it, of those
+    /// that this process may use.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where threads cannot be bound to cores.
+    pub(super) fn new(capacity: usize, affinity: Option<usize>) -> Result<Self> {
+        let cores = affinity.map(Cores::from).transpose()?;
+        let exchange = Arc::new(Exchange::new(capacity, available_cores().saturating_sub(1)));
+        Ok(Crew { exchange, received: 0, started: 0, size: 0, cores })
+    }
+
+    /// Starts threads until there are `size`.
+    ///
+    /// # Errors
+    /// [`Error::Env`] where the system gives no more.
+    pub(super) fn grow(&mut self, size: usize) -> Result<()> {
+        while self.size < size {
+            let (exchange, number) = (self.exchange.clone(), self.started);
+            let core = self.cores.as_ref().map(|cores| cores.of(number));
+            exchange.alive.fetch_add(1, Ordering::AcqRel);
+            let serve = move || {
+                if let Some(core) = core {
+                    core.bind();
+                }
+                exchange.serve();
+            };
+            if let Err(why) = std::thread::Builder::new().name(format!("corral-{number}")).spawn(serve) {
+                self.exchange.alive.fetch_sub(1, Ordering::AcqRel);
+                return Err(Error::env(format!(
+                    "cannot start thread {} of {size}: {why}; ask for fewer by num_threads",
+                    self.size + 1
+                )));
+            }
+            self.size += 1;
+            self.started += 1;
+        }
+        Ok(())
+    }
+
+    /// Starts a thread in the place of one that never came back.
+    pub(super) fn replace(&mut self) -> Result<()> {
+        self.exchange.alive.fetch_sub(1, Ordering::AcqRel);
+        self.size -= 1;
+        self.grow(self.size + 1)
+    }
+
+    /// How many threads there are.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Hands a task out; [`call`](Self::call) lets threads know.
+    pub(super) fn put(&self, task: Arc<T>) {
+        Exchange::put(&self.exchange.out, task);
+    }
+
+    /// Wakes up to `threads` threads that sleep.
+    pub(super) fn call(&self, threads: usize) {
+        self.exchange.work.open(threads, || true);
+    }
+
+    /// A task that no thread has taken yet, for the caller to do.
+    pub(super) fn help(&self) -> Option<Arc<T>> {
+        Exchange::take(&self.exchange.out)
+    }
+
+    /// How many tasks have come home and were not taken.
+    pub(super) fn at_home(&self) -> usize {
+        self.exchange.arrived.load(Ordering::Acquire) - self.received
+    }
+
+    /// Waits until `count` tasks have come home and were not taken; whether
+    /// they have by `deadline`.
+    pub(super) fn wait(&self, count: usize, deadline: Option<Instant>) -> bool {
+        self.exchange.await_arrivals(self.received + count, deadline)
+    }
+
+    /// Takes a task that has come home.
+    pub(super) fn receive(&mut self) -> Arc<T> {
+        debug_assert!(self.at_home() > 0);
+        self.received += 1;
+        loop {
+            match Exchange::take(&self.exchange.home) {
+                Some(task) => return task,
+                // An earlier one is a moment from being there.
+                None => yield_now(),
+            }
+        }
+    }
+
+    /// Ends the threads; whether all did by `deadline`. Tasks not begun are
+    /// dropped.
+    pub(super) fn dismiss(&mut self, deadline: Instant) -> bool {
+        self.exchange.dismiss();
+        let ended = || self.exchange.alive.load(Ordering::Acquire) == 0;
+        let all = look(LOOKING, Some(deadline), ended) || self.exchange.door.sleep(Some(deadline), ended);
+        while self.help().is_some() {}
+        all
+    }
+}
+
+/// How many threads can run at once here.
+pub(super) fn available_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Cores that threads can be bound to.
+struct Cores {
+    allowed: Vec<usize>,
+    offset: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Core(usize);
+
+impl Cores {
+    #[cfg(target_os = "linux")]
+    fn from(offset: usize) -> Result<Self> {
+        let set = rustix::thread::sched_getaffinity(None)
+            .map_err(|e| Error::Unsupported(format!("thread_affinity_offset: {e}")))?;
+        let allowed = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect();
+        Ok(Cores { allowed, offset })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn from(_offset: usize) -> Result<Self> {
+        Err(Error::Unsupported("thread_affinity_offset works on Linux only: leave it out".into()))
+    }
+
+    fn of(&self, thread: usize) -> Core {
+        Core(self.allowed[(self.offset + thread) % self.allowed.len()])
+    }
+}
+
+impl Core {
+    /// Binds the calling thread; where the system refuses, it stays free.
+    fn bind(self) {
+        #[cfg(target_os = "linux")]
+        {
+            let mut set = rustix::thread::CpuSet::new();
+            set.set(self.0);
+            let _ = rustix::thread::sched_setaffinity(None, &set);
+        }
+    }
+}

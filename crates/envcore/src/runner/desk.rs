@@ -1,0 +1,112 @@
+//! A desk: some slots' lives, and the work that is due on them.
+//!
+//! Whoever has the desk, a runner or one of its threads, has those slots to
+//! itself.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::begin::Begin;
+use crate::buffer::{Actions, Batch, Extra, Slots, Window};
+use crate::episode::{Episodes, Report};
+use crate::error::SlotError;
+use crate::space::Options;
+
+/// What a slot in flight awaits.
+#[derive(Clone)]
+pub(super) enum Job {
+    Step,
+    Reset(Begin, Option<Arc<Options>>),
+}
+
+/// A job for consecutive slots, whose rows are consecutive too.
+pub(super) struct Run {
+    pub(super) slots: Range<usize>,
+    /// The first slot's row.
+    pub(super) row: usize,
+    pub(super) job: Job,
+}
+
+/// What went on beside the rows.
+#[derive(Default)]
+pub(super) struct Notes {
+    pub(super) failures: Vec<SlotError>,
+    pub(super) infos: Vec<Extra>,
+    pub(super) final_infos: Vec<Extra>,
+}
+
+impl Notes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.failures.is_empty() && self.infos.is_empty() && self.final_infos.is_empty()
+    }
+
+    /// Adds `more` and leaves it empty.
+    pub(super) fn append(&mut self, more: &mut Notes) {
+        self.failures.append(&mut more.failures);
+        self.infos.append(&mut more.infos);
+        self.final_infos.append(&mut more.final_infos);
+    }
+
+    /// Hands all of it to `batch`, in the order of its rows.
+    pub(super) fn give(mut self, batch: &mut Batch) {
+        if self.is_empty() {
+            return;
+        }
+        self.infos.sort_by_key(|extra| extra.row);
+        self.final_infos.sort_by_key(|extra| extra.row);
+        if let Slots::List(list) = &batch.slots {
+            let row = |slot: usize| list.iter().position(|s| *s == slot);
+            self.failures.sort_by_cached_key(|failure| row(failure.slot));
+        }
+        batch.failures = self.failures;
+        batch.infos.extras = self.infos;
+        if let Some(finals) = &mut batch.finals {
+            finals.infos.extras = self.final_infos;
+        }
+    }
+}
+
+/// Slots `first..` of a runner and the work that is due on them.
+pub(super) struct Desk {
+    pub(super) episodes: Episodes,
+    /// The number of its first slot in the runner.
+    pub(super) first: usize,
+    /// By the runner's slot numbers.
+    pub(super) runs: Vec<Run>,
+    pub(super) notes: Notes,
+}
+
+impl Desk {
+    pub(super) fn new(episodes: Episodes, first: usize) -> Self {
+        Desk { episodes, first, runs: Vec::new(), notes: Notes::default() }
+    }
+
+    /// Does all that is due, into rows of `window`. `stale`: the rows hold an
+    /// earlier batch's.
+    ///
+    /// # Safety
+    /// The window's draft must live, and its rows named in `runs` be nobody
+    /// else's, until this returns.
+    #[allow(unsafe_code)]
+    pub(super) unsafe fn work(&mut self, actions: &Actions, window: Window, stale: bool) {
+        let Notes { failures, infos, final_infos } = &mut self.notes;
+        let mut report = Report { actions, failures, infos, final_infos, now: Instant::now() };
+        for Run { slots, row, job } in self.runs.drain(..) {
+            // SAFETY: the caller's duty.
+            let mut rows = unsafe { window.rows(row, slots.len()) };
+            if stale {
+                (0..slots.len()).for_each(|row| rows.renew(row));
+            }
+            let local = slots.start - self.first..slots.end - self.first;
+            match job {
+                Job::Step => self.episodes.step(local, &mut rows, &mut report),
+                Job::Reset(begin, options) => {
+                    for (row, slot) in local.enumerate() {
+                        self.episodes.reset(slot, begin, options.as_deref(), &mut rows, row, &mut report);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What every runner on this machine has in front: its spec, which slots are in
+//! flight, and the checks that come before anything moves.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::desk::{Job, Run};
+use crate::begin::Begin;
+use crate::buffer::{BatchPool, Layout, Slots};
+use crate::episode::{Episodes, Rules, check_seed};
+use crate::error::{Error, Result};
+use crate::fork::Birth;
+use crate::space::Options;
+use crate::vec_env::{Source, Spec, VecConfig};
+
+/// More slots than any machine steps, and few enough to count without overflow.
+const MAX_SLOTS: usize = 1 << 24;
+
+pub(super) struct Front {
+    pub(super) spec: Spec,
+    pub(super) closed: bool,
+    birth: Birth,
+    /// Holds only while not `everyone`.
+    in_flight: Vec<bool>,
+    everyone: bool,
+    away: usize,
+}
+
+impl Front {
+    /// The front of a runner of `source` under `config`, and what episodes are
+    /// made of.
+    pub(super) fn new(source: &dyn Source, config: &VecConfig) -> Result<(Self, Rules, Vec<i64>)> {
+        let seeds = seeds(config)?;
+        let rules = Rules::new(source.spec(), config)?;
+        let spec = spec_of(source, config, &rules);
+        let in_flight = vec![false; spec.num_slots];
+        let birth = Birth::here();
+        Ok((Front { spec, closed: false, birth, in_flight, everyone: false, away: 0 }, rules, seeds))
+    }
+
+    /// Pools for batches of up to all slots.
+    pub(super) fn pool(&self, rules: &Rules) -> BatchPool {
+        BatchPool::new(&Layout {
+            observation: self.spec.observation.clone(),
+            info: self.spec.info.clone(),
+            finals: rules.keeps_finals(),
+            capacity: self.spec.num_slots,
+        })
+    }
+
+    /// Whether this process only inherited the runner by a fork.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.birth.is_before_fork()
+    }
+
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.is_inherited() {
+            return Err(Error::Forked);
+        }
+        if self.closed { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// Errors unless `slots` exist, are named once, and are not in flight.
+    pub(super) fn check_slots(&self, slots: &Slots) -> Result<()> {
+        self.check_open()?;
+        let n = self.spec.num_slots;
+        slots.check(n)?;
+        if self.away > 0
+            && let Some(slot) = slots.iter(n).find(|slot| self.everyone || self.in_flight[*slot])
+        {
+            return Err(Error::Pending(format!("slot {slot} is in flight: recv it first")));
+        }
+        Ok(())
+    }
+
+    /// Errors where `begin` has not one entry for each of `slots`.
+    pub(super) fn check_one_each(&self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        let (n, rows) = (begin.len(), slots.len(self.spec.num_slots));
+        if n != rows {
+            return Err(Error::Argument(format!("{n} beginnings for {rows} slots")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.away
+    }
+
+    /// Marks `slots`, none of which is in flight, as in flight.
+    pub(super) fn depart(&mut self, slots: &Slots) {
+        self.away += slots.len(self.spec.num_slots);
+        match slots {
+            Slots::All => self.everyone = true,
+            Slots::List(list) => list.iter().for_each(|slot| self.in_flight[*slot] = true),
+        }
+    }
+
+    /// Marks `slots`, all of which are in flight, as back.
+    pub(super) fn arrive(&mut self, slots: &Slots) {
+        self.away -= slots.len(self.spec.num_slots);
+        if std::mem::take(&mut self.everyone) && self.away > 0 {
+            self.in_flight.fill(true);
+        }
+        match slots {
+            Slots::All => self.in_flight.fill(false),
+            Slots::List(list) => list.iter().for_each(|slot| self.in_flight[*slot] = false),
+        }
+    }
+
+    /// Marks all as back: they are given up.
+    pub(super) fn forget(&mut self) {
+        self.everyone = false;
+        self.away = 0;
+        self.in_flight.fill(false);
+    }
+}
+
+/// Jobs in the order in which they were sent.
+#[derive(Default)]
+pub(super) struct Queue(VecDeque<Run>);
+
+impl Queue {
+    /// Adds `job` for each of `slots`.
+    pub(super) fn steps(&mut self, slots: &Slots, num_slots: usize) {
+        match slots {
+            Slots::All => self.push(0..num_slots, Job::Step),
+            Slots::List(list) => {
+                for &slot in list {
+                    match self.0.back_mut() {
+                        Some(Run { slots, job: Job::Step, .. }) if slots.end == slot => slots.end += 1,
+                        _ => self.push(slot..slot + 1, Job::Step),
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn resets(&mut self, jobs: impl Iterator<Item = (usize, Job)>) {
+        jobs.for_each(|(slot, job)| self.push(slot..slot + 1, job));
+    }
+
+    fn push(&mut self, slots: std::ops::Range<usize>, job: Job) {
+        self.0.push_back(Run { slots, row: 0, job });
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The slots of the next `rows` rows.
+    pub(super) fn next(&self, rows: usize, num_slots: usize) -> Slots {
+        if let Some(run) = self.0.front()
+            && run.slots == (0..num_slots)
+            && rows == num_slots
+        {
+            return Slots::All;
+        }
+        Slots::of(self.0.iter().flat_map(|run| run.slots.clone()).take(rows).collect(), num_slots)
+    }
+
+    /// Takes the jobs of the next `rows` rows, numbered from 0.
+    pub(super) fn take(&mut self, rows: usize, mut each: impl FnMut(Run)) {
+        let mut row = 0;
+        while row < rows {
+            let Some(mut run) = self.0.pop_front() else { return };
+            let left = rows - row;
+            if run.slots.len() > left {
+                let split = run.slots.start + left;
+                let (slots, job) = (split..run.slots.end, run.job.clone());
+                self.0.push_front(Run { slots, row: 0, job });
+                run.slots.end = split;
+            }
+            run.row = row;
+            row += run.slots.len();
+            each(run);
+        }
+    }
+}
+
+/// The jobs of a reset.
+pub(super) fn reset_jobs<'a>(
+    slots: &'a Slots,
+    begin: &'a [Begin],
+    options: Option<&Options>,
+    num_slots: usize,
+) -> impl Iterator<Item = (usize, Job)> + 'a {
+    let options = options.filter(|options| !options.is_empty()).cloned().map(Arc::new);
+    slots.iter(num_slots).zip(begin).map(move |(slot, &begin)| {
+        let options = options.clone().filter(|_| begin != Begin::Keep);
+        (slot, Job::Reset(begin, options))
+    })
+}
+
+/// Errors where `episodes` would refuse so to reset `slots`, numbered as its own.
+pub(super) fn check_resets(
+    episodes: &mut Episodes,
+    slots: impl Iterator<Item = (usize, Begin)> + Clone,
+    options: Option<&Options>,
+) -> Result<()> {
+    let options = options.filter(|options| !options.is_empty());
+    slots.clone().try_for_each(|(slot, begin)| episodes.check_reset(slot, begin, options.is_some()))?;
+    match options {
+        None => Ok(()),
+        Some(options) => {
+            let reset = slots.filter(|(_, begin)| *begin != Begin::Keep).map(|(slot, _)| slot);
+            episodes.check_options(reset, options)
+        }
+    }
+}
+
+/// The spec of a runner of `source` under `config`.
+fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Spec {
+    let source = source.spec();
+    Spec {
+        id: source.id.clone(),
+        num_slots: config.num_slots,
+        observation: source.observation.clone(),
+        action: source.action.clone(),
+        info: rules.info(source),
+        autoreset: rules.autoreset,
+        caps: source.caps,
+        max_episode_steps: config.max_episode_steps,
+        metadata: source.metadata.clone(),
+    }
+}
+
+/// The seeds that the slots are built from.
+fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
+    if !(1..=MAX_SLOTS).contains(&config.num_slots) {
+        let n = config.num_slots;
+        return Err(Error::Argument(format!(
+            "num_envs is {n}: it must be at least 1 and at most {MAX_SLOTS}"
+        )));
+    }
+    let first = match config.seed {
+        Some(seed) => {
+            check_seed(seed)?;
+            seed
+        }
+        // Room above for every slot's own.
+        None => (getrandom::u64().map_err(|e| Error::env(e.to_string()))? >> 2) as i64,
+    };
+    (0..config.num_slots as i64)
+        .map(|k| first.checked_add(k))
+        .collect::<Option<_>>()
+        .ok_or_else(|| Error::Argument(format!("seed {first} leaves no room for {} slots", config.num_slots)))
+}

@@ -1,0 +1,368 @@
+//! The threaded runner: all slots together, on several threads.
+//!
+//! `send` checks and stores, `recv` does the work: slots are divided into cells
+//! of neighbours, the caller and its crew take one cell after the other, and
+//! every row is written in place. Work that is smaller than what waking a
+//! thread costs stays with the caller; which is faster is measured as it goes.
+//! The bytes are the serial runner's.
+
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::cell::{Cell, Inside, close_all};
+use super::crew::{Crew, Task};
+use super::desk::{Desk, Job, Notes, Run};
+use super::front::{Front, Queue, check_resets, reset_jobs};
+use super::pace::{Pace, Way};
+use crate::begin::Begin;
+use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
+use crate::env::Frame;
+use crate::episode::Episodes;
+use crate::error::{Error, Result};
+use crate::fork::Native;
+use crate::space::Options;
+use crate::vec_env::{Source, Spec, VecConfig, VecEnv, Want};
+
+/// How long a close waits for slots that are in the midst of a step.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+
+/// Steps slots on several threads, the caller's among them.
+pub struct Threaded {
+    front: Front,
+    parts: Native<Parts>,
+    /// Slots of each cell; the last may have fewer.
+    per_cell: usize,
+    threads: usize,
+    queue: Queue,
+    pool: BatchPool,
+    actions: Arc<Actions>,
+    /// Whether each slot's next step plays no action.
+    skip: Vec<bool>,
+    steps: Pace,
+    resets: Pace,
+    /// A batch whose cells are still out after a deadline.
+    round: Option<Round>,
+}
+
+struct Parts {
+    cells: Vec<Arc<Cell>>,
+    crew: Crew<Cell>,
+}
+
+struct Round {
+    draft: Draft,
+    /// The cells that have rows in it.
+    cells: Vec<usize>,
+    /// How many of them are out.
+    out: usize,
+    started: Instant,
+    way: Way,
+    is_step: bool,
+}
+
+impl Parts {
+    /// What is in cell `cell`, which must be at home.
+    fn inside(&mut self, cell: usize) -> &mut Inside {
+        // SAFETY: the runner asks only for cells that are at home, and borrows
+        // all of them while it has one.
+        unsafe { self.cells[cell].inside() }
+    }
+
+    /// Does the work due on cell `cell`, which must be at home.
+    fn work(&mut self, cell: usize) {
+        // SAFETY: as above; the round holds the draft.
+        unsafe { self.cells[cell].work() }
+    }
+}
+
+impl Threaded {
+    /// A vec env of `config.num_slots` slots of `source` on
+    /// `config.num_threads` threads, the caller's included; by default as many
+    /// as there are cores.
+    ///
+    /// # Errors
+    /// As [`Serial::new`](crate::Serial::new); [`Error::Argument`] for no
+    /// threads.
+    pub fn new(source: &dyn Source, config: VecConfig) -> Result<Self> {
+        let (front, rules, seeds) = Front::new(source, &config)?;
+        let n = front.spec.num_slots;
+        let threads = super::threads(&config)?;
+        let cells = n.min(threads * (n / 256).clamp(2, 8));
+        let per_cell = n.div_ceil(cells);
+        let spec = &front.spec;
+        let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
+        let epoch = Instant::now();
+        let cell = |(number, seeds): (usize, &[i64])| {
+            let first = number * per_cell;
+            let desk = Desk::new(Episodes::new(source, &rules, first, seeds)?, first);
+            Ok(Cell::new(number, desk, actions.clone(), epoch))
+        };
+        let cells = seeds.chunks(per_cell).enumerate().map(cell).collect::<Result<Vec<_>>>()?;
+        let crew = Crew::new(cells.len(), config.thread_affinity_offset)?;
+        Ok(Threaded {
+            pool: front.pool(&rules),
+            parts: Native::new(Parts { cells, crew }),
+            per_cell,
+            threads,
+            queue: Queue::default(),
+            actions,
+            skip: vec![false; n],
+            steps: Pace::default(),
+            resets: Pace::default(),
+            round: None,
+            front,
+        })
+    }
+
+    /// Errors while a round that was interrupted is under way: its cells are
+    /// out.
+    fn check_home(&self) -> Result<()> {
+        self.front.check_open()?;
+        match &self.round {
+            None => Ok(()),
+            Some(_) => {
+                Err(Error::Pending("an interrupted call is still under way: recv or drain first".into()))
+            }
+        }
+    }
+
+    fn check_slots(&self, slots: &Slots) -> Result<()> {
+        self.check_home()?;
+        self.front.check_slots(slots)
+    }
+
+    /// The lives of the slots of cell `cell`, and that of `slot` among them.
+    fn episodes(&mut self, slot: usize) -> (&mut Episodes, usize) {
+        let cell = slot / self.per_cell;
+        (&mut self.parts.inside(cell).desk.episodes, slot - cell * self.per_cell)
+    }
+
+    /// Puts the next `rows` rows' work on the cells' desks and begins it.
+    fn begin(&mut self, want: &mut Want<'_>) -> Result<Round> {
+        let rows = want.max_rows.clamp(1, self.front.in_flight());
+        let slots = self.queue.next(rows, self.front.spec.num_slots);
+        let draft = self.pool.draft(slots, rows, want.buffers.take())?;
+        let (parts, per_cell) = (&mut *self.parts, self.per_cell);
+        let window = draft.window();
+        let (mut cells, mut is_step) = (Vec::new(), true);
+        self.queue.take(rows, |run| {
+            let mut slots = run.slots;
+            let mut row = run.row;
+            is_step &= matches!(run.job, Job::Step);
+            while !slots.is_empty() {
+                let cell = slots.start / per_cell;
+                let end = slots.end.min((cell + 1) * per_cell);
+                let inside = parts.inside(cell);
+                if inside.desk.runs.is_empty() {
+                    inside.window = Some(window);
+                    cells.push(cell);
+                }
+                inside.desk.runs.push(Run { slots: slots.start..end, row, job: run.job.clone() });
+                row += end - slots.start;
+                slots.start = end;
+            }
+        });
+        let pace = if is_step { &mut self.steps } else { &mut self.resets };
+        let way = if cells.len() == 1 || self.threads == 1 { Way::Alone } else { pace.choose(rows) };
+        Ok(Round { draft, cells, out: 0, started: Instant::now(), way, is_step })
+    }
+
+    /// Does the work of `round`, as far as the caller has a part in it.
+    fn work(&mut self, round: &mut Round) {
+        let parts = &mut *self.parts;
+        let mut rest = round.cells.as_slice();
+        if round.way == Way::Unknown {
+            // One cell tells whether the others are worth a thread.
+            let (&first, others) = rest.split_first().expect("a round has rows");
+            parts.work(first);
+            rest = others;
+            let took = parts.inside(first).took * rest.len() as u32;
+            round.way = if Pace::is_worth(took) { Way::Together } else { Way::Alone };
+        }
+        if round.way != Way::Together {
+            rest.iter().for_each(|&cell| parts.work(cell));
+            return;
+        }
+        if parts.crew.grow(self.threads - 1).is_err() {
+            // The system gives no more: fewer do the same work.
+            self.threads = parts.crew.size() + 1;
+        }
+        for &cell in rest {
+            let cell = &parts.cells[cell];
+            cell.claim.hand_out();
+            parts.crew.put(cell.clone());
+        }
+        round.out = rest.len();
+        parts.crew.call(round.out - 1);
+        while let Some(cell) = parts.crew.help() {
+            cell.run();
+            round.out -= 1;
+        }
+    }
+
+    /// The batch of a round whose cells are all at home.
+    fn finish(&mut self, round: Round) -> Batch {
+        let mut notes = Notes::default();
+        let mut busy = Duration::ZERO;
+        for &cell in &round.cells {
+            let inside = self.parts.inside(cell);
+            notes.append(&mut inside.desk.notes);
+            busy += inside.took;
+            let first = cell * self.per_cell;
+            let pending = inside.desk.episodes.pending();
+            self.skip[first..first + pending.len()].copy_from_slice(pending);
+        }
+        let pace = if round.is_step { &mut self.steps } else { &mut self.resets };
+        pace.note(round.way, round.draft.batch().rows(), busy, round.started.elapsed());
+        let mut batch = self.pool.finish(round.draft);
+        notes.give(&mut batch);
+        self.front.arrive(&batch.slots);
+        batch
+    }
+}
+
+impl VecEnv for Threaded {
+    fn spec(&self) -> &Spec {
+        &self.front.spec
+    }
+
+    fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.check_slots(slots)?;
+        self.front.check_one_each(slots, begin)?;
+        let (n, size) = (self.front.spec.num_slots, self.per_cell);
+        let each = slots.iter(n).zip(begin.iter().copied());
+        for cell in 0..self.parts.cells.len() {
+            let first = cell * size;
+            let mine = each.clone().filter(|(slot, _)| (first..first + size).contains(slot));
+            let mine = mine.map(|(slot, begin)| (slot - first, begin));
+            check_resets(&mut self.parts.inside(cell).desk.episodes, mine, options)?;
+        }
+        Ok(())
+    }
+
+    fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.check_slots(slots)?;
+        match slots {
+            Slots::All => {
+                let mut cells = 0..self.parts.cells.len();
+                cells.try_for_each(|cell| self.parts.inside(cell).desk.episodes.check_steps())?;
+            }
+            Slots::List(list) => list.iter().try_for_each(|&slot| {
+                let (episodes, local) = self.episodes(slot);
+                episodes.check_step(local)
+            })?,
+        }
+        // SAFETY: every cell is at home, so nobody reads an action.
+        unsafe { self.actions.store_shared(slots, actions, &self.skip) }
+    }
+
+    fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.check_reset(slots, begin, options)?;
+        self.queue.resets(reset_jobs(slots, begin, options, self.front.spec.num_slots));
+        self.front.depart(slots);
+        Ok(())
+    }
+
+    fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        self.check_slots(slots)?;
+        self.front.check_one_each(slots, begin)?;
+        let n = self.front.spec.num_slots;
+        for (slot, &begin) in slots.iter(n).zip(begin) {
+            let (episodes, local) = self.episodes(slot);
+            episodes.check_next(local, begin)?;
+        }
+        for (slot, &begin) in slots.iter(n).zip(begin) {
+            let (episodes, local) = self.episodes(slot);
+            episodes.set_next(local, begin);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.check_send(slots, actions)?;
+        self.queue.steps(slots, self.front.spec.num_slots);
+        self.front.depart(slots);
+        Ok(())
+    }
+
+    /// After a deadline that passed, the batch that was begun comes whole.
+    fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Batch>> {
+        self.front.check_open()?;
+        if self.front.in_flight() == 0 {
+            return Err(Error::NothingPending);
+        }
+        let mut round = match self.round.take() {
+            Some(round) => round,
+            None => {
+                let mut round = self.begin(&mut want)?;
+                self.work(&mut round);
+                round
+            }
+        };
+        let crew = &mut self.parts.crew;
+        if round.out > 0 && !crew.wait(round.out, want.deadline) {
+            self.round = Some(round);
+            return Ok(None);
+        }
+        (0..std::mem::take(&mut round.out)).for_each(|_| drop(crew.receive()));
+        Ok(Some(self.finish(round)))
+    }
+
+    fn in_flight(&self) -> usize {
+        self.front.in_flight()
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        self.check_slots(&Slots::List(vec![slot]))?;
+        let (episodes, local) = self.episodes(slot);
+        episodes.save(local)
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        self.check_slots(&Slots::List(vec![slot]))?;
+        let (episodes, local) = self.episodes(slot);
+        episodes.load(local, state)?;
+        self.skip[slot] = episodes.pending()[local];
+        Ok(())
+    }
+
+    fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
+        self.check_slots(slots)?;
+        let n = self.front.spec.num_slots;
+        let draw = |slot| {
+            let (episodes, local) = self.episodes(slot);
+            episodes.render(local)
+        };
+        slots.iter(n).map(draw).collect()
+    }
+
+    fn allocations(&self) -> u64 {
+        self.pool.allocations()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        if self.front.is_inherited() || std::mem::replace(&mut self.front.closed, true) {
+            return Ok(());
+        }
+        self.front.forget();
+        self.queue.clear();
+        let parts = &mut *self.parts;
+        parts.crew.dismiss(Instant::now() + GRACE);
+        let (closed, lost) = close_all(&parts.cells);
+        if let Some(round) = self.round.take()
+            && lost
+        {
+            // A thread that has not come back may yet write there.
+            std::mem::forget(round.draft);
+        }
+        closed
+    }
+}
+
+impl Drop for Threaded {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,107 @@
+//! A source whose chunks take their time, and note which threads they ran on:
+//! work that is worth a thread.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use envcore::{Chunk, Failure, Frame, Options, ResetOf, Result, RowsMut, Side, Source, SourceSpec, StepOf};
+
+/// The threads that have stepped or reset a slot.
+pub type Threads = Arc<Mutex<HashSet<ThreadId>>>;
+
+pub struct Slow {
+    source: Arc<dyn Source>,
+    /// How long each call spins.
+    spin: Duration,
+    threads: Threads,
+}
+
+impl Slow {
+    pub fn new(source: Arc<dyn Source>, spin: Duration) -> (Arc<Self>, Threads) {
+        let threads = Threads::default();
+        (Arc::new(Slow { source, spin, threads: threads.clone() }), threads)
+    }
+
+    fn wrap(&self, chunk: Box<dyn Chunk>) -> Box<dyn Chunk> {
+        Box::new(SlowChunk { chunk, spin: self.spin, threads: self.threads.clone() })
+    }
+}
+
+impl Source for Slow {
+    fn spec(&self) -> &SourceSpec {
+        self.source.spec()
+    }
+
+    fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
+        Ok(self.wrap(self.source.chunk(first_slot, seeds)?))
+    }
+
+    fn vacant(&self, slot: usize) -> Result<Box<dyn Chunk>> {
+        Ok(self.wrap(self.source.vacant(slot)?))
+    }
+}
+
+struct SlowChunk {
+    chunk: Box<dyn Chunk>,
+    spin: Duration,
+    threads: Threads,
+}
+
+impl SlowChunk {
+    fn spin(&self) {
+        self.threads.lock().unwrap().insert(std::thread::current().id());
+        let end = Instant::now() + self.spin;
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+impl Chunk for SlowChunk {
+    fn step(
+        &mut self,
+        slots: Range<usize>,
+        skip: &[bool],
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        self.spin();
+        self.chunk.step(slots, skip, actions, rows, side);
+    }
+
+    fn reset(
+        &mut self,
+        slot: usize,
+        reset: ResetOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        self.spin();
+        self.chunk.reset(slot, reset, rows, row, side)
+    }
+
+    fn check_options(&mut self, options: &Options) -> Result<()> {
+        self.chunk.check_options(options)
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        self.chunk.save(slot)
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        self.chunk.load(slot, state)
+    }
+
+    fn render(&mut self, slot: usize) -> Result<Frame> {
+        self.chunk.render(slot)
+    }
+
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        self.chunk.close()
+    }
+}
