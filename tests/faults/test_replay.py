@@ -445,3 +445,61 @@ def test_help_names_the_commands() -> None:
     assert done.returncode == 0
     assert "replay" in done.stdout
     assert "list" in done.stdout
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_failures_that_a_policy_deals_with_leave_files_too(
+    tmp_path: Path, threads: int, mode: str
+) -> None:
+    envs = corral.make_vec(
+        FAULTY,
+        SLOTS,
+        seed=SEED,
+        autoreset_mode=mode,
+        record=tmp_path,
+        fault="panic_in_step",
+        at_step=9,
+        on_failure="restart",
+        num_threads=threads,
+    )
+    envs.reset()
+    for _, actions in zip(range(400), sampled(envs, 5)):
+        envs.step(actions)
+    files = list(tmp_path.iterdir())
+    assert len(files) > 5
+    for file in files:
+        again = corral.replay(file)
+        assert len(list(again)) == 10
+        assert again.reproduced, again.verdict()
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_envs_that_run_by_themselves_in_the_background_are_replayed(
+    tmp_path: Path, mode: str
+) -> None:
+    envs: Any = corral.make_vec(
+        FAULTY,
+        SLOTS,
+        seed=SEED,
+        autoreset_mode=mode,
+        record=tmp_path,
+        fault="panic_in_reset",
+        in_episode=600,
+        batch_size=2,
+        num_threads=2,
+    )
+    envs.async_reset()
+    with pytest.raises(EnvError) as raised:
+        drive(envs)
+    for failure in raised.value.failures:
+        assert failure.episode == 600
+        again = corral.replay(replay_file(failure))
+        list(again)
+        assert again.reproduced, again.verdict()
+
+
+def drive(envs: Any) -> None:
+    for k in range(30_000):
+        slots = envs.recv()[-1]["env_id"]
+        envs.send(forces(len(slots), 0.1 * (k % 9), 1 + k % 3), slots)
