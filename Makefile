@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := $(VENV)-oldest
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
 	Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-oldest lint format docs clean
+.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan lint format docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -27,6 +28,17 @@ demo: build ## Train PPO on CartPole, evaluate, draw: demo/*.png, *.gif, *.csv.
 	$(BIN)/python demo/train.py
 
 test: test-rust test-python ## Run all tests.
+
+test-threads: test-loom test-tsan ## Check the threads: every interleaving of their hand-off, and for data races.
+
+test-loom: ## Check the hand-off to threads under loom.
+	RUSTFLAGS="--cfg loom" cargo test --locked --release --target-dir target/loom -p envcore --lib models
+
+test-tsan: ## Run the runners' tests under ThreadSanitizer.
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" \
+	TSAN_OPTIONS="suppressions=$(abspath tests/sanitizers/tsan.txt)" \
+	cargo test --locked --target $(HOST) --target-dir target/tsan -p envs \
+	--test threads --test on_failure --test states -- --test-threads=1 --skip as_many_slots
 
 test-rust: ## Run the Rust tests, examples in the docs included.
 	cargo test --workspace --exclude envpy --locked

@@ -90,6 +90,8 @@ pub struct Tolerant {
     landed: VecDeque<usize>,
     notes: Vec<(usize, Note)>,
     turn: u64,
+    /// What is in flight was sent on in another order than it came.
+    divided: bool,
 }
 
 enum Note {
@@ -127,6 +129,7 @@ impl Tolerant {
             landed: VecDeque::new(),
             notes: Vec::new(),
             turn: 0,
+            divided: false,
         })
     }
 
@@ -206,7 +209,7 @@ impl Tolerant {
 
     /// Whether `batch` may go out as it came.
     fn is_plain(&mut self, batch: &Batch) -> bool {
-        if !batch.failures.is_empty() || !self.landed.is_empty() {
+        if !batch.failures.is_empty() || !self.landed.is_empty() || self.divided {
             return false;
         }
         if self.troubled {
@@ -445,6 +448,7 @@ impl VecEnv for Tolerant {
             with_rows(&live, actions, |actions| self.envs.send(&these, actions))?;
         }
         self.note_turns(slots);
+        self.divided = true;
         let lost = of_rows(slots, &lost);
         let keep = vec![Begin::Keep; lost.len(0)];
         self.resets(&lost, &keep, None)
@@ -462,6 +466,7 @@ impl VecEnv for Tolerant {
             Collected::Plain(batch) => return Ok(Some(*batch)),
             Collected::Landed => {}
         }
+        self.divided &= self.envs.in_flight() > 0;
         let rows = most.min(self.landed.len());
         let mut list: Vec<usize> = self.landed.drain(..rows).collect();
         list.sort_unstable_by_key(|&slot| self.slots[slot].turn);

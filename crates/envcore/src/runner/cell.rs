@@ -34,7 +34,7 @@ pub(super) struct Inside {
     staging: Option<Arc<Staging>>,
     /// The first slot's row in the staging.
     pub(super) row: usize,
-    /// How long the last work took.
+    /// How long its last run took a thread.
     pub(super) took: Duration,
 }
 
@@ -103,32 +103,34 @@ impl Cell {
         running.then(|| self.epoch + Duration::from_nanos(self.began.load(Ordering::Relaxed)))
     }
 
-    /// Does the work due, on the thread that has the cell.
+    /// Does the work due, on the thread that has the cell, from `now` on.
     ///
     /// # Safety
     /// As [`inside`](Self::inside); `window` must be set and its memory live.
-    pub(super) unsafe fn work(&self) {
-        let start = Instant::now();
+    pub(super) unsafe fn work(&self, now: Instant) {
         // SAFETY: the caller's duty.
         let inside = unsafe { self.inside() };
         let window = inside.window.expect("work is handed out with its window");
         // SAFETY: the runner gave these rows to this cell alone, and holds their
         // memory until it is home.
-        unsafe { inside.desk.work(&inside.actions, window, inside.staging.is_some()) };
-        inside.took = start.elapsed();
+        unsafe { inside.desk.work(&inside.actions, window, inside.staging.is_some(), now) };
     }
 }
 
 impl Task for Cell {
     #[allow(unsafe_code)]
     fn run(&self) -> bool {
-        let began = Instant::now().saturating_duration_since(self.epoch);
+        let now = Instant::now();
+        let began = now.saturating_duration_since(self.epoch);
         self.began.store(began.as_nanos() as u64, Ordering::Relaxed);
         if !self.claim.begin() {
             return false;
         }
         // SAFETY: this thread took the cell out of a ring.
-        unsafe { self.work() };
+        unsafe {
+            self.work(now);
+            self.inside().took = now.elapsed();
+        }
         self.claim.finish()
     }
 }

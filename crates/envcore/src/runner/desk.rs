@@ -82,16 +82,16 @@ impl Desk {
         Desk { episodes, first, runs: Vec::new(), notes: Notes::default() }
     }
 
-    /// Does all that is due, into rows of `window`. `stale`: the rows hold an
-    /// earlier batch's.
+    /// Does all that is due at `now`, into rows of `window`. `stale`: the rows
+    /// hold an earlier batch's.
     ///
     /// # Safety
     /// The window's draft must live, and its rows named in `runs` be nobody
     /// else's, until this returns.
     #[allow(unsafe_code)]
-    pub(super) unsafe fn work(&mut self, actions: &Actions, window: Window, stale: bool) {
+    pub(super) unsafe fn work(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
         let Notes { failures, infos, final_infos } = &mut self.notes;
-        let mut report = Report { actions, failures, infos, final_infos, now: Instant::now() };
+        let mut report = Report { actions, failures, infos, final_infos, now };
         for Run { slots, row, job } in self.runs.drain(..) {
             // SAFETY: the caller's duty.
             let mut rows = unsafe { window.rows(row, slots.len()) };

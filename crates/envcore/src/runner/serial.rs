@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code)]
 
+use std::time::Instant;
+
 use super::desk::Desk;
 use super::front::{Front, Queue, check_resets, reset_jobs};
 use crate::begin::Begin;
@@ -98,7 +100,7 @@ impl VecEnv for Serial {
         let desk = &mut *self.desk;
         self.queue.take(rows, |run| desk.runs.push(run));
         // SAFETY: the draft is here, new, and nobody else's.
-        unsafe { desk.work(&self.actions, draft.window(), false) };
+        unsafe { desk.work(&self.actions, draft.window(), false, Instant::now()) };
         let mut batch = self.pool.finish(draft);
         std::mem::take(&mut self.desk.notes).give(&mut batch);
         self.front.arrive(&batch.slots);

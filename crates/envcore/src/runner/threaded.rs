@@ -71,9 +71,9 @@ impl Parts {
     }
 
     /// Does the work due on cell `cell`, which must be at home.
-    fn work(&mut self, cell: usize) {
+    fn work(&mut self, cell: usize, now: Instant) {
         // SAFETY: as above; the round holds the draft.
-        unsafe { self.cells[cell].work() }
+        unsafe { self.cells[cell].work(now) }
     }
 }
 
@@ -176,13 +176,13 @@ impl Threaded {
         if round.way == Way::Unknown {
             // One cell tells whether the others are worth a thread.
             let (&first, others) = rest.split_first().expect("a round has rows");
-            parts.work(first);
+            parts.work(first, round.started);
             rest = others;
-            let took = parts.inside(first).took * rest.len() as u32;
-            round.way = if Pace::is_worth(took) { Way::Together } else { Way::Alone };
+            let left = round.started.elapsed() * rest.len() as u32;
+            round.way = if Pace::is_worth(left) { Way::Together } else { Way::Alone };
         }
         if round.way != Way::Together {
-            rest.iter().for_each(|&cell| parts.work(cell));
+            rest.iter().for_each(|&cell| parts.work(cell, round.started));
             return;
         }
         if parts.crew.grow(self.threads - 1).is_err() {

@@ -1,0 +1,166 @@
+//! Whole states: any runner takes up any other's, all of it or nothing.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::runners::{RUNNERS, runner};
+use common::{MODES, config, refusal, reset, saved, source, source_of, step};
+use envcore::{
+    AutoresetMode, Begin, Caps, Discrete, Env, Error, Options, Record, Result, Source, Step, VecConfig,
+    VecEnv, state, wants_reset,
+};
+
+const IDS: [&str; 3] = ["CartPole-v1", "Maze-v0", "testing/Faulty-v0"];
+const SLOTS: usize = 3;
+
+fn limited(name: &str, id: &str, mode: AutoresetMode) -> Box<dyn VecEnv> {
+    let options = if id == "Maze-v0" { Options::new().with("size", 3i64) } else { Options::new() };
+    let source: Arc<dyn Source> = source(id, &options).into();
+    let asked = VecConfig { max_episode_steps: Some(30), episode_statistics: true, ..config(SLOTS, mode) };
+    runner(name, &source, &asked)
+}
+
+/// Steps all slots; with autoreset disabled those that ended are reset before.
+fn play(envs: &mut dyn VecEnv, t: usize, over: &mut Vec<bool>) -> Vec<common::Seen> {
+    if over.contains(&true) {
+        let begin: Vec<Begin> =
+            over.iter().map(|over| if *over { Begin::Own } else { Begin::Keep }).collect();
+        reset(envs, &begin);
+    }
+    let rows = step(envs, t);
+    if envs.spec().autoreset == AutoresetMode::Disabled {
+        *over = rows.iter().map(common::Seen::done).collect();
+    }
+    rows
+}
+
+#[test]
+fn a_run_goes_on_bit_for_bit_from_every_100th_of_1000_steps_in_any_runner() {
+    for id in IDS {
+        for mode in MODES {
+            let mut envs = limited("serial", id, mode);
+            reset(&mut *envs, &[Begin::Own; SLOTS]);
+            let mut over = vec![false; SLOTS];
+            let mut others: Vec<(usize, &str, Box<dyn VecEnv>, Vec<bool>)> = Vec::new();
+            for t in 0..1000 {
+                if t % 100 == 0 {
+                    let state = envs.save_state().unwrap();
+                    let name = RUNNERS[(t / 100) % RUNNERS.len()];
+                    let mut other = limited(name, id, mode);
+                    other.load_state(&state).unwrap();
+                    assert_eq!(other.save_state().unwrap(), state, "{id} {mode:?} {name}");
+                    others.push((t, name, other, over.clone()));
+                }
+                let rows = play(&mut *envs, t, &mut over);
+                for (since, name, other, over) in &mut others {
+                    assert_eq!(
+                        play(&mut **other, t, over),
+                        rows,
+                        "{id} {mode:?} {name} since {since}, at {t}"
+                    );
+                }
+                // Long enough to tell; ten runs of the rest would only repeat it.
+                others.retain(|(since, ..)| t - since < 150);
+            }
+        }
+    }
+}
+
+#[test]
+fn another_env_number_of_slots_or_damage_is_an_error_and_changes_nothing() {
+    let mut envs = limited("threaded 2", "CartPole-v1", AutoresetMode::NextStep);
+    reset(&mut *envs, &[Begin::Own; SLOTS]);
+    let good = envs.save_state().unwrap();
+    step(&mut *envs, 0);
+    let before = saved(&mut *envs);
+    let mut maze = limited("serial", "Maze-v0", AutoresetMode::NextStep);
+    let maze = maze.save_state().unwrap();
+    let source: Arc<dyn Source> = source("CartPole-v1", &Options::new()).into();
+    let two = runner("serial", &source, &config(2, AutoresetMode::NextStep)).save_state().unwrap();
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 1;
+    for (bytes, why) in [
+        (maze, "another env: Maze-v0, not CartPole-v1"),
+        (two, "2 slots, and there are 3"),
+        (flipped, "no state, or not all of it"),
+        (good[..good.len() - 1].to_vec(), "no state, or not all of it"),
+        (Vec::new(), "no state"),
+        (envs.save(0).unwrap(), "such a state"),
+    ] {
+        let error = envs.load_state(&bytes).err().expect(why);
+        assert!(matches!(error, Error::State(_)), "{error:?}");
+        assert!(why == "such a state" || error.to_string().contains(why), "{error}");
+        assert_eq!(saved(&mut *envs), before, "{why}");
+    }
+    envs.load_state(&good).unwrap();
+    assert_eq!(envs.save_state().unwrap(), good);
+}
+
+/// Counts, and refuses odd counts while `REFUSES`.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Picky {
+    count: i64,
+}
+
+static REFUSES: AtomicBool = AtomicBool::new(false);
+
+impl Env for Picky {
+    type Config = ();
+    type Obs = i64;
+    type Act = Discrete<2>;
+    type Info = ();
+
+    const CAPS: Caps = Caps::SAVE;
+
+    fn build(_: &(), seed: i64) -> Result<Self> {
+        Ok(Picky { count: 10 * seed })
+    }
+
+    fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<i64> {
+        wants_reset(is_done)?;
+        Ok(self.count)
+    }
+
+    fn reset_with_index(&mut self, ix: usize) -> Result<i64> {
+        self.count = ix as i64;
+        Ok(self.count)
+    }
+
+    fn step(&mut self, a: &Discrete<2>) -> Result<(Step<Self>, Record)> {
+        self.count += a.0;
+        Ok((Step::new(*a, self.count, 0.0, ()), Record::empty()))
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::to_bytes(self)
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<()> {
+        let loaded: Picky = state::from_bytes(bytes)?;
+        if REFUSES.load(Ordering::Relaxed) && loaded.count % 2 == 1 {
+            return Err(Error::State("an odd count".into()));
+        }
+        *self = loaded;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_state_that_its_last_env_refuses_leaves_every_slot_as_it_was() {
+    for name in RUNNERS {
+        let source: Arc<dyn Source> = Arc::new(source_of::<Picky>());
+        let mut envs = runner(name, &source, &config(3, AutoresetMode::NextStep));
+        reset(&mut *envs, &[Begin::Index(2), Begin::Index(4), Begin::Index(7)]);
+        REFUSES.store(false, Ordering::Relaxed);
+        let state = envs.save_state().unwrap();
+        reset(&mut *envs, &[Begin::Index(20), Begin::Index(40), Begin::Index(60)]);
+        let before = saved(&mut *envs);
+        REFUSES.store(true, Ordering::Relaxed);
+        let why = refusal(envs.load_state(&state));
+        assert!(why.contains("an odd count"), "{why}");
+        REFUSES.store(false, Ordering::Relaxed);
+        assert_eq!(saved(&mut *envs), before, "{name}");
+    }
+}
