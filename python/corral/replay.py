@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +97,7 @@ class Replay:
         self.error: errors.EnvError | None = None
         self.reproduced: bool | None = None
         self._native: _native.VecEnv | None = None
+        self._seconds = 0.0
         self._open()
 
     def _open(self) -> None:
@@ -138,9 +140,11 @@ class Replay:
         if native is None:
             return
         last, step = self._recording.num_calls - 1, self.first_step
+        started = time.monotonic()
         for call in range(last + 1):
             if call == last and self._before_failure is not None:
                 self._before_failure()
+            started = time.monotonic()
             try:
                 result = native.play(self._recording, call)
             except errors.EnvError as error:
@@ -155,6 +159,7 @@ class Replay:
             step += not first
             yield self._row(native, call, 0 if first else step, result, first)
         self._end(None, last=True)
+        self._seconds = time.monotonic() - started
 
     def _row(
         self, native: _native.VecEnv, call: int, step: int, result: tuple[Any, ...], first: bool
@@ -188,6 +193,8 @@ class Replay:
             return "failed again, as recorded"
         if self.error is not None:
             return "failed in another way than recorded: " + self.error.failures[0].text
+        if self.recorded.cause == "silence":
+            return f"came back after {self._seconds:.3g} s: a replay sets no time limit"
         return "did not fail: the fault depends on something outside the recording, or is mended"
 
     def __repr__(self) -> str:

@@ -503,3 +503,18 @@ def drive(envs: Any) -> None:
     for k in range(30_000):
         slots = envs.recv()[-1]["env_id"]
         envs.send(forces(len(slots), 0.1 * (k % 9), 1 + k % 3), slots)
+
+
+def test_silence_is_replayed_without_a_time_limit_and_that_is_said(tmp_path: Path) -> None:
+    envs = sick(tmp_path, "sleep_in_step", at_step=3, sleep=0.8, timeout=0.2)
+    error, _ = play_until_failure(envs)
+    (failure,) = error.failures
+    assert failure.cause == "silence"
+    again = corral.replay(replay_file(failure))
+    # The step that was too slow then is a step like any other now.
+    assert [step.step for step in again][-1] == failure.step + 1
+    assert again.reproduced is False
+    assert "s: a replay sets no time limit" in again.verdict()
+    done = command("replay", replay_file(failure))
+    assert done.returncode == 1
+    assert "which may not come back: attach a debugger, or press Ctrl-C" in done.stderr
