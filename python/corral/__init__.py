@@ -7,6 +7,7 @@ from corral import errors, testing
 from corral._native import __version__
 from corral.evaluate import Evaluation, evaluate
 from corral.registry import envs, make, make_vec, register_with_gymnasium
+from corral.replay import Replay, replay
 from corral.single import Env
 from corral.vector import VectorEnv
 
@@ -15,6 +16,7 @@ register_with_gymnasium()
 __all__ = [
     "Env",
     "Evaluation",
+    "Replay",
     "VectorEnv",
     "__version__",
     "envs",
@@ -22,5 +24,6 @@ __all__ = [
     "evaluate",
     "make",
     "make_vec",
+    "replay",
     "testing",
 ]

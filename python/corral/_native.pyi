@@ -1,11 +1,12 @@
 """The native half; everything public wraps it."""
 
+import os
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Schedule", "VecEnv", "__version__", "entries", "make"]
+__all__ = ["Recording", "Schedule", "VecEnv", "__version__", "entries", "make"]
 
 __version__: str
 
@@ -25,6 +26,7 @@ def make(
     thread_affinity_offset: int | None = None,
     on_failure: str = "raise",
     max_restarts: int = 10,
+    record: str | os.PathLike[str] | None = None,
 ) -> VecEnv: ...
 def entries() -> list[dict[str, Any]]: ...
 
@@ -84,7 +86,11 @@ class VecEnv:
         self, timeout: float | None = None
     ) -> (
         tuple[
-            Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
+            Any,
+            npt.NDArray[np.float64],
+            npt.NDArray[np.bool_],
+            npt.NDArray[np.bool_],
+            dict[str, Any],
         ]
         | None
     ): ...
@@ -106,9 +112,24 @@ class VecEnv:
     def render(self, slots: list[int] | None = None) -> list[npt.NDArray[np.uint8]]: ...
     def save(self, slot: int | None = None) -> bytes: ...
     def load(self, state: bytes, slot: int | None = None) -> None: ...
+    def prepare(self, recording: Recording) -> None: ...
+    def play(self, recording: Recording, call: int) -> tuple[Any, ...] | None: ...
     def set_next_index(self, slot: int, index: int) -> None: ...
     def can(self, name: str) -> bool: ...
     def close(self) -> None: ...
+
+@final
+class Recording:
+    def __new__(cls, path: str | os.PathLike[str]) -> Recording: ...
+    @property
+    def head(self) -> str: ...
+    @property
+    def num_calls(self) -> int: ...
+    @property
+    def seed(self) -> int | None: ...
+    def call(self, call: int) -> str | None: ...
+    def is_reset(self, call: int) -> bool: ...
+    def is_of(self, phase: str, cause: str, message: str) -> bool: ...
 
 @final
 class Schedule:

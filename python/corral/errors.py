@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +99,9 @@ class SlotFailure:
         phase: "build", "reset", "step", "render", …
         cause: "error" (it returned one), "panic", or "silence" (it did not come back in time).
         message: the panic's or the error's message, or how long it was silent.
-        text: all of it in one line.
+        text: all of it to read.
+        replay: the file that replays it (see `corral.replay`), where the envs were made with
+            `record=` and it could be written; `text` says why not.
     """
 
     slot: int
@@ -111,6 +114,7 @@ class SlotFailure:
     cause: str
     message: str
     text: str
+    replay: str | None = None
 
     @classmethod
     def _make(
@@ -120,8 +124,10 @@ class SlotFailure:
         cause: str,
         message: str,
         text: str,
+        replay: os.PathLike[str] | None,
     ) -> SlotFailure:
-        return cls(*place, phase, cause, message, text)
+        file = None if replay is None else os.fspath(replay)
+        return cls(*place, phase, cause, message, text, file)
 
 
 class EnvError(CorralError, RuntimeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from typing import Any
 
 import gymnasium
@@ -42,6 +43,7 @@ def make_vec(
     on_failure: str = "raise",
     max_restarts: int = 10,
     thread_affinity_offset: int | None = None,
+    record: str | os.PathLike[str] | None = None,
     **config: Any,
 ) -> VectorEnv:
     """A batch of environments.
@@ -77,6 +79,9 @@ def make_vec(
             episode in between, before its failure is raised.
         thread_affinity_offset: binds thread k to the k-th core after this one, of those that this
             process may use; None (or EnvPool's -1) leaves that to the system.
+        record: a directory, made if missing, for a file of every env that fails; its path is in
+            the failure's `replay`, and `corral.replay` or the command `corral replay` plays it.
+            Keeps 64 KiB of actions an env at most.
         **config: the env's own options.
 
     Raises:
@@ -99,6 +104,7 @@ def make_vec(
         on_failure=on_failure,
         max_restarts=max_restarts,
         thread_affinity_offset=None if thread_affinity_offset == -1 else thread_affinity_offset,
+        record=record,
     )
     vector_env = VectorEnv(native, render_mode=_check_render_mode(native, render_mode))
     vector_env.spec = _spec(native.id, render_mode, config)

@@ -102,6 +102,7 @@ impl<E: Env> Source for EnvSource<E> {
                     step: 0,
                     action: None,
                     failure,
+                    replay: None,
                 }])
             })
         };

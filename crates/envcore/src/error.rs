@@ -5,6 +5,7 @@
 //! travels inside a batch and becomes an error only in a sink.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use crate::begin::Begin;
 
@@ -136,6 +137,16 @@ pub enum Cause {
     Silence,
 }
 
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::Error => "error",
+            Cause::Panic => "panic",
+            Cause::Silence => "silence",
+        })
+    }
+}
+
 /// Why one environment failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -191,6 +202,9 @@ pub struct SlotError {
     pub action: Option<String>,
     /// Why.
     pub failure: Failure,
+    /// The file that replays it, or why there is none, where a
+    /// [`Recorder`](crate::Recorder) was asked for one.
+    pub replay: Option<Result<PathBuf, String>>,
 }
 
 impl fmt::Display for SlotError {
@@ -210,8 +224,20 @@ impl fmt::Display for SlotError {
         if let Some(action) = &self.action {
             write!(f, ", action {action}")?;
         }
-        f.write_str(")")
+        f.write_str(")")?;
+        match &self.replay {
+            None => Ok(()),
+            Some(Ok(file)) => write!(f, "\n  to see it again: corral replay {}", quoted(file)),
+            Some(Err(why)) => write!(f, "\n  no replay: {why}"),
+        }
     }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 impl std::error::Error for SlotError {}

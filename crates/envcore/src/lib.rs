@@ -90,6 +90,7 @@ mod fork;
 mod guard;
 mod leaves;
 mod on_failure;
+mod replay;
 pub mod rng;
 mod runner;
 mod shard;
@@ -119,6 +120,7 @@ pub use fork::Birth;
 pub use half::f16;
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
 pub use on_failure::{OnFailure, Tolerant};
+pub use replay::{Recorder, Recording};
 pub use runner::{Background, Serial, Threaded, start};
 pub use shard::Shard;
 pub use space::{

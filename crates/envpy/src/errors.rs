@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyModule};
 
-use envcore::{Cause, Error, Failure, SlotError};
+use envcore::{Error, Failure, SlotError};
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -64,20 +64,13 @@ pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<Py
 
 /// `SlotFailure` for one slot.
 pub(crate) fn slot_failure<'py>(py: Python<'py>, failure: &SlotError) -> PyResult<Bound<'py, PyAny>> {
-    let SlotError { slot, begin, seed, episode, step, action, failure: cause, .. } = failure;
+    let SlotError { slot, begin, seed, episode, step, action, failure: cause, replay, .. } = failure;
     let index = if let envcore::Begin::Index(index) = begin { Some(*index) } else { None };
     let Failure { phase, cause, message } = cause;
     let place = (*slot, *seed, index, *episode, *step, action.as_deref());
-    let told = (place, phase.to_string(), cause_name(*cause), message, failure.to_string());
+    let file = replay.as_ref().and_then(|replay| replay.as_deref().ok());
+    let told = (place, phase.to_string(), cause.to_string(), message, failure.to_string(), file);
     module(py)?.getattr("SlotFailure")?.call_method1("_make", told)
-}
-
-fn cause_name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Error => "error",
-        Cause::Panic => "panic",
-        Cause::Silence => "silence",
-    }
 }
 
 /// `map_err` to Python's.

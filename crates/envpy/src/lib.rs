@@ -9,6 +9,7 @@ mod assemble;
 mod begin;
 mod errors;
 mod registry;
+mod replay;
 mod schedule;
 mod spaces;
 mod values;
@@ -21,6 +22,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<vec_env::VecEnv>()?;
     module.add_class::<schedule::Schedule>()?;
+    module.add_class::<replay::Recording>()?;
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;
     module.add_function(wrap_pyfunction!(registry::entries, module)?)?;
     Ok(())

@@ -1,6 +1,8 @@
 //! Making vec envs by id.
 
-use envcore::{ActionBounds, Error, OnFailure, Tolerant, VecConfig, start};
+use std::path::PathBuf;
+
+use envcore::{ActionBounds, Error, OnFailure, Recorder, Tolerant, VecConfig, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList};
 
@@ -13,7 +15,7 @@ use crate::vec_env::{VecEnv, seconds};
 ///
 /// `max_episode_steps`: None for the env's own limit, -1 for none.
 #[pyfunction]
-#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=10))]
+#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=10, record=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn make(
     py: Python<'_>,
@@ -31,6 +33,7 @@ pub(crate) fn make(
     thread_affinity_offset: Option<&Bound<'_, PyAny>>,
     on_failure: &str,
     max_restarts: u32,
+    record: Option<PathBuf>,
 ) -> PyResult<VecEnv> {
     let options = options.map(values::options).transpose()?.unwrap_or_default();
     let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
@@ -45,13 +48,14 @@ pub(crate) fn make(
             Error::ArgumentType("seed is an int here: slot i gets seed + i; reset takes a list".into())
         })
     };
+    let action_bounds = bounds(action_bounds).or_raise(py)?;
     let config = VecConfig {
         num_slots: count("num_envs", num_envs).or_raise(py)?,
         seed: seed.map(single).transpose().or_raise(py)?,
         autoreset: autoreset_mode.map(str::parse).transpose().or_raise(py)?,
         max_episode_steps: limit.or_raise(py)?,
         episode_statistics,
-        action_bounds: bounds(action_bounds).or_raise(py)?,
+        action_bounds,
         num_threads: num_threads.map(|n| count("num_threads", n)).transpose().or_raise(py)?,
         batch_size,
         timeout: timeout.map(|timeout| seconds(timeout, false)).transpose().or_raise(py)?,
@@ -61,7 +65,11 @@ pub(crate) fn make(
             .or_raise(py)?,
     };
     let envs = py.detach(|| {
-        let envs = start(source.into(), config)?;
+        let text = source.spec().config.clone();
+        let mut envs = start(source.into(), config)?;
+        if let Some(dir) = record {
+            envs = Box::new(Recorder::new(envs, &text, action_bounds, &dir)?);
+        }
         match policy {
             OnFailure::Raise => Ok(envs),
             _ => Ok(Box::new(Tolerant::new(envs, policy, max_restarts)?) as Box<dyn envcore::VecEnv>),

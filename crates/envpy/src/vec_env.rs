@@ -17,6 +17,7 @@ use crate::actions::Given;
 use crate::assemble::{Assembler, Shapes};
 use crate::begin;
 use crate::errors::{OrRaise, failed, raise, to_py};
+use crate::replay::Recording;
 use crate::spaces;
 use crate::values;
 
@@ -459,6 +460,29 @@ impl VecEnv {
             Some(slot) => envs.load(slot, state),
         })
         .or_raise(py)
+    }
+
+    /// Makes the only slot ready for the calls of `recording`.
+    fn prepare(&self, py: Python<'_>, recording: &Bound<'_, Recording>) -> PyResult<()> {
+        let mut state = self.lock(py)?;
+        recording.get().0.prepare(state.envs.as_mut()).or_raise(py)
+    }
+
+    /// Makes call number `call` of `recording`; as `reset_single` or
+    /// `step_single`, None for a call that gives nothing.
+    fn play<'py>(
+        &self,
+        py: Python<'py>,
+        recording: &Bound<'py, Recording>,
+        call: usize,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let mut state = self.lock(py)?;
+        let recording = &recording.get().0;
+        let envs = &mut state.envs;
+        let batch = py.detach(|| recording.play(call, envs.as_mut())).or_raise(py)?;
+        let reset = recording.is_reset(call);
+        let assemble = if reset { Assembler::reset_single } else { Assembler::step_single };
+        batch.map(|batch| state.finish(py, batch, assemble)).transpose()
     }
 
     /// Says that the next autoreset of `slot` plays `index`.

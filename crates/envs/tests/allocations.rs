@@ -10,7 +10,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::{config, reset, source};
-use envcore::{AutoresetMode, Begin, ColumnIn, Options, Serial, Slots, VecConfig, VecEnv, Want};
+use envcore::{
+    ActionBounds, AutoresetMode, Begin, ColumnIn, Options, Recorder, Serial, Slots, VecConfig, VecEnv, Want,
+};
 
 thread_local! {
     static BLOCKS: Cell<u64> = const { Cell::new(0) };
@@ -39,11 +41,19 @@ static ALLOCATOR: Counting = Counting;
 /// Blocks that each of a few steps of `num_slots` slots takes, none of which
 /// ends an episode.
 fn blocks_per_step(id: &str, num_slots: usize, autoreset: AutoresetMode) -> Vec<u64> {
+    blocks_of(&mut made(id, num_slots, autoreset))
+}
+
+fn made(id: &str, num_slots: usize, autoreset: AutoresetMode) -> Serial {
     let asked = VecConfig { episode_statistics: true, ..config(num_slots, autoreset) };
-    let mut envs = Serial::new(&*source(id, &Options::new()), asked).unwrap();
+    Serial::new(&*source(id, &Options::new()), asked).unwrap()
+}
+
+fn blocks_of(envs: &mut dyn VecEnv) -> Vec<u64> {
+    let (id, num_slots) = (envs.spec().id.clone(), envs.spec().num_slots);
     // Level 6 of the maze is not solved by standing still, and no pole falls in
     // six pushes left and right.
-    reset(&mut envs, &vec![Begin::Index(6); num_slots]);
+    reset(envs, &vec![Begin::Index(6); num_slots]);
     let shape = [num_slots];
     let taken = (0..6).map(|t| {
         let actions = vec![if id == "Maze-v0" { 0i64 } else { t % 2 }; num_slots];
@@ -69,6 +79,20 @@ fn a_step_of_all_slots_takes_as_few_blocks_for_4096_slots_as_for_8() {
             assert!(many.iter().all(|blocks| *blocks < 40), "{many:?}");
         }
     }
+}
+
+#[test]
+fn recording_takes_blocks_only_where_its_log_doubles() {
+    let dir = std::env::temp_dir().join(format!("corral-blocks-{}", std::process::id()));
+    for autoreset in common::MODES {
+        let envs = Box::new(made("CartPole-v1", 512, autoreset));
+        let mut envs = Recorder::new(envs, "null", ActionBounds::Env, &dir).unwrap();
+        let plain: u64 = blocks_per_step("CartPole-v1", 512, autoreset).iter().sum();
+        let taken: Vec<u64> = (0..40).map(|_| blocks_of(&mut envs).iter().sum::<u64>() - plain).collect();
+        // 200 steps of 4 KiB and more: at most 12 times twice as long.
+        assert!(taken.iter().sum::<u64>() <= 12, "{taken:?}");
+    }
+    std::fs::remove_dir(&dir).unwrap();
 }
 
 #[test]

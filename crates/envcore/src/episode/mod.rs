@@ -394,6 +394,7 @@ impl Episodes {
             step: self.steps[slot],
             action: None,
             failure,
+            replay: None,
         }
     }
 

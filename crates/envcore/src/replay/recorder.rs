@@ -1,0 +1,463 @@
+//! The vec env that records another.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::begin::Begin;
+use crate::buffer::{Batch, ColumnIn, RowKind, Slots};
+use crate::env::Frame;
+use crate::error::{Error, Phase, Result, SlotError};
+use crate::replay::log::{Event, Log};
+use crate::replay::recording::{Recording, Start, Story, to_hex};
+use crate::replay::text::options_to_json;
+use crate::space::{ActionBounds, Options, Value};
+use crate::vec_env::{AutoresetMode, Caps, Spec, VecEnv, Want};
+
+/// Bytes of calls kept for each slot, unless told otherwise: some 4,000 steps
+/// of an env with one `int64` for an action.
+const LIMIT: usize = 64 << 10;
+
+/// Files that one recorder writes: an env that fails at every step would
+/// otherwise fill the disk, and the hundredth tells no more than the first.
+const MOST_FILES: usize = 100;
+
+/// Records what is asked of the vec env inside, and writes a
+/// [`Recording`] of every failure that a batch reports; the failure's
+/// [`replay`](SlotError::replay) says where it is.
+///
+/// Every slot has a base, a point from which it can be played again: a seed, or
+/// a saved state where the env can save. Each time the log's older half is to be
+/// forgotten, slots that can save get a new base. So an episode is recorded
+/// whole unless its actions alone are longer than the limit; then the recording
+/// starts in its midst. Where the env cannot save, a slot that goes on longer
+/// than the limit without a seed or an index leaves a recording with a gap,
+/// which says so.
+pub struct Recorder {
+    inner: Box<dyn VecEnv>,
+    config: Json,
+    bounds: ActionBounds,
+    dir: PathBuf,
+    limit: usize,
+    log: Log,
+    lives: Vec<Life>,
+    /// How many slots owe a base.
+    owing: usize,
+    /// Whether all that owe one were asked for it once.
+    swept: bool,
+    files: usize,
+}
+
+/// A point from which a slot can be played again.
+struct Base {
+    /// Its place in the log.
+    at: u64,
+    /// `None` for an env newly built or seeded.
+    state: Option<Vec<u8>>,
+    /// The options in force there, where there is no state that has them.
+    options: Arc<Options>,
+}
+
+/// What is kept of a slot beside the log.
+struct Life {
+    /// Oldest first.
+    bases: Vec<Base>,
+    /// The latest reset to an index: good for that episode, where there is no
+    /// other base.
+    indexed: Option<Base>,
+    /// The options in force, unless a state was loaded that has others.
+    options: Arc<Options>,
+    /// Those before the latest reset: in force again if that fails.
+    before: Option<Arc<Options>>,
+    loaded: bool,
+    lost: bool,
+    owes: bool,
+}
+
+impl Life {
+    fn new() -> Self {
+        Life {
+            bases: vec![Base { at: 0, state: None, options: Arc::default() }],
+            indexed: None,
+            options: Arc::default(),
+            before: None,
+            loaded: false,
+            lost: false,
+            owes: false,
+        }
+    }
+
+    /// Forgets what came before `base`.
+    fn start_over(&mut self, base: Base) {
+        self.loaded = base.state.is_some();
+        self.bases.clear();
+        self.bases.push(base);
+        self.indexed = None;
+        self.lost = false;
+    }
+}
+
+impl Recorder {
+    /// Records `inner`, whose env has this config
+    /// ([`SourceSpec::config`](crate::SourceSpec::config)) and treats actions
+    /// as `bounds` says, into files in `dir`, which is made if missing.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where `dir` cannot be made.
+    pub fn new(inner: Box<dyn VecEnv>, config: &str, bounds: ActionBounds, dir: &Path) -> Result<Self> {
+        let refuse = |e| Error::Argument(format!("cannot record into '{}': {e}", dir.display()));
+        // Where it is must not change with the process's working directory.
+        let path = std::path::absolute(dir).map_err(refuse)?;
+        std::fs::create_dir_all(&path).map_err(refuse)?;
+        let n = inner.spec().num_slots;
+        Ok(Recorder {
+            inner,
+            config: serde_json::from_str(config).unwrap_or_default(),
+            bounds,
+            dir: path,
+            limit: LIMIT,
+            log: Log::new(n, LIMIT.saturating_mul(n)),
+            lives: std::iter::repeat_with(Life::new).take(n).collect(),
+            owing: 0,
+            swept: true,
+            files: 0,
+        })
+    }
+
+    /// The same, keeping at most about `bytes` bytes of calls for each slot, and
+    /// two saved states. To be said before anything is recorded.
+    pub fn with_limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
+        self.log = Log::new(self.lives.len(), bytes.saturating_mul(self.lives.len()));
+        self
+    }
+
+    fn note_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) {
+        let options = options.filter(|options| !options.is_empty());
+        let at = self.log.reset(slots, begin, options);
+        // Most slots have the same options: they are merged once.
+        let mut merged: Option<(Arc<Options>, Arc<Options>)> = None;
+        for (slot, &begin) in slots.iter(self.lives.len()).zip(begin) {
+            if begin == Begin::Keep {
+                continue;
+            }
+            let life = &mut self.lives[slot];
+            let here = || Base { at, state: None, options: life.options.clone() };
+            if (life.lost || matches!(begin, Begin::Seed(_))) && !life.loaded {
+                let base = here();
+                life.start_over(base);
+            } else if matches!(begin, Begin::Index(_)) && !life.loaded {
+                life.indexed = Some(here());
+            }
+            life.before = None;
+            if let Some(given) = options {
+                let was = life.options.clone();
+                let now = match &merged {
+                    Some((from, to)) if Arc::ptr_eq(from, &was) => to.clone(),
+                    _ => {
+                        let mut now = (*was).clone();
+                        now.merge(given);
+                        Arc::new(now)
+                    }
+                };
+                merged = Some((was.clone(), now.clone()));
+                (life.before, life.options) = (Some(was), now);
+            }
+        }
+        self.note_turn();
+    }
+
+    fn note_step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) {
+        self.log.step(slots, actions);
+        self.note_turn();
+    }
+
+    /// Where records were forgotten, so are the bases among them.
+    fn note_turn(&mut self) {
+        if !self.log.has_turned() {
+            return;
+        }
+        let oldest = self.log.oldest();
+        let can_save = self.inner.spec().caps.contains(Caps::SAVE);
+        for life in &mut self.lives {
+            life.bases.retain(|base| base.at >= oldest);
+            life.owes = can_save;
+        }
+        self.owing = if can_save { self.lives.len() } else { 0 };
+        self.swept = false;
+    }
+
+    /// A lost slot of which only the env knows the options: what the env's slot
+    /// still tells is its base.
+    fn ask_the_lost(&mut self, slots: &Slots) {
+        for slot in slots.iter(self.lives.len()) {
+            if self.lives.get(slot).is_some_and(|life| life.lost && life.loaded) {
+                self.take_up(slot);
+            }
+        }
+    }
+
+    /// Makes the slot's state now its only base; without one there is none.
+    fn take_up(&mut self, slot: usize) {
+        match self.inner.save(slot) {
+            Ok(state) => {
+                let options = Arc::default();
+                let base = Base { at: self.log.end(), state: Some(state), options };
+                self.lives[slot].start_over(base);
+            }
+            Err(_) => {
+                let life = &mut self.lives[slot];
+                life.bases.clear();
+                life.loaded = false;
+            }
+        }
+    }
+
+    /// Takes note of what came back.
+    fn arrived(&mut self, came: Option<Batch>) -> Option<Batch> {
+        let mut batch = came?;
+        self.note_begun(&batch);
+        let Batch { failures, tolerated, .. } = &mut batch;
+        for error in failures.iter_mut().chain(tolerated) {
+            self.record(error);
+        }
+        if self.owing > 0 {
+            self.settle(&batch.slots);
+        }
+        Some(batch)
+    }
+
+    /// Writes down which steps began an episode.
+    fn note_begun(&mut self, batch: &Batch) {
+        let kinds = batch.kinds.as_slice::<u8>();
+        let of = |row| batch.slots.at(row);
+        match self.inner.spec().autoreset {
+            AutoresetMode::Disabled => {}
+            AutoresetMode::NextStep => {
+                let began = |row: &usize| kinds[*row] == RowKind::Reset as u8;
+                if any(kinds, |kind| *kind == RowKind::Reset as u8) {
+                    self.log.began((0..kinds.len()).filter(began).map(of));
+                }
+            }
+            AutoresetMode::SameStep => {
+                let terminated = batch.terminated.as_slice::<bool>();
+                let truncated = batch.truncated.as_slice::<bool>();
+                if any(terminated, |flag| *flag) || any(truncated, |flag| *flag) {
+                    let step = |row: usize| kinds[row] == RowKind::Step as u8;
+                    let began = |row: &usize| step(*row) && (terminated[*row] || truncated[*row]);
+                    self.log.began((0..kinds.len()).filter(began).map(of));
+                }
+            }
+        }
+        self.note_turn();
+    }
+
+    /// Asks slots that owe a base for it, where they are not in flight.
+    fn settle(&mut self, came: &Slots) {
+        if std::mem::replace(&mut self.swept, true) {
+            came.iter(self.lives.len()).for_each(|slot| self.pay(slot));
+        } else {
+            (0..self.lives.len()).for_each(|slot| self.pay(slot));
+        }
+    }
+
+    fn pay(&mut self, slot: usize) {
+        if !self.lives[slot].owes {
+            return;
+        }
+        let state = match self.inner.save(slot) {
+            Err(Error::Pending(_)) => return,
+            saved => saved.ok(),
+        };
+        let life = &mut self.lives[slot];
+        (life.owes, self.owing) = (false, self.owing - 1);
+        if state.is_some() {
+            life.bases.push(Base { at: self.log.end(), state, options: Arc::default() });
+        }
+    }
+
+    /// Writes the recording of a failure, and says in the failure where it is.
+    fn record(&mut self, error: &mut SlotError) {
+        let Some(life) = self.lives.get(error.slot) else { return };
+        let full = self.files >= MOST_FILES;
+        let phase = error.failure.phase;
+        if full {
+            error.replay = Some(Err(format!("{MOST_FILES} were written before it")));
+        } else {
+            let recording = self.recording(life, error);
+            error.replay = Some(
+                recording
+                    .write(&self.dir)
+                    .map_err(|e| format!("it could not be written to {}: {e}", self.dir.display())),
+            );
+            self.files += usize::from(matches!(error.replay, Some(Ok(_))));
+        }
+        if phase == Phase::Render {
+            return;
+        }
+        let life = &mut self.lives[error.slot];
+        life.lost = true;
+        // Options that a reset may have failed of are not in force.
+        if let Some(before) = life.before.take()
+            && let Some(Event::Reset { .. }) = self.log.events(error.slot, self.log.oldest()).last()
+        {
+            life.options = before;
+        }
+    }
+
+    fn recording(&self, life: &Life, error: &SlotError) -> Recording {
+        let tell = |base: &Base| {
+            let events = self.log.events(error.slot, base.at);
+            Story::new(self.inner.spec(), events, error.failure.phase, base.state.is_some())
+        };
+        let mut found: Option<(&Base, Story)> = None;
+        for base in life.bases.iter().rev() {
+            let story = tell(base);
+            let whole = story.begin_call.is_some();
+            found = Some((base, story));
+            if whole {
+                break;
+            }
+        }
+        let oldest = self.log.oldest();
+        if found.is_none()
+            && let Some(base) = life.indexed.as_ref().filter(|base| base.at >= oldest)
+        {
+            found = Some((base, tell(base))).filter(|(_, story)| story.begin_call == Some(0));
+        }
+        let fresh = |options: &Options| Start::Built {
+            seed: error.seed,
+            options: options_to_json(options).unwrap_or_default(),
+        };
+        let (start, story, gap) = match found {
+            Some((Base { state: Some(state), .. }, story)) => (Start::State(to_hex(state)), story, None),
+            Some((base, story)) => (fresh(&base.options), story, None),
+            None => {
+                let base = Base { at: oldest, state: None, options: Arc::default() };
+                let why = format!(
+                    "{} cannot save its state, and slot {} went on for longer than the {} bytes kept of a \
+                     slot's calls: reset it with a seed or an index now and then",
+                    error.env, error.slot, self.limit
+                );
+                (fresh(&base.options), tell(&base), Some(why))
+            }
+        };
+        Recording::new(self.inner.spec(), &self.config, self.bounds, error, start, story, gap)
+    }
+}
+
+/// Whether `holds` of any; without a branch, for there are many and few hold.
+fn any<T>(all: &[T], holds: impl Fn(&T) -> bool) -> bool {
+    all.chunks(64).any(|some| some.iter().fold(false, |any, one| any | holds(one)))
+}
+
+impl VecEnv for Recorder {
+    fn spec(&self) -> &Spec {
+        self.inner.spec()
+    }
+
+    fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.inner.check_reset(slots, begin, options)
+    }
+
+    fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.inner.check_send(slots, actions)
+    }
+
+    fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.ask_the_lost(slots);
+        self.inner.send_reset(slots, begin, options)?;
+        self.note_reset(slots, begin, options);
+        Ok(())
+    }
+
+    fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        self.inner.set_next(slots, begin)?;
+        self.log.next(slots, begin);
+        self.note_turn();
+        Ok(())
+    }
+
+    fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.inner.send(slots, actions)?;
+        self.note_step(slots, actions);
+        Ok(())
+    }
+
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+        let came = self.inner.recv(want)?;
+        Ok(self.arrived(came))
+    }
+
+    fn step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], want: Want<'_>) -> Result<Option<Batch>> {
+        let before = self.inner.in_flight();
+        let came = self.inner.step(slots, actions, want);
+        // They may be under way although nothing could be received.
+        if came.is_ok() || self.inner.in_flight() != before {
+            self.note_step(slots, actions);
+        }
+        Ok(self.arrived(came?))
+    }
+
+    fn reset(
+        &mut self,
+        slots: &Slots,
+        begin: &[Begin],
+        options: Option<&Options>,
+        want: Want<'_>,
+    ) -> Result<Option<Batch>> {
+        self.ask_the_lost(slots);
+        let before = self.inner.in_flight();
+        let came = self.inner.reset(slots, begin, options, want);
+        if came.is_ok() || self.inner.in_flight() != before {
+            self.note_reset(slots, begin, options);
+        }
+        Ok(self.arrived(came?))
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        self.inner.save(slot)
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        self.inner.load(slot, state)?;
+        let base = Base { at: self.log.end(), state: Some(state.to_vec()), options: Arc::default() };
+        self.lives[slot].start_over(base);
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        self.inner.save_state()
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        self.inner.load_state(state)?;
+        (0..self.lives.len()).for_each(|slot| self.take_up(slot));
+        Ok(())
+    }
+
+    fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
+        let mut drawn = self.inner.render(slots);
+        if let Err(Error::Slots(errors)) = &mut drawn {
+            errors.iter_mut().for_each(|error| self.record(error));
+        }
+        drawn
+    }
+
+    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
+        self.inner.call(slots, name, args)
+    }
+
+    fn allocations(&self) -> u64 {
+        self.inner.allocations()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.inner.close()
+    }
+}

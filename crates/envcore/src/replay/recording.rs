@@ -1,0 +1,456 @@
+//! One slot's calls up to its failure: as a file, and played again.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use crate::begin::Begin;
+use crate::buffer::{Batch, Slots};
+use crate::error::{Error, Phase, Result, SlotError};
+use crate::replay::log::{Cell, Event};
+use crate::replay::text::{action_from_json, action_to_json, options_from_json, options_to_json};
+use crate::replay::write::{plain, write};
+use crate::space::{ActionBounds, Options, Space};
+use crate::vec_env::{AutoresetMode, Spec, VecEnv, Want};
+
+const FORMAT: &str = "corral replay ";
+/// Changes with the file's layout.
+const FORMAT_VERSION: u64 = 1;
+
+/// What a slot was asked to do, from a point that can be reached again to the
+/// call in which it failed. A file of JSON, one call a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    head: Head,
+    calls: Vec<Call>,
+}
+
+/// All but the calls, in the file's order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Head {
+    format: String,
+    corral: String,
+    env: String,
+    config: Json,
+    autoreset_mode: String,
+    max_episode_steps: Option<u64>,
+    action_bounds: String,
+    failure: Failed,
+    /// Why it cannot be played, if it cannot.
+    gap: Option<String>,
+    start: Start,
+    /// The call that began the failing episode; `None` where the recording
+    /// starts in its midst.
+    begin_call: Option<usize>,
+    /// The first step of the failing episode that is recorded.
+    first_step: u64,
+}
+
+/// A [`SlotError`], for reading and comparing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Failed {
+    slot: usize,
+    begin: Json,
+    seed: i64,
+    episode: u64,
+    step: u64,
+    action: Option<String>,
+    phase: String,
+    cause: String,
+    message: String,
+    text: String,
+}
+
+/// What the calls are played on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Start {
+    /// An env built from this seed, given these options at its first reset.
+    Built { seed: i64, options: Json },
+    /// A saved state, in hexadecimal digits.
+    State(String),
+}
+
+/// What can be called.
+#[derive(Clone, Debug, PartialEq)]
+enum Call {
+    Reset(Begin, Option<Options>),
+    /// What the next autoreset plays.
+    Next(Begin),
+    /// An action; `None` where it is ignored, for the episode is over.
+    Step(Option<Json>),
+    Render,
+}
+
+/// The calls of a slot, and the one of them that began the failing episode.
+pub(super) struct Story {
+    calls: Vec<Call>,
+    pub(super) begin_call: Option<usize>,
+    /// Why it is not whole.
+    gap: Option<&'static str>,
+}
+
+impl Story {
+    /// What `events` tell from a state on, or from an env newly built; ends with
+    /// the call that failed in `phase`.
+    pub(super) fn new(spec: &Spec, events: Vec<Event>, phase: Phase, from_state: bool) -> Self {
+        let mut story = Story { calls: Vec::new(), begin_call: None, gap: None };
+        let resetting = matches!(phase, Phase::Build | Phase::Reset);
+        let (mut given, mut next) = (Options::new(), Begin::Own);
+        let mut events = events.into_iter().peekable();
+        while let Some(event) = events.next() {
+            let failed = resetting && events.peek().is_none();
+            match event {
+                Event::Reset { begin, options } => {
+                    let options = options.filter(|_| begin != Begin::Keep);
+                    if options.as_ref().is_some_and(|options| options_to_json(options).is_err()) {
+                        story.gap =
+                            Some("an option of a reset is an object that cannot be written to a file");
+                    }
+                    options.iter().for_each(|options| given.merge(options));
+                    if begin != Begin::Keep {
+                        next = Begin::Own;
+                        // What failed began nothing.
+                        if !failed {
+                            story.begin_call = Some(story.calls.len());
+                        }
+                    }
+                    story.calls.push(Call::Reset(begin, options));
+                }
+                Event::Next(begin) => {
+                    next = begin;
+                    story.calls.push(Call::Next(begin));
+                }
+                Event::Step(cells) => {
+                    story.step(&spec.action, &cells);
+                    if failed {
+                        story.autoreset(spec, next, &given, from_state);
+                    }
+                }
+                // A reset's row says so too, and tells nothing new.
+                Event::Began => {
+                    if matches!(story.calls.last(), Some(Call::Step(_))) {
+                        story.autoreset(spec, std::mem::take(&mut next), &given, from_state);
+                        story.begin_call = Some(story.calls.len() - 1);
+                    }
+                }
+            }
+        }
+        if phase == Phase::Render {
+            story.calls.push(Call::Render);
+        }
+        story
+    }
+
+    /// The last step began `next`, or failed to.
+    fn autoreset(&mut self, spec: &Spec, next: Begin, given: &Options, from_state: bool) {
+        if let (Begin::Seed(_), false) = (next, from_state) {
+            // The seed that the env was built from is forgotten, and nothing from
+            // before matters but the options.
+            self.calls.clear();
+            self.calls.push(Call::Reset(next, Some(given.clone())));
+        } else if let (AutoresetMode::NextStep, Some(Call::Step(action))) =
+            (spec.autoreset, self.calls.last_mut())
+        {
+            *action = None;
+        }
+    }
+
+    fn step(&mut self, space: &Space, cells: &[Cell]) {
+        let action = action_to_json(space, cells);
+        if action.is_err() {
+            self.gap = Some("an action holds an object that cannot be written to a file");
+        }
+        self.calls.push(Call::Step(Some(action.unwrap_or_default())));
+    }
+
+    /// Actions played between the episode's begin, or the story's, and the
+    /// failing call.
+    fn steps(&self) -> u64 {
+        let last = self.calls.len().saturating_sub(1);
+        let from = self.begin_call.map_or(0, |begin| begin + 1);
+        let played = |call: &&Call| matches!(call, Call::Step(Some(_)));
+        self.calls.get(from..last).unwrap_or_default().iter().filter(played).count() as u64
+    }
+}
+
+impl Recording {
+    /// The recording of `error`.
+    pub(super) fn new(
+        spec: &Spec,
+        config: &Json,
+        bounds: ActionBounds,
+        error: &SlotError,
+        start: Start,
+        story: Story,
+        gap: Option<String>,
+    ) -> Self {
+        let failure = &error.failure;
+        let head = Head {
+            format: format!("{FORMAT}{FORMAT_VERSION}"),
+            corral: env!("CARGO_PKG_VERSION").into(),
+            env: spec.id.clone(),
+            config: config.clone(),
+            autoreset_mode: spec.autoreset.to_string(),
+            max_episode_steps: spec.max_episode_steps,
+            action_bounds: match bounds {
+                ActionBounds::Env => "env",
+                ActionBounds::Clip => "clip",
+                ActionBounds::Error => "error",
+            }
+            .into(),
+            failure: Failed {
+                slot: error.slot,
+                begin: begin_to_json(error.begin),
+                seed: error.seed,
+                episode: error.episode,
+                step: error.step,
+                action: error.action.clone(),
+                phase: failure.phase.to_string(),
+                cause: failure.cause.to_string(),
+                message: failure.message.clone(),
+                text: error.to_string(),
+            },
+            gap: gap.or(story.gap.map(str::to_owned)),
+            start,
+            begin_call: story.begin_call,
+            first_step: if story.begin_call.is_some() { 0 } else { error.step.saturating_sub(story.steps()) },
+        };
+        Recording { head, calls: story.calls }
+    }
+
+    /// Writes it to `dir`, under a name of its own that tells what it is.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn write(&self, dir: &Path) -> std::io::Result<PathBuf> {
+        let Failed { slot, begin, seed, episode, step, .. } = &self.head.failure;
+        let which = match begin.get("index") {
+            Some(index) => format!("index{index}"),
+            None => format!("seed{seed}"),
+        };
+        let env = plain(&self.head.env);
+        write(dir, &format!("{env}-slot{slot}-{which}-episode{episode}-step{step}"), &self.to_text())
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(&self.head).unwrap_or_default();
+        text.truncate(text.trim_end_matches(['}', '\n']).len());
+        text.push_str(",\n  \"calls\": [");
+        for (k, call) in self.calls.iter().enumerate() {
+            let _ = write!(text, "{}\n    {}", if k == 0 { "" } else { "," }, call.to_json());
+        }
+        text.push_str("\n  ]\n}\n");
+        text
+    }
+
+    /// The recording in the file at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a file that cannot be read, [`Error::State`] for
+    /// one that is no recording, not all of one, or of a later version.
+    pub fn read(path: &Path) -> Result<Self> {
+        let file = path.display();
+        let text = std::fs::read(path).map_err(|e| Error::Argument(format!("{file} cannot be read: {e}")))?;
+        let foreign = |why: String| Error::State(format!("{file} is no recording of corral's: {why}"));
+        let mut json: Json = match serde_json::from_slice(&text) {
+            Ok(json) => json,
+            Err(e) if e.is_eof() => {
+                return Err(Error::State(format!("{file} is not all there: it ends in the midst ({e})")));
+            }
+            Err(e) => return Err(foreign(e.to_string())),
+        };
+        let format = json.get("format").and_then(Json::as_str).unwrap_or_default();
+        let version = format.strip_prefix(FORMAT).and_then(|version| version.parse::<u64>().ok());
+        match version {
+            Some(FORMAT_VERSION) => {}
+            Some(_) => {
+                let writer = json.get("corral").and_then(Json::as_str).unwrap_or("?");
+                let here = env!("CARGO_PKG_VERSION");
+                return Err(Error::State(format!(
+                    "{file} was written by corral {writer} ('{format}'), which corral {here} cannot read: \
+                     replay it with corral {writer}"
+                )));
+            }
+            None => return Err(foreign(format!("it does not begin with \"format\": \"{FORMAT}…\""))),
+        }
+        let calls = json.get_mut("calls").map(Json::take).unwrap_or_default();
+        let head = serde_json::from_value(json).map_err(|e| foreign(e.to_string()))?;
+        let calls = calls.as_array().ok_or_else(|| foreign("it has no calls".into()))?;
+        let call = |json| Call::from_json(json).ok_or_else(|| foreign(format!("{json} is no call")));
+        Ok(Recording { head, calls: calls.iter().map(call).collect::<Result<_>>()? })
+    }
+
+    /// All but the calls, as JSON text: what the file has under these names.
+    pub fn head(&self) -> String {
+        serde_json::to_string(&self.head).unwrap_or_default()
+    }
+
+    /// How many calls there are; the last one failed.
+    pub fn num_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether call number `call` is a reset that was asked for.
+    pub fn is_reset(&self, call: usize) -> bool {
+        matches!(self.calls.get(call), Some(Call::Reset(..)))
+    }
+
+    /// What call number `call` is, as JSON text.
+    pub fn call(&self, call: usize) -> Option<String> {
+        self.calls.get(call).map(|call| call.to_json().to_string())
+    }
+
+    /// The seed that the env to play it on is built from; any seed will do where
+    /// there is none.
+    pub fn seed(&self) -> Option<i64> {
+        match (&self.head.start, self.calls.first()) {
+            // It was built from another, and only then seeded.
+            (_, Some(Call::Reset(Begin::Seed(seed), _))) => Some(seed ^ 1),
+            (Start::Built { seed, .. }, _) => Some(*seed),
+            (Start::State(_), _) => None,
+        }
+    }
+
+    /// Makes the only slot of `envs` ready for the first call.
+    ///
+    /// # Errors
+    /// [`Error::State`] where the recording has a gap, or `envs` are others than
+    /// it was made of.
+    pub fn prepare(&self, envs: &mut dyn VecEnv) -> Result<()> {
+        if let Some(gap) = &self.head.gap {
+            return Err(Error::State(format!("this recording cannot be replayed: {gap}")));
+        }
+        let spec = envs.spec();
+        if (spec.id.as_str(), spec.num_slots) != (self.head.env.as_str(), 1) {
+            return Err(Error::State(format!(
+                "this recording is played on one slot of {}, not on {} of {}",
+                self.head.env, spec.num_slots, spec.id
+            )));
+        }
+        let Start::State(digits) = &self.head.start else { return Ok(()) };
+        let state = from_hex(digits).ok_or_else(|| {
+            Error::State("this recording's saved state is damaged: it is not hexadecimal".into())
+        })?;
+        let here = env!("CARGO_PKG_VERSION");
+        envs.load(0, &state).map_err(|error| match error {
+            Error::State(why) if self.head.corral != here => Error::State(format!(
+                "this recording starts from a state that corral {} saved and corral {here} cannot load: \
+                 replay it with corral {0} ({why})",
+                self.head.corral
+            )),
+            other => other,
+        })
+    }
+
+    /// Makes call number `call` to the only slot of `envs`; `None` for a call
+    /// that gives no batch.
+    ///
+    /// # Errors
+    /// Those of the call; [`Error::State`] for an action that is none here.
+    pub fn play(&self, call: usize, envs: &mut dyn VecEnv) -> Result<Option<Batch>> {
+        match self.calls.get(call) {
+            None => Err(Error::Argument(format!("there is no call {call}: there are {}", self.calls.len()))),
+            Some(Call::Next(begin)) => envs.set_next(&Slots::All, &[*begin]).map(|()| None),
+            Some(Call::Render) => envs.render(&Slots::All).map(|_| None),
+            Some(Call::Reset(begin, given)) => {
+                let mut options = match &self.head.start {
+                    Start::Built { options, .. } if call == 0 => {
+                        options_from_json(options).unwrap_or_default()
+                    }
+                    _ => Options::new(),
+                };
+                given.iter().for_each(|given| options.merge(given));
+                envs.reset(&Slots::All, &[*begin], Some(&options), Want::all())
+            }
+            Some(Call::Step(action)) => {
+                let rows = action_from_json(&envs.spec().action, action.as_ref())?;
+                let columns: Vec<_> = rows.iter().map(|row| row.column()).collect();
+                envs.step(&Slots::All, &columns, Want::all())
+            }
+        }
+    }
+
+    /// Whether this is the failure that was recorded: what the
+    /// [`Failure`](crate::Failure) says, as text. A panic may have moved to
+    /// another line, and silence to another length.
+    pub fn is_of(&self, phase: &str, cause: &str, message: &str) -> bool {
+        let was = &self.head.failure;
+        // A slot is built where it is reset or where the vec env is made.
+        let begins = |phase: &str| matches!(phase, "build" | "reset");
+        let same_phase = phase == was.phase || (begins(phase) && begins(&was.phase));
+        let core = |message: &str| match cause {
+            "silence" => String::new(),
+            "panic" => message.rsplit_once(" (at ").map_or(message, |(text, _)| text).to_string(),
+            _ => message.to_string(),
+        };
+        same_phase && cause == was.cause && core(message) == core(&was.message)
+    }
+}
+
+impl Call {
+    fn to_json(&self) -> Json {
+        match self {
+            Call::Reset(begin, None) => json!({ "reset": begin_to_json(*begin) }),
+            Call::Reset(begin, Some(options)) => {
+                json!({ "reset": begin_to_json(*begin), "options": options_to_json(options).unwrap_or_default() })
+            }
+            Call::Next(begin) => json!({ "next": begin_to_json(*begin) }),
+            Call::Step(action) => json!({ "step": action }),
+            Call::Render => json!({ "render": null }),
+        }
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let map = json.as_object()?;
+        if let Some(begin) = map.get("reset") {
+            let options = match map.get("options") {
+                None => None,
+                Some(options) => Some(options_from_json(options)?),
+            };
+            return Some(Call::Reset(begin_from_json(begin)?, options));
+        }
+        if let Some(begin) = map.get("next") {
+            return Some(Call::Next(begin_from_json(begin)?));
+        }
+        if map.contains_key("render") {
+            return Some(Call::Render);
+        }
+        Some(Call::Step(Some(map.get("step")?.clone()).filter(|action| !action.is_null())))
+    }
+}
+
+fn begin_to_json(begin: Begin) -> Json {
+    match begin {
+        Begin::Own => "own".into(),
+        Begin::Keep => "keep".into(),
+        Begin::Seed(seed) => json!({ "seed": seed }),
+        Begin::Index(index) => json!({ "index": index }),
+    }
+}
+
+fn begin_from_json(json: &Json) -> Option<Begin> {
+    match json.as_str() {
+        Some("own") => return Some(Begin::Own),
+        Some("keep") => return Some(Begin::Keep),
+        _ => {}
+    }
+    let seed = json.get("seed").and_then(Json::as_i64).map(Begin::Seed);
+    seed.or_else(|| json.get("index").and_then(Json::as_u64).map(Begin::Index))
+}
+
+/// Two digits a byte.
+pub(super) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let whole = digits.len().is_multiple_of(2);
+    whole.then(|| digits.as_bytes().chunks_exact(2).map(pair).collect())?
+}
