@@ -390,32 +390,6 @@ impl VecEnv for Recorder {
         Ok(self.arrived(came))
     }
 
-    fn step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], want: Want<'_>) -> Result<Option<Batch>> {
-        let before = self.inner.in_flight();
-        let came = self.inner.step(slots, actions, want);
-        // They may be under way although nothing could be received.
-        if came.is_ok() || self.inner.in_flight() != before {
-            self.note_step(slots, actions);
-        }
-        Ok(self.arrived(came?))
-    }
-
-    fn reset(
-        &mut self,
-        slots: &Slots,
-        begin: &[Begin],
-        options: Option<&Options>,
-        want: Want<'_>,
-    ) -> Result<Option<Batch>> {
-        self.ask_the_lost(slots);
-        let before = self.inner.in_flight();
-        let came = self.inner.reset(slots, begin, options, want);
-        if came.is_ok() || self.inner.in_flight() != before {
-            self.note_reset(slots, begin, options);
-        }
-        Ok(self.arrived(came?))
-    }
-
     fn in_flight(&self) -> usize {
         self.inner.in_flight()
     }
