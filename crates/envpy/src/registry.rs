@@ -52,13 +52,7 @@ pub(crate) fn make(
         max_episode_steps: limit.or_raise(py)?,
         episode_statistics,
         action_bounds: bounds(action_bounds).or_raise(py)?,
-        num_threads: num_threads.map(|n| count("num_threads", n)).transpose().or_raise(py)?,
-        batch_size,
-        timeout: timeout.map(|timeout| seconds(timeout, false)).transpose().or_raise(py)?,
-        thread_affinity_offset: thread_affinity_offset
-            .map(|n| count("thread_affinity_offset", n))
-            .transpose()
-            .or_raise(py)?,
+        ..VecConfig::default()
     };
     let envs = py.detach(|| {
         let envs = start(source.into(), config)?;
