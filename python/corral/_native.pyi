@@ -5,7 +5,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Schedule", "VecEnv", "__version__", "entries", "make"]
+__all__ = ["Schedule", "Statistics", "VecEnv", "__version__", "entries", "make"]
 
 __version__: str
 
@@ -25,6 +25,9 @@ def make(
     thread_affinity_offset: int | None = None,
     on_failure: str = "raise",
     max_restarts: int = 10,
+    frame_stack: int | None = None,
+    normalize_observation: bool = False,
+    reward_gamma: float | None = None,
 ) -> VecEnv: ...
 def entries() -> list[dict[str, Any]]: ...
 
@@ -50,6 +53,12 @@ class VecEnv:
     def action_leaves(self) -> list[dict[str, Any]]: ...
     @property
     def info_leaves(self) -> list[dict[str, Any]]: ...
+    @property
+    def frame_stack(self) -> int | None: ...
+    @property
+    def observation_statistics(self) -> Statistics | None: ...
+    @property
+    def reward_statistics(self) -> Statistics | None: ...
     @property
     def allocations(self) -> int: ...
     def reset(
@@ -109,6 +118,18 @@ class VecEnv:
     def set_next_index(self, slot: int, index: int) -> None: ...
     def can(self, name: str) -> bool: ...
     def close(self) -> None: ...
+
+@final
+class Statistics:
+    @property
+    def updates(self) -> bool: ...
+    @updates.setter
+    def updates(self, value: bool) -> None: ...
+    @property
+    def moments(self) -> list[tuple[float, list[float], list[float]] | None]: ...
+    def set_moments(
+        self, moments: list[tuple[float, list[float], list[float]] | None]
+    ) -> None: ...
 
 @final
 class Schedule:

@@ -8,6 +8,7 @@ mod array;
 mod assemble;
 mod begin;
 mod errors;
+mod layers;
 mod registry;
 mod schedule;
 mod spaces;
@@ -20,6 +21,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<vec_env::VecEnv>()?;
+    module.add_class::<layers::Statistics>()?;
     module.add_class::<schedule::Schedule>()?;
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;
     module.add_function(wrap_pyfunction!(registry::entries, module)?)?;

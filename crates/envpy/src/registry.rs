@@ -6,6 +6,7 @@ use pyo3::types::{PyBool, PyDict, PyList};
 
 use crate::begin;
 use crate::errors::OrRaise;
+use crate::layers::Layers;
 use crate::values;
 use crate::vec_env::{VecEnv, seconds};
 
@@ -13,7 +14,7 @@ use crate::vec_env::{VecEnv, seconds};
 ///
 /// `max_episode_steps`: None for the env's own limit, -1 for none.
 #[pyfunction]
-#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=10))]
+#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=10, frame_stack=None, normalize_observation=false, reward_gamma=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn make(
     py: Python<'_>,
@@ -31,6 +32,9 @@ pub(crate) fn make(
     thread_affinity_offset: Option<&Bound<'_, PyAny>>,
     on_failure: &str,
     max_restarts: u32,
+    frame_stack: Option<&Bound<'_, PyAny>>,
+    normalize_observation: bool,
+    reward_gamma: Option<f64>,
 ) -> PyResult<VecEnv> {
     let options = options.map(values::options).transpose()?.unwrap_or_default();
     let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
@@ -38,6 +42,8 @@ pub(crate) fn make(
         None => Ok(source.spec().max_episode_steps),
         Some(steps) => time_limit(steps),
     };
+    let frame_stack = frame_stack.map(|n| count("frame_stack", n)).transpose().or_raise(py)?;
+    let layers = Layers { frame_stack, normalize_observation, reward_gamma };
     let policy: OnFailure = on_failure.parse().or_raise(py)?;
     let batch_size = batch_size.map(|n| count("batch_size", n)).transpose().or_raise(py)?;
     let single = |seed: &Bound<'_, PyAny>| {
@@ -52,16 +58,24 @@ pub(crate) fn make(
         max_episode_steps: limit.or_raise(py)?,
         episode_statistics,
         action_bounds: bounds(action_bounds).or_raise(py)?,
-        ..VecConfig::default()
+        num_threads: num_threads.map(|n| count("num_threads", n)).transpose().or_raise(py)?,
+        batch_size,
+        timeout: timeout.map(|timeout| seconds(timeout, false)).transpose().or_raise(py)?,
+        thread_affinity_offset: thread_affinity_offset
+            .map(|n| count("thread_affinity_offset", n))
+            .transpose()
+            .or_raise(py)?,
     };
     let envs = py.detach(|| {
         let envs = start(source.into(), config)?;
-        match policy {
-            OnFailure::Raise => Ok(envs),
-            _ => Ok(Box::new(Tolerant::new(envs, policy, max_restarts)?) as Box<dyn envcore::VecEnv>),
-        }
+        let envs = match policy {
+            OnFailure::Raise => envs,
+            _ => Box::new(Tolerant::new(envs, policy, max_restarts)?),
+        };
+        layers.over(envs)
     });
-    VecEnv::new(py, envs.or_raise(py)?, batch_size)
+    let (envs, layered) = envs.or_raise(py)?;
+    Ok(VecEnv::new(py, envs, batch_size)?.layered(layered))
 }
 
 /// A number of things.
