@@ -93,7 +93,11 @@ class VecEnv:
         self, timeout: float | None = None
     ) -> (
         tuple[
-            Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
+            Any,
+            npt.NDArray[np.float64],
+            npt.NDArray[np.bool_],
+            npt.NDArray[np.bool_],
+            dict[str, Any],
         ]
         | None
     ): ...
@@ -127,9 +131,7 @@ class Statistics:
     def updates(self, value: bool) -> None: ...
     @property
     def moments(self) -> list[tuple[float, list[float], list[float]] | None]: ...
-    def set_moments(
-        self, moments: list[tuple[float, list[float], list[float]] | None]
-    ) -> None: ...
+    def set_moments(self, moments: list[tuple[float, list[float], list[float]] | None]) -> None: ...
 
 @final
 class Schedule:

@@ -185,7 +185,9 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             raise errors.ArgumentError("async_reset begins all envs: reset takes a reset_mask")
         self.native.async_reset(seed=seed, index=index, options=own)
 
-    def send(self, actions: Any, env_id: Sequence[int] | npt.NDArray[np.int64] | None = None) -> None:
+    def send(
+        self, actions: Any, env_id: Sequence[int] | npt.NDArray[np.int64] | None = None
+    ) -> None:
         """Puts envs in flight with their actions, and returns.
 
         With a `batch_size` or a `timeout` they run in the background from here on; else `recv`
@@ -229,7 +231,11 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         self, timeout: float | None = None
     ) -> (
         tuple[
-            Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
+            Any,
+            npt.NDArray[np.float64],
+            npt.NDArray[np.bool_],
+            npt.NDArray[np.bool_],
+            dict[str, Any],
         ]
         | None
     ):

@@ -5,8 +5,8 @@ mod common;
 
 use common::{Cell, MODES, Seen, config, refusal, rows_of, some_action, source, view};
 use envcore::{
-    AutoresetMode, Begin, FrameStack, NormalizeObservation, NormalizeReward, Options, RowKind, Serial, Slots,
-    Statistics, VecConfig, VecEnv, Want,
+    AutoresetMode, Begin, FrameStack, NormalizeObservation, NormalizeReward, OnFailure, Options, RowKind,
+    Serial, Slots, Statistics, Tolerant, VecConfig, VecEnv, Want,
 };
 
 const IDS: [&str; 3] = ["CartPole-v1", "Maze-v0", "testing/Faulty-v0"];
@@ -15,9 +15,7 @@ const N: usize = 5;
 fn options(id: &str, faults: bool) -> Options {
     match id {
         "Maze-v0" => Options::new().with("size", 3i64),
-        "testing/Faulty-v0" if faults => {
-            Options::new().with("fault", "error_in_step").with("at_step", 2i64).with("of_seed", 101i64)
-        }
+        "testing/Faulty-v0" if faults => Options::new().with("fault", "error_in_step").with("at_step", 5i64),
         _ => Options::new(),
     }
 }
@@ -364,7 +362,7 @@ fn frozen_statistics_stay_and_still_normalise() {
     let rows = common::reset(&mut other, &[Begin::Own; N]);
     (0..20).for_each(|t| drop(common::step(&mut other, t)));
     assert_eq!(theirs.moments(), statistics.moments());
-    assert_ne!(rows, common::reset(&mut plain("CartPole-v1", AutoresetMode::NextStep, 1), &[Begin::Own; N]));
+    assert_ne!(rows, common::reset(&mut *plain("CartPole-v1", AutoresetMode::NextStep, 1), &[Begin::Own; N]));
     statistics.set_updates(true);
     assert!(statistics.updates() && !theirs.updates());
 }
@@ -390,6 +388,57 @@ fn statistics_that_make_no_sense_are_refused_and_change_nothing() {
     ] {
         refusal(statistics.set_moments(wrong));
         assert_eq!(statistics.moments(), before);
+    }
+}
+
+#[test]
+fn what_a_policy_makes_of_failures_never_enters_frames_or_statistics() {
+    for mode in MODES {
+        for policy in [OnFailure::Restart, OnFailure::Mask] {
+            let tolerant =
+                || Box::new(Tolerant::new(plain("testing/Faulty-v0", mode, 100), policy, u32::MAX).unwrap());
+            let (mut bare, k) = (tolerant(), 3);
+            let mut stacked = FrameStack::over(tolerant(), k).unwrap();
+            let (mut normal, statistics) = NormalizeObservation::over(tolerant()).unwrap();
+            let mut driver = Driver::new(21);
+            let (mut seen, mut unseen) = (0, 0);
+            for t in 0..400 {
+                let call = driver.next(&bare.spec().action);
+                let (rows, got) = (make(&mut *bare, &call), make(&mut stacked, &call));
+                let normal = make(&mut normal, &call);
+                for (slot, row) in &rows {
+                    let over = row.done() && mode == AutoresetMode::Disabled;
+                    driver.needs_reset[*slot] =
+                        over || (row.kind == RowKind::Failed && mode == AutoresetMode::Disabled);
+                }
+                for (((_, row), (_, got)), (_, normal)) in rows.iter().zip(&got).zip(&normal) {
+                    let nothing =
+                        |cells: &[Cell]| cells.iter().all(|cell| bytes(cell).iter().all(|byte| *byte == 0));
+                    seen += usize::from(!matches!(row.kind, RowKind::Kept | RowKind::Failed));
+                    if let (Some((last, _)), Some((stack, _)), Some((scaled, _))) =
+                        (&row.last, &got.last, &normal.last)
+                    {
+                        if nothing(last) {
+                            unseen += 1;
+                            assert!(nothing(stack) && nothing(scaled), "{mode:?} {policy:?}, call {t}");
+                        } else {
+                            seen += 1;
+                        }
+                    }
+                    if row.kind == RowKind::Failed {
+                        unseen += 1;
+                        assert!(nothing(&got.observation) && nothing(&normal.observation));
+                    }
+                    if row.kind == RowKind::Restarted {
+                        let thrice = row.observation.iter().map(|cell| Cell::Bytes(bytes(cell).repeat(k)));
+                        assert!(got.observation.iter().cloned().eq(thrice));
+                    }
+                }
+            }
+            assert!(unseen > 10, "{mode:?} {policy:?}: nothing failed");
+            let count = statistics.moments()[0].as_ref().unwrap().count;
+            assert!((count - 1e-4 - seen as f64).abs() < 1e-6, "{mode:?} {policy:?}: {count} of {seen}");
+        }
     }
 }
 
