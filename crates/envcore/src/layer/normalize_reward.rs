@@ -10,8 +10,8 @@
 //!
 //! Where Gymnasium's goes wrong, this does not: a return is forgotten when its
 //! episode ends or the slot is reset, and in no other slot. There, a masked
-//! reset forgets the returns of slots that play on, and in NEXT_STEP and
-//! DISABLED what an ended episode had leaks into the next. Rows that are no
+//! reset forgets the returns of slots that play on, and in NEXT_STEP what an
+//! ended episode had leaks into the next. Rows that are no
 //! step (resets, kept and failed ones) have no reward and count nowhere.
 //!
 //! Rewards are changed in place. The episode statistics
