@@ -156,6 +156,10 @@ impl Transform for FrameStack {
     }
 
     fn apply(&mut self, batch: &mut Batch, fresh: &mut [Option<Fixed>], fresh_finals: &mut [Option<Fixed>]) {
+        // One frame is the row as it lies there.
+        if self.k == 1 {
+            return;
+        }
         let batch = &*batch;
         for (row, of) in rows_of(batch, self.mode).enumerate() {
             if let Some(finals) = &batch.finals

@@ -20,6 +20,9 @@ impl LeafMemory {
     }
 }
 
+/// New columns for the leaves that are changed.
+pub(super) type Fresh = Vec<Option<Fixed>>;
+
 /// One pool per changed leaf.
 pub(super) struct Memory {
     leaves: Vec<Option<LeafMemory>>,
@@ -44,7 +47,7 @@ impl Buffers for Passing<'_, '_> {
 }
 
 /// Puts each of `fresh` in its place.
-pub(super) fn replace(columns: &mut [Column], fresh: Vec<Option<Fixed>>) {
+pub(super) fn replace(columns: &mut [Column], fresh: Fresh) {
     for (column, fresh) in columns.iter_mut().zip(fresh) {
         if let Some(fresh) = fresh {
             *column = Column::Fixed(fresh);
@@ -97,7 +100,7 @@ impl Memory {
         &mut self,
         batch: &Batch,
         mut host: Option<&mut dyn Buffers>,
-    ) -> Result<(Vec<Option<Fixed>>, Vec<Option<Fixed>>)> {
+    ) -> Result<(Fresh, Fresh)> {
         let rows = batch.rows();
         let (mut fresh, mut fresh_finals) = (Vec::new(), Vec::new());
         // A no-op, unless a source has finals that its capabilities do not tell of.

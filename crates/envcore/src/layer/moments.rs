@@ -143,8 +143,8 @@ impl Moments {
         if theirs != ours || self.var.len() != ours {
             return Err(Error::State(format!("these statistics are of {theirs} elements, not of {ours}")));
         }
-        // Not `<= 0.0`: a NaN is refused too.
-        if !(self.count > 0.0) || self.var.iter().any(|var| !(*var >= 0.0)) {
+        let sound = self.count > 0.0 && self.var.iter().all(|var| *var >= 0.0);
+        if !sound {
             return Err(Error::State(
                 "these are no statistics: a count must be above 0 and a variance not below".into(),
             ));
