@@ -6,6 +6,7 @@ Importing this module registers `corral/…` ids with Gymnasium.
 from corral import errors, testing
 from corral._native import __version__
 from corral.evaluate import Evaluation, evaluate
+from corral.normalization import Normalization
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
 from corral.single import Env
@@ -16,6 +17,7 @@ register_with_gymnasium()
 __all__ = [
     "Env",
     "Evaluation",
+    "Normalization",
     "Replay",
     "VectorEnv",
     "__version__",

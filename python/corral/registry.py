@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import os
+import numbers
 from typing import Any
 
 import gymnasium
+import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
@@ -44,6 +46,10 @@ def make_vec(
     max_restarts: int = 10,
     thread_affinity_offset: int | None = None,
     record: str | os.PathLike[str] | None = None,
+    frame_stack: int | None = None,
+    normalize_observation: bool = False,
+    normalize_reward: bool = False,
+    reward_gamma: float = 0.99,
     **config: Any,
 ) -> VectorEnv:
     """A batch of environments.
@@ -82,11 +88,25 @@ def make_vec(
         record: a directory, made if missing, for a file of every env that fails; its path is in
             the failure's `replay`, and `corral.replay` or the command `corral replay` plays it.
             Keeps 64 KiB of actions an env at most.
+        frame_stack: shows each env's last so many observations, oldest first, as
+            `(num_envs, frame_stack, …)`; an episode's first observation fills the stack. As
+            Gymnasium's FrameStackObservation, but right under autoreset and `reset_mask`. Each
+            frame is kept once, in a ring; a step copies one frame in and `frame_stack` out.
+        normalize_observation: shows real observations as float32 `(x - mean) / sqrt(var + 1e-8)`,
+            by running statistics that every new observation updates once, final ones included.
+            `observation_normalization` has them, and freezes them. Frames are normalised before
+            they are stacked.
+        normalize_reward: divides rewards by the root of the running variance of discounted
+            returns, as Gymnasium's NormalizeReward; `reward_normalization` has the statistics.
+            Episode statistics stay those of the env's own rewards.
+        reward_gamma: the discount of these returns, from 0 to 1.
         **config: the env's own options.
 
     Raises:
         UnknownEnvError, UnknownOptionError: list what there is.
         OptionValueError, ArgumentError: name what is wrong.
+        UnsupportedError: for what this env cannot do: frames of ragged or text leaves, for
+            instance.
         EnvError: if an env could not be built.
     """
     native = _native.make(
@@ -105,6 +125,9 @@ def make_vec(
         max_restarts=max_restarts,
         thread_affinity_offset=None if thread_affinity_offset == -1 else thread_affinity_offset,
         record=record,
+        frame_stack=frame_stack,
+        normalize_observation=_flag("normalize_observation", normalize_observation),
+        reward_gamma=_gamma(reward_gamma) if _flag("normalize_reward", normalize_reward) else None,
     )
     vector_env = VectorEnv(native, render_mode=_check_render_mode(native, render_mode))
     vector_env.spec = _spec(native.id, render_mode, config)
@@ -134,6 +157,18 @@ def make(
     env = Env(native, render_mode=_check_render_mode(native, render_mode))
     env.spec = _spec(native.id, render_mode, config)
     return env
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise errors.ArgumentTypeError(f"{name} is a bool, not {value!r}")
+    return bool(value)
+
+
+def _gamma(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise errors.ArgumentTypeError(f"reward_gamma is a float, not {value!r}")
+    return float(value)
 
 
 def _check_render_mode(native: _native.VecEnv, render_mode: str | None) -> str | None:

@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 
 from corral import _native, errors, spaces
+from corral.normalization import Normalization
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,
@@ -60,6 +61,21 @@ def slot_number(env: int | None) -> int | None:
     return number
 
 
+def _of_observation(native: _native.VecEnv) -> Normalization | None:
+    statistics = native.observation_statistics
+    if statistics is None:
+        return None
+    leaves = native.observation_leaves
+    # Frames are stacked after they are normalised: the statistics are of one frame.
+    shapes = [tuple(leaf.get("shape", ()))[1 if native.frame_stack else 0 :] for leaf in leaves]
+    return Normalization(statistics, [leaf["name"] for leaf in leaves], shapes)
+
+
+def _of_reward(native: _native.VecEnv) -> Normalization | None:
+    statistics = native.reward_statistics
+    return None if statistics is None else Normalization(statistics, ("",), ((),))
+
+
 class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
     """`num_envs` environments stepped as one; made by `corral.make_vec`.
 
@@ -73,6 +89,8 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         autoreset_mode: as in `metadata`.
         max_episode_steps: the time limit in force, or None.
         batch_size: rows of a `recv`; `num_envs` unless made with another.
+        observation_normalization, reward_normalization: their running statistics, a
+            `Normalization`; None unless made with `normalize_observation`, `normalize_reward`.
         native: the native vec env underneath.
     """
 
@@ -92,6 +110,8 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         self.single_action_space = spaces.from_leaves(native.action_leaves)
         self.observation_space = spaces.batched(self.single_observation_space, self.num_envs)
         self.action_space = spaces.batched(self.single_action_space, self.num_envs)
+        self.observation_normalization = _of_observation(native)
+        self.reward_normalization = _of_reward(native)
 
     def reset(
         self,
@@ -165,7 +185,9 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             raise errors.ArgumentError("async_reset begins all envs: reset takes a reset_mask")
         self.native.async_reset(seed=seed, index=index, options=own)
 
-    def send(self, actions: Any, env_id: Sequence[int] | npt.NDArray[np.int64] | None = None) -> None:
+    def send(
+        self, actions: Any, env_id: Sequence[int] | npt.NDArray[np.int64] | None = None
+    ) -> None:
         """Puts envs in flight with their actions, and returns.
 
         With a `batch_size` or a `timeout` they run in the background from here on; else `recv`
@@ -209,7 +231,11 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         self, timeout: float | None = None
     ) -> (
         tuple[
-            Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
+            Any,
+            npt.NDArray[np.float64],
+            npt.NDArray[np.bool_],
+            npt.NDArray[np.bool_],
+            dict[str, Any],
         ]
         | None
     ):

@@ -88,6 +88,7 @@ mod error;
 mod evaluate;
 mod fork;
 mod guard;
+mod layer;
 mod leaves;
 mod on_failure;
 mod replay;
@@ -118,6 +119,10 @@ pub use error::{Cause, Error, Failure, Phase, Result, SlotError};
 pub use evaluate::Schedule;
 pub use fork::Birth;
 pub use half::f16;
+pub use layer::{
+    FrameStack, Layer, Moments, NormalizeObservation, NormalizeReward, RowOf, Shows, Statistics, Transform,
+    rows_of,
+};
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
 pub use on_failure::{OnFailure, Tolerant};
 pub use replay::{Recorder, Recording};

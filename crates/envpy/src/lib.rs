@@ -8,6 +8,7 @@ mod array;
 mod assemble;
 mod begin;
 mod errors;
+mod layers;
 mod registry;
 mod replay;
 mod schedule;
@@ -21,6 +22,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<vec_env::VecEnv>()?;
+    module.add_class::<layers::Statistics>()?;
     module.add_class::<schedule::Schedule>()?;
     module.add_class::<replay::Recording>()?;
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;

@@ -8,6 +8,7 @@ use pyo3::types::{PyBool, PyDict, PyList};
 
 use crate::begin;
 use crate::errors::OrRaise;
+use crate::layers::Layers;
 use crate::values;
 use crate::vec_env::{VecEnv, seconds};
 
@@ -15,7 +16,7 @@ use crate::vec_env::{VecEnv, seconds};
 ///
 /// `max_episode_steps`: None for the env's own limit, -1 for none.
 #[pyfunction]
-#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=10, record=None))]
+#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=10, record=None, frame_stack=None, normalize_observation=false, reward_gamma=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn make(
     py: Python<'_>,
@@ -34,6 +35,9 @@ pub(crate) fn make(
     on_failure: &str,
     max_restarts: u32,
     record: Option<PathBuf>,
+    frame_stack: Option<&Bound<'_, PyAny>>,
+    normalize_observation: bool,
+    reward_gamma: Option<f64>,
 ) -> PyResult<VecEnv> {
     let options = options.map(values::options).transpose()?.unwrap_or_default();
     let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
@@ -41,6 +45,8 @@ pub(crate) fn make(
         None => Ok(source.spec().max_episode_steps),
         Some(steps) => time_limit(steps),
     };
+    let frame_stack = frame_stack.map(|n| count("frame_stack", n)).transpose().or_raise(py)?;
+    let layers = Layers { frame_stack, normalize_observation, reward_gamma };
     let policy: OnFailure = on_failure.parse().or_raise(py)?;
     let batch_size = batch_size.map(|n| count("batch_size", n)).transpose().or_raise(py)?;
     let single = |seed: &Bound<'_, PyAny>| {
@@ -70,12 +76,14 @@ pub(crate) fn make(
         if let Some(dir) = record {
             envs = Box::new(Recorder::new(envs, &text, action_bounds, &dir)?);
         }
-        match policy {
-            OnFailure::Raise => Ok(envs),
-            _ => Ok(Box::new(Tolerant::new(envs, policy, max_restarts)?) as Box<dyn envcore::VecEnv>),
-        }
+        let envs = match policy {
+            OnFailure::Raise => envs,
+            _ => Box::new(Tolerant::new(envs, policy, max_restarts)?),
+        };
+        layers.over(envs)
     });
-    VecEnv::new(py, envs.or_raise(py)?, batch_size)
+    let (envs, layered) = envs.or_raise(py)?;
+    Ok(VecEnv::new(py, envs, batch_size)?.layered(layered))
 }
 
 /// A number of things.

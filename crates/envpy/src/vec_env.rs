@@ -17,6 +17,7 @@ use crate::actions::Given;
 use crate::assemble::{Assembler, Shapes};
 use crate::begin;
 use crate::errors::{OrRaise, failed, raise, to_py};
+use crate::layers::{Layered, Statistics};
 use crate::replay::Recording;
 use crate::spaces;
 use crate::values;
@@ -53,6 +54,7 @@ pub(crate) struct VecEnv {
     /// Another thread wants it closed.
     closing: AtomicBool,
     birth: Birth,
+    layers: Layered,
 }
 
 /// An argument that may be left out.
@@ -79,8 +81,14 @@ impl VecEnv {
             batch_size: batch_size.unwrap_or(spec.num_slots),
             closing: AtomicBool::new(false),
             birth: Birth::here(),
+            layers: Layered::default(),
             spec,
         })
+    }
+
+    /// Knowing which layers it has.
+    pub(crate) fn layered(self, layers: Layered) -> Self {
+        VecEnv { layers, ..self }
     }
 
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
@@ -271,6 +279,24 @@ impl VecEnv {
     #[getter]
     fn info_leaves<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         spaces::describe(py, &self.spec.info)
+    }
+
+    /// How many frames are stacked, if they are.
+    #[getter]
+    fn frame_stack(&self) -> Option<usize> {
+        self.layers.frame_stack
+    }
+
+    /// Those that observations are normalised by, if they are.
+    #[getter]
+    fn observation_statistics(&self) -> Option<Statistics> {
+        self.layers.observation.clone().map(Statistics)
+    }
+
+    /// Those that rewards are scaled by, if they are.
+    #[getter]
+    fn reward_statistics(&self) -> Option<Statistics> {
+        self.layers.reward.clone().map(Statistics)
     }
 
     /// Blocks of batch memory allocated so far.

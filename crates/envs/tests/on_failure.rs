@@ -220,8 +220,8 @@ fn a_reset_that_fails_is_tried_again_and_an_index_stays_an_index() {
         let batch = begin(&mut envs, &indices);
         assert!(batch.failures.is_empty() && batch.tolerated.len() == 1, "{name}");
         let mut oracle = sound(AutoresetMode::NextStep);
-        for slot in 0..SLOTS {
-            let expected = oracle.reset(slot, indices[slot], None);
+        for (slot, &index) in indices.iter().enumerate() {
+            let expected = oracle.reset(slot, index, None);
             let seen = row(&envs, &batch, slot);
             let kind = if slot == SICK { RowKind::Restarted } else { RowKind::Reset };
             assert_eq!(seen, Seen { kind, ..expected }, "{name} slot {slot}");

@@ -22,6 +22,9 @@ fn limited(name: &str, id: &str, mode: AutoresetMode) -> Box<dyn VecEnv> {
     runner(name, &source, &asked)
 }
 
+/// Since which step, in which runner, and which slots await a reset.
+type Resumed = (usize, &'static str, Box<dyn VecEnv>, Vec<bool>);
+
 /// Steps all slots; with autoreset disabled those that ended are reset before.
 fn play(envs: &mut dyn VecEnv, t: usize, over: &mut Vec<bool>) -> Vec<common::Seen> {
     if over.contains(&true) {
@@ -43,7 +46,7 @@ fn a_run_goes_on_bit_for_bit_from_every_100th_of_1000_steps_in_any_runner() {
             let mut envs = limited("serial", id, mode);
             reset(&mut *envs, &[Begin::Own; SLOTS]);
             let mut over = vec![false; SLOTS];
-            let mut others: Vec<(usize, &str, Box<dyn VecEnv>, Vec<bool>)> = Vec::new();
+            let mut others: Vec<Resumed> = Vec::new();
             for t in 0..1000 {
                 if t % 100 == 0 {
                     let state = envs.save_state().unwrap();
@@ -89,7 +92,7 @@ fn another_env_number_of_slots_or_damage_is_an_error_and_changes_nothing() {
         (Vec::new(), "no state"),
         (envs.save(0).unwrap(), "such a state"),
     ] {
-        let error = envs.load_state(&bytes).err().expect(why);
+        let error = envs.load_state(&bytes).expect_err(why);
         assert!(matches!(error, Error::State(_)), "{error:?}");
         assert!(why == "such a state" || error.to_string().contains(why), "{error}");
         assert_eq!(saved(&mut *envs), before, "{why}");

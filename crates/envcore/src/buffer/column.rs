@@ -45,10 +45,7 @@ impl Column {
     /// Makes row `row` zeros, or none.
     pub(crate) fn clear_row(&mut self, row: usize) {
         match self {
-            Column::Fixed(fixed) => {
-                let n = fixed.row_bytes();
-                fixed.bytes_mut()[row * n..(row + 1) * n].fill(0);
-            }
+            Column::Fixed(fixed) => fixed.clear_row(row),
             Column::Values(values) => values[row] = Value::None,
         }
     }
@@ -104,6 +101,25 @@ impl Fixed {
     fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as `bytes`, and `&mut self` is the one access.
         unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr(), self.rows * self.row_bytes()) }
+    }
+
+    /// Copies `bytes`, of elements of this dtype, to row `row` from byte `at`
+    /// of it on.
+    ///
+    /// # Panics
+    /// Where they do not fit, or are no `bool`s in a column of these.
+    pub(crate) fn put_bytes(&mut self, row: usize, at: usize, bytes: &[u8]) {
+        let row_bytes = self.row_bytes();
+        assert!(at + bytes.len() <= row_bytes, "more bytes than a row has");
+        assert!(self.dtype != DType::Bool || bytes.iter().all(|byte| *byte <= 1), "bytes that are no bool");
+        let from = row * row_bytes + at;
+        self.bytes_mut()[from..from + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Makes row `row` zeros.
+    pub(crate) fn clear_row(&mut self, row: usize) {
+        let n = self.row_bytes();
+        self.bytes_mut()[row * n..(row + 1) * n].fill(0);
     }
 
     /// All rows' elements.

@@ -1,0 +1,249 @@
+//! Layers: what a batch becomes on its way from a runner to a sink.
+//!
+//! A [`Transform`] changes batches and remembers what it must of each slot; a
+//! [`Layer`] is a transform over any vec env, and a vec env itself, so that
+//! layers lie on each other and every sink has them. Gymnasium's wrappers that
+//! do the same see only whole batches and take a masked reset for a step of
+//! every slot; a layer is told by the batch what each row is
+//! ([`Transform::apply`]), and its part of a slot's state is saved with the
+//! slot.
+//!
+//! A leaf whose rows keep size and dtype is changed where it lies; for any other
+//! the layer has memory of its own, asked for before a batch is received: where
+//! there is none, the batch stays in flight.
+
+mod frame_stack;
+mod memory;
+mod moments;
+mod normalize_observation;
+mod normalize_reward;
+mod rows;
+
+pub use frame_stack::FrameStack;
+pub use moments::{Moments, Statistics};
+pub use normalize_observation::NormalizeObservation;
+pub use normalize_reward::NormalizeReward;
+pub use rows::{RowOf, Shows, rows_of};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::begin::Begin;
+use crate::buffer::{Batch, ColumnIn, Fixed, Slots};
+use crate::env::{Frame, state};
+use crate::error::{Error, Result};
+use crate::space::{Options, Value};
+use crate::vec_env::{Spec, VecEnv, Want};
+use crate::whole::{foreign, seal, unseal};
+use memory::{Memory, Passing};
+
+/// What the state of a slot under a layer begins with.
+const SLOT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " layered slot 1");
+/// What the state of a whole layer begins with.
+const WHOLE: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " layer 1");
+
+/// What batches become, and what must be remembered for it.
+pub trait Transform: Send {
+    /// What is remembered of one slot.
+    type Slot: Serialize + DeserializeOwned;
+    /// What is remembered of all slots together.
+    type Shared: Serialize + DeserializeOwned;
+
+    /// Its name and settings: states are exchanged only between equal ones.
+    fn describe(&self) -> String;
+
+    /// What the vec env of `spec` becomes. Only the observation space may
+    /// change, leaf by leaf: their number and names stay.
+    fn spec(&self, spec: &Spec) -> Spec;
+
+    /// Changes `batch`. Where a leaf's rows change size or dtype, the rows go to
+    /// its column in `fresh` (and those of `batch.finals` to the one in
+    /// `fresh_finals`), which then takes the place of the batch's; the others
+    /// are `None`, and changed where they are. [`rows_of`] says what each row
+    /// is. Rows that show nothing must come out as zeros.
+    fn apply(&mut self, batch: &mut Batch, fresh: &mut [Option<Fixed>], fresh_finals: &mut [Option<Fixed>]);
+
+    /// What is remembered of `slot`.
+    fn slot(&self, slot: usize) -> Self::Slot;
+
+    /// Errors where `saved` is nothing that [`slot`](Self::slot) gives here.
+    fn check_slot(&self, saved: &Self::Slot) -> Result<()>;
+
+    /// Remembers `saved`, which passed the check, of `slot`.
+    fn set_slot(&mut self, slot: usize, saved: Self::Slot);
+
+    /// What is remembered of all slots together.
+    fn shared(&self) -> Self::Shared;
+
+    /// Errors where `saved` is nothing that [`shared`](Self::shared) gives here.
+    fn check_shared(&self, saved: &Self::Shared) -> Result<()>;
+
+    /// Remembers `saved`, which passed the check.
+    fn set_shared(&mut self, saved: Self::Shared);
+}
+
+/// A vec env whose batches a transform changes.
+pub struct Layer<T> {
+    envs: Box<dyn VecEnv>,
+    transform: T,
+    spec: Spec,
+    memory: Memory,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedSlot {
+    format: String,
+    transform: String,
+    own: Vec<u8>,
+    below: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedWhole {
+    format: String,
+    transform: String,
+    shared: Vec<u8>,
+    slots: Vec<Vec<u8>>,
+    below: Vec<u8>,
+}
+
+impl<T: Transform> Layer<T> {
+    /// `envs` under `transform`, which was made for its spec.
+    ///
+    /// # Errors
+    /// [`Error::Space`] where the changed space does not
+    /// hold together: a shape too large, too many axes.
+    pub(crate) fn new(envs: Box<dyn VecEnv>, transform: T) -> Result<Self> {
+        let spec = transform.spec(envs.spec());
+        spec.observation.check("observation")?;
+        let memory = Memory::new(envs.spec(), &spec);
+        Ok(Layer { envs, transform, spec, memory })
+    }
+
+    fn check_stamp(&self, format: &str, ours: &str, transform: &str) -> Result<()> {
+        if format != ours {
+            return Err(foreign("kind or version", format, ours));
+        }
+        let own = self.transform.describe();
+        if transform != own {
+            return Err(foreign("layer", transform, &own));
+        }
+        Ok(())
+    }
+
+    fn read_slot(&self, bytes: &[u8]) -> Result<T::Slot> {
+        let saved = state::from_bytes(bytes)?;
+        self.transform.check_slot(&saved)?;
+        Ok(saved)
+    }
+}
+
+impl<T: Transform> VecEnv for Layer<T> {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.envs.check_reset(slots, begin, options)
+    }
+
+    fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.envs.check_send(slots, actions)
+    }
+
+    fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.envs.send_reset(slots, begin, options)
+    }
+
+    fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        self.envs.set_next(slots, begin)
+    }
+
+    fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.envs.send(slots, actions)
+    }
+
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+        self.memory.reserve()?;
+        let Want { min_rows, max_rows, deadline, buffers } = want;
+        let mut host = buffers.map(|host| Passing { host, kept_back: self.memory.changed() });
+        let below = match &mut host {
+            Some(host) => Want { min_rows, max_rows, deadline, buffers: Some(host) },
+            None => Want { min_rows, max_rows, deadline, buffers: None },
+        };
+        let Some(mut batch) = self.envs.recv(below)? else { return Ok(None) };
+        let host = host.map(|passing| passing.host);
+        let (mut fresh, mut fresh_finals) = self.memory.columns(&batch, host)?;
+        self.transform.apply(&mut batch, &mut fresh, &mut fresh_finals);
+        memory::replace(&mut batch.observation, fresh);
+        if let Some(finals) = &mut batch.finals {
+            memory::replace(&mut finals.observation, fresh_finals);
+        }
+        Ok(Some(batch))
+    }
+
+    fn in_flight(&self) -> usize {
+        self.envs.in_flight()
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        let below = self.envs.save(slot)?;
+        let own = state::to_bytes(&self.transform.slot(slot))?;
+        let transform = self.transform.describe();
+        Ok(seal(state::to_bytes(&SavedSlot { format: SLOT.into(), transform, own, below })?))
+    }
+
+    fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
+        let saved: SavedSlot = state::from_bytes(unseal(bytes)?)?;
+        self.check_stamp(&saved.format, SLOT, &saved.transform)?;
+        let own = self.read_slot(&saved.own)?;
+        self.envs.load(slot, &saved.below)?;
+        self.transform.set_slot(slot, own);
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        let below = self.envs.save_state()?;
+        let slots = 0..self.spec.num_slots;
+        let slots = slots.map(|slot| state::to_bytes(&self.transform.slot(slot))).collect::<Result<_>>()?;
+        Ok(seal(state::to_bytes(&SavedWhole {
+            format: WHOLE.into(),
+            transform: self.transform.describe(),
+            shared: state::to_bytes(&self.transform.shared())?,
+            slots,
+            below,
+        })?))
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let saved: SavedWhole = state::from_bytes(unseal(bytes)?)?;
+        self.check_stamp(&saved.format, WHOLE, &saved.transform)?;
+        let shared = state::from_bytes(&saved.shared)?;
+        self.transform.check_shared(&shared)?;
+        let slots: Vec<_> = saved.slots.iter().map(|slot| self.read_slot(slot)).collect::<Result<_>>()?;
+        if slots.len() != self.spec.num_slots {
+            let (theirs, ours) = (slots.len(), self.spec.num_slots);
+            return Err(Error::State(format!("this state has {theirs} slots, and there are {ours} here")));
+        }
+        self.envs.load_state(&saved.below)?;
+        self.transform.set_shared(shared);
+        slots.into_iter().enumerate().for_each(|(slot, saved)| self.transform.set_slot(slot, saved));
+        Ok(())
+    }
+
+    fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
+        self.envs.render(slots)
+    }
+
+    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
+        self.envs.call(slots, name, args)
+    }
+
+    fn allocations(&self) -> u64 {
+        self.envs.allocations() + self.memory.allocations()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.envs.close()
+    }
+}

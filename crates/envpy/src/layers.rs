@@ -1,0 +1,80 @@
+//! Layers over a vec env: frame stack and normalisation.
+
+use envcore::{FrameStack, Moments, NormalizeObservation, NormalizeReward};
+use pyo3::prelude::*;
+
+use crate::errors::OrRaise;
+
+/// Which layers are asked for.
+pub(crate) struct Layers {
+    pub(crate) frame_stack: Option<usize>,
+    pub(crate) normalize_observation: bool,
+    /// The reward's discount, where rewards are to be scaled.
+    pub(crate) reward_gamma: Option<f64>,
+}
+
+/// The layers that a vec env has, with handles on their statistics.
+#[derive(Default)]
+pub(crate) struct Layered {
+    pub(crate) frame_stack: Option<usize>,
+    pub(crate) observation: Option<envcore::Statistics>,
+    pub(crate) reward: Option<envcore::Statistics>,
+}
+
+impl Layers {
+    /// `envs` under these layers. Frames are normalised before they are stacked:
+    /// once each, and counted once.
+    pub(crate) fn over(
+        &self,
+        mut envs: Box<dyn envcore::VecEnv>,
+    ) -> envcore::Result<(Box<dyn envcore::VecEnv>, Layered)> {
+        let mut layered = Layered { frame_stack: self.frame_stack, ..Layered::default() };
+        if let Some(gamma) = self.reward_gamma {
+            let (layer, handle) = NormalizeReward::over(envs, gamma)?;
+            (envs, layered.reward) = (Box::new(layer), Some(handle));
+        }
+        if self.normalize_observation {
+            let (layer, handle) = NormalizeObservation::over(envs)?;
+            (envs, layered.observation) = (Box::new(layer), Some(handle));
+        }
+        if let Some(k) = self.frame_stack {
+            envs = Box::new(FrameStack::over(envs, k)?);
+        }
+        Ok((envs, layered))
+    }
+}
+
+/// (count, means, variances) of a leaf.
+type Plain = (f64, Vec<f64>, Vec<f64>);
+
+/// Running statistics, shared with the vec env that they belong to.
+#[pyclass(module = "corral._native", frozen)]
+pub(crate) struct Statistics(pub(crate) envcore::Statistics);
+
+#[pymethods]
+impl Statistics {
+    /// Whether batches update them.
+    #[getter]
+    fn updates(&self) -> bool {
+        self.0.updates()
+    }
+
+    #[setter]
+    fn set_updates(&self, value: bool) {
+        self.0.set_updates(value);
+    }
+
+    /// (count, means, variances) by leaf, None for leaves without.
+    #[getter]
+    fn moments(&self) -> Vec<Option<Plain>> {
+        let plain = |Moments { count, mean, var }| (count, mean, var);
+        self.0.moments().into_iter().map(|moments| moments.map(plain)).collect()
+    }
+
+    /// Takes what `moments` gave, here or elsewhere.
+    fn set_moments(&self, py: Python<'_>, moments: Vec<Option<Plain>>) -> PyResult<()> {
+        let moments_of = |(count, mean, var)| Moments { count, mean, var };
+        let moments = moments.into_iter().map(|plain| plain.map(moments_of)).collect();
+        self.0.set_moments(moments).or_raise(py)
+    }
+}
