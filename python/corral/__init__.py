@@ -6,6 +6,7 @@ Importing this module registers `corral/…` ids with Gymnasium.
 from corral import errors, testing
 from corral._native import __version__
 from corral.evaluate import Evaluation, evaluate
+from corral.frames import StackedFrames
 from corral.normalization import Normalization
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
@@ -19,6 +20,7 @@ __all__ = [
     "Evaluation",
     "Normalization",
     "Replay",
+    "StackedFrames",
     "VectorEnv",
     "__version__",
     "envs",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import numbers
+import operator
+import os
 from typing import Any
 
 import gymnasium
@@ -14,6 +15,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors
+from corral.frames import LazyVectorEnv
 from corral.single import Env
 from corral.vector import VectorEnv, autoreset_name
 
@@ -47,6 +49,7 @@ def make_vec(
     thread_affinity_offset: int | None = None,
     record: str | os.PathLike[str] | None = None,
     frame_stack: int | None = None,
+    lazy_frames: bool = False,
     normalize_observation: bool = False,
     normalize_reward: bool = False,
     reward_gamma: float = 0.99,
@@ -92,6 +95,9 @@ def make_vec(
             `(num_envs, frame_stack, …)`; an episode's first observation fills the stack. As
             Gymnasium's FrameStackObservation, but right under autoreset and `reset_mask`. Each
             frame is kept once, in a ring; a step copies one frame in and `frame_stack` out.
+        lazy_frames: observations are `corral.StackedFrames`, which are stacked when they are
+            looked at, whole or some rows: a rollout that keeps them keeps each frame once, and a
+            step copies none. For observations that are one Box.
         normalize_observation: shows real observations as float32 `(x - mean) / sqrt(var + 1e-8)`,
             by running statistics that every new observation updates once, final ones included.
             `observation_normalization` has them, and freezes them. Frames are normalised before
@@ -109,6 +115,9 @@ def make_vec(
             instance.
         EnvError: if an env could not be built.
     """
+    lazy = _flag("lazy_frames", lazy_frames)
+    if lazy and frame_stack is None:
+        raise errors.ArgumentError("lazy_frames says how frames are stacked: give frame_stack too")
     native = _native.make(
         id,
         num_envs,
@@ -125,11 +134,15 @@ def make_vec(
         max_restarts=max_restarts,
         thread_affinity_offset=None if thread_affinity_offset == -1 else thread_affinity_offset,
         record=record,
-        frame_stack=frame_stack,
+        frame_stack=None if lazy else frame_stack,
         normalize_observation=_flag("normalize_observation", normalize_observation),
         reward_gamma=_gamma(reward_gamma) if _flag("normalize_reward", normalize_reward) else None,
     )
-    vector_env = VectorEnv(native, render_mode=_check_render_mode(native, render_mode))
+    render_mode = _check_render_mode(native, render_mode)
+    if lazy:
+        vector_env: VectorEnv = LazyVectorEnv(native, _frames(frame_stack), render_mode=render_mode)
+    else:
+        vector_env = VectorEnv(native, render_mode=render_mode)
     vector_env.spec = _spec(native.id, render_mode, config)
     return vector_env
 
@@ -157,6 +170,16 @@ def make(
     env = Env(native, render_mode=_check_render_mode(native, render_mode))
     env.spec = _spec(native.id, render_mode, config)
     return env
+
+
+def _frames(value: Any) -> int:
+    try:
+        frames = operator.index(value)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"frame_stack is an int, not {value!r}") from None
+    if frames < 1:
+        raise errors.ArgumentError(f"frame_stack is {frames}: stack at least 1 frame")
+    return frames
 
 
 def _flag(name: str, value: Any) -> bool:

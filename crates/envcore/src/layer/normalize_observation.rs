@@ -3,7 +3,7 @@
 //! Every real leaf becomes `float32` without bounds:
 //! `(x - mean) / sqrt(var + 1e-8)`, per element, by the statistics that already
 //! hold the batch itself, as in Gymnasium's `NormalizeObservation`; see
-//! [`Moments`](crate::Moments) for how exactly. Labels, bools and leaves that
+//! [`Moments`] for how exactly. Labels, bools and leaves that
 //! are not of fixed shape stay as they are.
 //!
 //! An observation updates the statistics once: when it is new. Gymnasium's
