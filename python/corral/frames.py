@@ -173,9 +173,8 @@ class LazyVectorEnv(VectorEnv):
         """As `VectorEnv.save_state`; the frames are part of it."""
         below = np.frombuffer(super().save_state(env), dtype=np.uint8)
         rows = slice(None) if env is None else slice(env, env + 1)
-        frames = (
-            np.stack([batch[rows] for batch in self._stacked().batches]) if self._batches else []
-        )
+        batches = [batch[rows] for batch in self._stacked().batches] if self._batches else []
+        frames: npt.NDArray[Any] = np.array(batches)
         file = io.BytesIO()
         np.savez(file, below=below, frames=frames, ages=self._ages[rows], over=self._over[rows])
         return file.getvalue()

@@ -10,7 +10,7 @@
 //! episode is copied into the ring k times. Memory held beside the batches: one
 //! ring, `num_slots · k` frames. The batch itself has k frames a row, because
 //! an array `[rows, k, …]` cannot show a ring without a copy; who keeps whole
-//! rollouts keeps each frame k times.
+//! rollouts and wants each frame once takes Python's `lazy_frames`.
 
 use serde::{Deserialize, Serialize};
 
