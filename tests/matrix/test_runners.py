@@ -120,7 +120,7 @@ class Script:
         self.envs.async_reset(seed=SEED)
         while self.envs.native.in_flight():
             observations, rewards, terminated, truncated, infos = self.envs.recv()
-            assert not (rewards.any() or terminated.any() or truncated.any())
+            assert not np.any([rewards, terminated, truncated])
             for at, slot in enumerate(infos["env_id"]):
                 self.stories[slot].append(
                     ("reset", digest(row(observations, at)), digest(row_info(infos, at)))
