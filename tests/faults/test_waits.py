@@ -144,7 +144,7 @@ def test_ctrl_c_gets_through_every_wait_and_the_rows_are_still_there(wait: str) 
     # Slot 1 sleeps for a while only, so that what was in flight can be received afterwards.
     told = done(
         f"""
-        envs = corral.make_vec(F, 4, seed=0, fault={fault!r}, of_seed=1, at_step=0, sleep=1.5,
+        envs = corral.make_vec(F, 4, seed=0, fault={fault!r}, of_seed=1, at_step=0, sleep=0.7,
             in_episode=1 if {fault!r} == "sleep_in_reset" else 0, {how})
         sound = corral.make_vec(F, 4, seed=0, num_threads=1)
         envs.reset(); first = sound.reset()
@@ -173,6 +173,7 @@ def test_ctrl_c_gets_through_every_wait_and_the_rows_are_still_there(wait: str) 
         print("closed")
         """
     ).split("\n")
+    print(wait, told[0])
     assert told[0].startswith("interrupted"), told
     if wait != "step of threads":
         # The caller of the last one works itself: it comes when its own env is done.
@@ -217,29 +218,14 @@ def test_after_ctrl_c_a_reset_drops_the_rows_and_an_end_is_quick(how: str, then:
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
-@pytest.mark.parametrize("busy", ["idle", "in flight", "inside a step"])
-def test_a_forked_child_is_told_so_and_ends_and_the_parent_goes_on(runner: str, busy: str) -> None:
+def test_a_forked_child_is_told_so_and_ends_and_the_parent_goes_on(runner: str) -> None:
+    """Forked while nothing is in flight, while some is, and while a thread is inside a call."""
     told = done(
         f"""
         import warnings; warnings.simplefilter("ignore")
         how = {RUNNERS[runner]!r}
-        slow = {busy!r} == "inside a step"
-        more = dict(fault="sleep_in_every_step", sleep=0.1) if slow else {{}}
-        envs = corral.make_vec(F, 4, seed=0, **more, **how)
-        sound = corral.make_vec(F, 4, seed=0, num_threads=1)
-        envs.reset(); sound.reset()
-        def play():
-            envs.send(forces(4))
-            return envs.drain()
-        results = []
-        if {busy!r} == "in flight":
-            envs.send(forces(4))
-        elif slow:
-            worker = threading.Thread(target=lambda: results.append(play()))
-            worker.start()
-            time.sleep(0.05)
-        pid = os.fork()
-        if pid == 0:
+
+        def child(envs):
             wrong = 0
             for call in (
                 lambda: envs.step(forces(4)), envs.reset, envs.recv, envs.drain, envs.save_state,
@@ -255,36 +241,49 @@ def test_a_forked_child_is_told_so_and_ends_and_the_parent_goes_on(runner: str, 
                     print(type(error).__name__, error, flush=True)
                     wrong += 1
             envs.close()
-            del envs
-            gc.collect()
-            # A vec env made here works here.
+            # One made here works here.
             mine = corral.make_vec(F, 4, seed=0, **how)
             mine.async_reset(); mine.drain(); mine.close()
             sys.exit(wrong)
-        until = time.monotonic() + {LONG}
-        while True:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                break
-            if time.monotonic() > until:
-                os.kill(pid, signal.SIGKILL)
-                print("the child hangs")
-                break
-            time.sleep(0.01)
-        print(os.waitstatus_to_exitcode(status))
-        if slow:
-            worker.join()
-        else:
-            results.append(envs.drain() if {busy!r} == "in flight" else play())
-        for _ in range(3):
-            results.append(play())
-        for got in results:
-            assert (got[0]["level"] == sound.step(forces(4))[0]["level"]).all()
-        envs.close()
+
+        for busy in ("idle", "in flight", "inside a call"):
+            slow = dict(fault="sleep_in_every_step", sleep=0.05) if busy == "inside a call" else {{}}
+            envs = corral.make_vec(F, 4, seed=0, **slow, **how)
+            sound = corral.make_vec(F, 4, seed=0, num_threads=1)
+            envs.reset(); sound.reset()
+            def play():
+                envs.send(forces(4))
+                return envs.drain()
+            results = []
+            if busy == "in flight":
+                envs.send(forces(4))
+            elif slow:
+                worker = threading.Thread(target=lambda: results.append(play()))
+                worker.start()
+                time.sleep(0.03)
+            pid = os.fork()
+            if pid == 0:
+                child(envs)
+            until = time.monotonic() + {LONG}
+            while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+                if time.monotonic() > until:
+                    os.kill(pid, signal.SIGKILL)
+                    print("the child hangs")
+                time.sleep(0.01)
+            print(os.waitstatus_to_exitcode(ended[1]))
+            if slow:
+                worker.join()
+            else:
+                results.append(envs.drain() if busy == "in flight" else play())
+            for _ in range(3):
+                results.append(play())
+            for got in results:
+                assert (got[0]["level"] == sound.step(forces(4))[0]["level"]).all()
+            envs.close()
         print("right")
         """
     )
-    assert told == "0\nright\n"
+    assert told == "0\n0\n0\nright\n"
 
 
 # --- Close, drop, and calls from several threads ---
@@ -441,19 +440,24 @@ def test_sixty_five_thousand_envs(how: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("how", [{"num_threads": 1}, {"num_threads": 2}, {"timeout": 60}])
 def test_millions_of_steps_take_no_more_memory(how: dict[str, Any]) -> None:
-    """CORRAL_LONG=1: ten million CartPole steps; else two, of fewer envs in the background."""
-    n, million = 4096, 1_000_000
-    total = 10 * million if os.environ.get("CORRAL_LONG") else 2 * million
-    if "timeout" in how and total < 10 * million:
-        total = 3 * million // 2
-    envs = corral.make_vec("CartPole-v1", n, seed=0, episode_statistics=True, **how)
-    envs.reset()
-    actions = [(np.arange(n) + k) % 2 for k in range(2)]
-    after_one = 0
-    for k in range(total // n):
-        envs.step(actions[k % 2])
-        if k == million // n:
-            after_one = resident()
-    more = resident() - after_one
-    print(f"{how}: {after_one >> 10} KiB after a million, {more >> 10} KiB more after {total:,}")
+    """In a process of its own; ten million CartPole steps with CORRAL_LONG=1, else two."""
+    told = done(
+        f"""
+        n, million = 4096, 1_000_000
+        total = 10 * million if os.environ.get("CORRAL_LONG") else 2 * million
+        envs = corral.make_vec("CartPole-v1", n, seed=0, episode_statistics=True, **{how!r})
+        envs.reset()
+        actions = [(np.arange(n) + k) % 2 for k in range(2)]
+        def resident():
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        for k in range(total // n):
+            envs.step(actions[k % 2])
+            if k == million // n:
+                after_one = resident()
+        print(total, after_one, resident() - after_one)
+        """
+    )
+    total, after_one, more = map(int, told.split())
+    print(f"{how}: {after_one >> 10} KiB after a million steps, {more >> 10} more after {total:,}")
     assert more <= 1 << 20

@@ -28,7 +28,7 @@ from tests.support import FAULTY, MODES, Case, assert_same, digest, row
 SEED = 700
 # Steps of each part of the script, and slots of each env.
 STEPS = {"CartPole-v1": (30, 25, 25, 25), "Maze-v0": (6, 3, 3, 5), FAULTY: (14, 9, 9, 14)}
-SLOTS = {"CartPole-v1": 7, "Maze-v0": 80, FAULTY: 7}
+SLOTS = {"CartPole-v1": 7, "Maze-v0": 48, FAULTY: 7}
 SOURCES = [
     Case("CartPole-v1", "CartPole-v1", 20),
     Case("Maze-v0", "Maze-v0", 4, {"size": 4}),
