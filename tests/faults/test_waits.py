@@ -121,6 +121,23 @@ def test_a_process_whose_env_sleeps_for_ever_closes_and_ends_quickly() -> None:
         assert time.monotonic() - began < LONG
 
 
+def test_threads_left_behind_end_once_their_envs_answer() -> None:
+    before = settled()
+    envs = corral.make_vec(
+        FAULTY, 2, seed=0, fault="sleep_in_step", at_step=0, sleep=0.4, timeout=0.1, num_threads=2
+    )
+    for _ in range(3):
+        envs.reset(seed=0)
+        with pytest.raises(EnvTimeoutError):
+            envs.step(forces(2))
+    until = time.monotonic() + LONG
+    while len(os.listdir("/proc/self/task")) > before + 2 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert len(os.listdir("/proc/self/task")) == before + 2
+    envs.close()
+    assert settled() == before
+
+
 # --- Ctrl-C ---
 
 WAITS = {
@@ -247,7 +264,9 @@ def test_a_forked_child_is_told_so_and_ends_and_the_parent_goes_on(runner: str) 
             sys.exit(wrong)
 
         for busy in ("idle", "in flight", "inside a call"):
-            slow = dict(fault="sleep_in_every_step", sleep=0.05) if busy == "inside a call" else {{}}
+            slow = {{}}
+            if busy == "inside a call":
+                slow = dict(fault="sleep_in_every_step", sleep=0.05)
             envs = corral.make_vec(F, 4, seed=0, **slow, **how)
             sound = corral.make_vec(F, 4, seed=0, num_threads=1)
             envs.reset(); sound.reset()
