@@ -135,7 +135,11 @@ impl Tolerant {
 
     /// Whether lost slots are this policy's to carry along at a step.
     fn carries(&self) -> bool {
-        self.policy == OnFailure::Mask || self.envs.spec().autoreset != AutoresetMode::Disabled
+        match self.policy {
+            OnFailure::Raise => false,
+            OnFailure::Restart => self.envs.spec().autoreset != AutoresetMode::Disabled,
+            OnFailure::Mask => true,
+        }
     }
 
     /// Rows of a request for slots that run, and for slots that are lost.
@@ -183,33 +187,27 @@ impl Tolerant {
         Ok(())
     }
 
-    /// Sends resets of `slots`; of lost ones that were to be kept, what the
-    /// policy makes of it.
+    /// Sends resets of `slots`; lost ones that are to be kept show zeros.
     fn resets(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
-        let n = self.envs.spec().num_slots;
-        let (mut list, mut begins, mut masked) = (Vec::new(), Vec::new(), Vec::new());
-        for (slot, &begin) in slots.iter(n).zip(begin) {
-            match (begin, self.slots[slot].lost, self.policy) {
-                (Begin::Keep, true, OnFailure::Mask) => masked.push(slot),
-                (Begin::Keep, true, _) => {
-                    list.push(slot);
-                    begins.push(Begin::Own);
-                }
-                _ => {
-                    list.push(slot);
-                    begins.push(begin);
-                }
-            }
+        let n = self.slots.len();
+        let masked = |row: &usize| begin[*row] == Begin::Keep && self.slots[slots.at(*row)].lost;
+        let (masked, rows): (Vec<usize>, Vec<usize>) = (0..begin.len()).partition(masked);
+        if !rows.is_empty() {
+            let list = rows.iter().map(|&row| slots.at(row)).collect();
+            let begin: Vec<Begin> = rows.iter().map(|&row| begin[row]).collect();
+            self.envs.send_reset(&Slots::of(list, n), &begin, options)?;
         }
-        if !list.is_empty() {
-            self.envs.send_reset(&Slots::of(list, n), &begins, options)?;
-        }
-        masked.into_iter().try_for_each(|slot| self.land_masked(slot))
+        masked.into_iter().try_for_each(|row| self.land_masked(slots.at(row)))
     }
 
     /// Whether `batch` may go out as it came.
     fn is_plain(&mut self, batch: &Batch) -> bool {
-        if !batch.failures.is_empty() || !self.landed.is_empty() || self.divided {
+        if self.policy == OnFailure::Raise {
+            for failure in &batch.failures {
+                self.slots[failure.slot].lost = true;
+                self.troubled = true;
+            }
+        } else if !batch.failures.is_empty() || !self.landed.is_empty() || self.divided {
             return false;
         }
         if self.troubled {
@@ -285,14 +283,18 @@ impl Tolerant {
 
     /// A row that failed.
     fn fail(&mut self, slot: usize, failure: SlotError, batch: &mut Batch, row: usize) -> Result<()> {
+        let over = batch.terminated.as_slice::<bool>()[row] || batch.truncated.as_slice::<bool>()[row];
         let was = &mut self.slots[slot];
         let again = was.retried.take();
         let (begun, in_reset) = (failure.begin, failure.failure.phase != Phase::Step);
         was.lost = true;
+        if again.is_none() && in_reset && over {
+            // It had ended an episode before its next one failed to begin.
+            was.restarts = 0;
+        }
         was.restarts += 1;
         self.troubled = true;
         let mode = self.envs.spec().autoreset;
-        let ended = batch.terminated.as_slice::<bool>()[row] || batch.truncated.as_slice::<bool>()[row];
         if again.is_none() {
             let staging = self.staging()?;
             staging.put_row(slot, batch, row);
@@ -322,7 +324,7 @@ impl Tolerant {
             _ => Begin::Own,
         };
         // In SAME_STEP a step's row, whatever failed of it, stays that step's.
-        let was_step = mode == AutoresetMode::SameStep && (!in_reset || ended);
+        let was_step = mode == AutoresetMode::SameStep && (!in_reset || over);
         self.slots[slot].retried = again.or(Some(if was_step { Retried::Step } else { Retried::Reset }));
         self.envs.send_reset(&Slots::List(vec![slot]), &[begin], None)
     }
@@ -450,8 +452,8 @@ impl VecEnv for Tolerant {
         self.note_turns(slots);
         self.divided = true;
         let lost = of_rows(slots, &lost);
-        let keep = vec![Begin::Keep; lost.len(0)];
-        self.resets(&lost, &keep, None)
+        let begin = if self.policy == OnFailure::Mask { Begin::Keep } else { Begin::Own };
+        self.resets(&lost, &vec![begin; lost.len(0)], None)
     }
 
     fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Batch>> {
