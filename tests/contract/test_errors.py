@@ -331,7 +331,6 @@ OTHERS: dict[str, Callable[[corral.VectorEnv], Any]] = {
     "reset": lambda envs: envs.reset(seed=0),
     "render": lambda envs: envs.native.render([0]),
     "save": lambda envs: envs.native.save(0),
-    "close": lambda envs: envs.native.close(),
     "allocations": lambda envs: envs.native.allocations,
 }
 
