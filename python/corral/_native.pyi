@@ -25,7 +25,7 @@ def make(
     timeout: float | None = None,
     thread_affinity_offset: int | None = None,
     on_failure: str = "raise",
-    max_restarts: int = 10,
+    max_restarts: int | None = None,
     record: str | os.PathLike[str] | None = None,
     frame_stack: int | None = None,
     normalize_observation: bool = False,

@@ -13,7 +13,7 @@ from gymnasium import spaces as gym_spaces
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors, spaces
-from corral.vector import VectorEnv
+from corral.vector import VectorEnv, state_bytes
 
 _WHOLE = "lazy_frames goes with reset and step of all envs: leave it out for send and recv"
 
@@ -182,8 +182,10 @@ class LazyVectorEnv(VectorEnv):
     def load_state(self, state: bytes, env: int | None = None) -> None:
         """As `VectorEnv.load_state`, of a state with lazy frames."""
         try:
-            with np.load(io.BytesIO(state), allow_pickle=False) as saved:
+            with np.load(io.BytesIO(state_bytes(state)), allow_pickle=False) as saved:
                 parts = {name: saved[name] for name in ("below", "frames", "ages", "over")}
+        except errors.ArgumentTypeError:
+            raise
         except Exception as error:
             raise errors.StateError(f"these bytes are no state of lazy frames: {error}") from None
         frames, ages, over = parts["frames"], parts["ages"], parts["over"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import logger
 
 from corral import _native, errors, spaces
-from corral.vector import NO_COPY, split_options
+from corral.vector import NO_COPY, split_options, state_bytes
 
 
 class Env(gymnasium.Env[Any, Any]):
@@ -83,7 +83,7 @@ class Env(gymnasium.Env[Any, Any]):
         Raises:
             StateError: for a state of another env, config or version; nothing has changed.
         """
-        self.native.load(state, 0)
+        self.native.load(state_bytes(state), 0)
         return self.native.observe_single()
 
     def render(self) -> npt.NDArray[np.uint8] | None:

@@ -55,10 +55,19 @@ def slot_number(env: int | None) -> int | None:
     try:
         number = operator.index(env)
     except TypeError:
-        raise errors.ArgumentTypeError(f"env is an int, not {type(env).__name__}") from None
-    if number < 0:
+        number = True
+    if isinstance(env, bool) or number is True:
+        raise errors.ArgumentTypeError(f"env is an int, not {type(env).__name__}")
+    if not 0 <= number < 2**63:
         raise errors.ArgumentError(f"env {number} does not exist: they count from 0")
     return number
+
+
+def state_bytes(state: bytes) -> bytes:
+    """A state's bytes, whatever holds them."""
+    if not isinstance(state, bytes | bytearray | memoryview):
+        raise errors.ArgumentTypeError(f"a state is bytes, not {type(state).__name__}")
+    return bytes(state)
 
 
 def _of_observation(native: _native.VecEnv) -> Normalization | None:
@@ -264,7 +273,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             StateError: for a state of another env, config, number of envs or version of corral,
                 and for bytes that are none; every env is as it was.
         """
-        self.native.load(state, slot_number(env))
+        self.native.load(state_bytes(state), slot_number(env))
 
     def observe(self) -> Any:
         """The current observations `(num_envs, …)` of all envs; nothing changes.
@@ -294,8 +303,13 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every env; called by `close`, once."""
-        self.closed = True
-        self.native.close()
+        try:
+            self.native.close()
+        except errors.PendingCallError:
+            raise
+        except BaseException:
+            self.closed = True
+            raise
 
     def __del__(self) -> None:
         """Leaves the end to the native half: older Gymnasiums print what `close` raises here."""

@@ -180,6 +180,11 @@ pub mod state {
         postcard::to_allocvec(state).map_err(|e| Error::State(format!("cannot be saved: {e}")))
     }
 
+    /// The first field of a state, if it is a text.
+    pub(crate) fn first_text(bytes: &[u8]) -> Option<&str> {
+        postcard::take_from_bytes::<&str>(bytes).ok().map(|(text, _)| text)
+    }
+
     /// What `to_bytes` of the same type gave.
     pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
         match postcard::take_from_bytes(bytes) {

@@ -1,8 +1,8 @@
 //! What becomes of slots that fail: a policy over any vec env.
 //!
-//! [`OnFailure::Raise`] needs nothing: failures travel in the batch and the sink
-//! raises. The other two are [`Tolerant`], which sees that a batch comes back
-//! whole and carries on:
+//! Under [`OnFailure::Raise`] failures travel in the batch and the sink raises.
+//! Under the other two [`Tolerant`] sees that a batch comes back whole, and
+//! carries on:
 //!
 //! | | the failing row | afterwards |
 //! |---|---|---|
@@ -21,10 +21,11 @@ use std::str::FromStr;
 
 use crate::begin::Begin;
 use crate::buffer::{Batch, BatchPool, Buffers, ColumnIn, Extra, Layout, RowKind, Slots, with_rows};
-use crate::env::Frame;
+use crate::env::{Frame, state};
 use crate::error::{Error, Phase, Result, SlotError};
 use crate::space::{Options, Value};
 use crate::vec_env::{AutoresetMode, Caps, Spec, VecEnv, Want};
+use crate::whole::{foreign, seal, unseal};
 
 /// What becomes of slots that fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +74,19 @@ enum Retried {
     Reset,
     /// It was a step of SAME_STEP that ended so.
     Step,
+}
+
+/// What a slot's state begins with; changes with its layout.
+const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " tolerated slot 1");
+
+/// A slot's state: the same under every policy, so that a run may be taken up
+/// under another.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Saved {
+    format: String,
+    lost: bool,
+    restarts: u32,
+    below: Vec<u8>,
 }
 
 /// A vec env whose failures are dealt with.
@@ -133,13 +147,9 @@ impl Tolerant {
         })
     }
 
-    /// Whether lost slots are this policy's to carry along at a step.
+    /// Whether a step carries lost slots along, and does not refuse.
     fn carries(&self) -> bool {
-        match self.policy {
-            OnFailure::Raise => false,
-            OnFailure::Restart => self.envs.spec().autoreset != AutoresetMode::Disabled,
-            OnFailure::Mask => true,
-        }
+        self.policy == OnFailure::Mask || self.envs.spec().autoreset != AutoresetMode::Disabled
     }
 
     /// Rows of a request for slots that run, and for slots that are lost.
@@ -150,7 +160,7 @@ impl Tolerant {
     }
 
     fn has_lost(&self) -> bool {
-        self.troubled && self.carries() && self.slots.iter().any(|slot| slot.lost)
+        self.policy != OnFailure::Raise && self.troubled && self.slots.iter().any(|slot| slot.lost)
     }
 
     /// Errors where one of `slots` waits here to be received.
@@ -193,8 +203,10 @@ impl Tolerant {
         let masked = |row: &usize| begin[*row] == Begin::Keep && self.slots[slots.at(*row)].lost;
         let (masked, rows): (Vec<usize>, Vec<usize>) = (0..begin.len()).partition(masked);
         if !rows.is_empty() {
-            let list = rows.iter().map(|&row| slots.at(row)).collect();
+            let list: Vec<usize> = rows.iter().map(|&row| slots.at(row)).collect();
             let begin: Vec<Begin> = rows.iter().map(|&row| begin[row]).collect();
+            // In flight, a slot is no longer lost, unless it comes back so.
+            list.iter().for_each(|&slot| self.slots[slot].lost = false);
             self.envs.send_reset(&Slots::of(list, n), &begin, options)?;
         }
         masked.into_iter().try_for_each(|row| self.land_masked(slots.at(row)))
@@ -326,6 +338,7 @@ impl Tolerant {
         // In SAME_STEP a step's row, whatever failed of it, stays that step's.
         let was_step = mode == AutoresetMode::SameStep && (!in_reset || over);
         self.slots[slot].retried = again.or(Some(if was_step { Retried::Step } else { Retried::Reset }));
+        self.slots[slot].lost = false;
         self.envs.send_reset(&Slots::List(vec![slot]), &[begin], None)
     }
 
@@ -416,7 +429,7 @@ impl VecEnv for Tolerant {
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_not_landed(slots)?;
-        if !self.has_lost() {
+        if !self.has_lost() || !self.carries() {
             return self.envs.check_send(slots, actions);
         }
         let (live, _) = self.divide(slots)?;
@@ -439,12 +452,19 @@ impl VecEnv for Tolerant {
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_not_landed(slots)?;
-        if !self.has_lost() {
+        if !self.has_lost() || !self.carries() {
             self.envs.send(slots, actions)?;
             self.note_turns(slots);
             return Ok(());
         }
         let (live, lost) = self.divide(slots)?;
+        if self.policy == OnFailure::Restart {
+            self.envs.check_reset(&of_rows(slots, &lost), &vec![Begin::Own; lost.len()], None)?;
+        }
+        if self.policy == OnFailure::Mask {
+            // Nothing may be sent before there is memory for the others' rows.
+            self.staging()?;
+        }
         if !live.is_empty() {
             let these = of_rows(slots, &live);
             with_rows(&live, actions, |actions| self.envs.send(&these, actions))?;
@@ -470,9 +490,11 @@ impl VecEnv for Tolerant {
         }
         self.divided &= self.envs.in_flight() > 0;
         let rows = most.min(self.landed.len());
-        let mut list: Vec<usize> = self.landed.drain(..rows).collect();
+        let mut list: Vec<usize> = self.landed.iter().take(rows).copied().collect();
         list.sort_unstable_by_key(|&slot| self.slots[slot].turn);
-        self.gather(Slots::of(list, self.slots.len()), want.buffers).map(Some)
+        let batch = self.gather(Slots::of(list, self.slots.len()), want.buffers)?;
+        self.landed.drain(..rows);
+        Ok(Some(batch))
     }
 
     fn in_flight(&self) -> usize {
@@ -481,17 +503,27 @@ impl VecEnv for Tolerant {
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
         self.check_not_landed(&Slots::List(vec![slot]))?;
-        self.envs.save(slot)
+        let below = self.envs.save(slot)?;
+        let Slot { lost, restarts, .. } = self.slots[slot];
+        Ok(seal(state::to_bytes(&Saved { format: FORMAT.into(), lost, restarts, below })?))
     }
 
-    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
-        let here = Slots::List(vec![slot]);
-        self.check_not_landed(&here)?;
-        self.envs.load(slot, state)?;
-        // Whether that state is one that shows something.
-        let kept = self.envs.check_reset(&here, &[Begin::Keep], None);
-        self.slots[slot] = Slot { lost: matches!(kept, Err(Error::NeedsReset(_))), ..Slot::default() };
-        self.troubled |= self.slots[slot].lost;
+    fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
+        self.check_not_landed(&Slots::List(vec![slot]))?;
+        let format = unseal(bytes).ok().and_then(state::first_text);
+        if !format.is_some_and(|format| format.contains(" tolerated slot ")) {
+            // One of the vec env inside alone, or none at all: that knows.
+            self.envs.load(slot, bytes)?;
+            self.slots[slot] = Slot::default();
+            return Ok(());
+        }
+        if format != Some(FORMAT) {
+            return Err(foreign("kind or version", format.unwrap_or_default(), FORMAT));
+        }
+        let Saved { lost, restarts, below, .. } = state::from_bytes(unseal(bytes)?)?;
+        self.envs.load(slot, &below)?;
+        self.slots[slot] = Slot { lost, restarts, ..Slot::default() };
+        self.troubled |= lost || restarts > 0;
         Ok(())
     }
 

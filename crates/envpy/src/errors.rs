@@ -21,6 +21,11 @@ pub(crate) fn raise(py: Python<'_>, name: &str, message: impl Into<String>) -> P
     make().map_or_else(|error| error, PyErr::from_value)
 }
 
+/// Whether `error` is of the class that `corral.errors` has under `name`.
+pub(crate) fn is(py: Python<'_>, error: &PyErr, name: &str) -> bool {
+    module(py).and_then(|module| module.getattr(name)).is_ok_and(|class| error.is_instance(py, &class))
+}
+
 /// The exception that `error` is.
 pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     let error = match error {

@@ -12,11 +12,14 @@ use crate::layers::Layers;
 use crate::values;
 use crate::vec_env::{VecEnv, seconds};
 
+/// Restarts of a slot in a row, unless told otherwise.
+const MAX_RESTARTS: u32 = 10;
+
 /// A vec env of a built-in env.
 ///
 /// `max_episode_steps`: None for the env's own limit, -1 for none.
 #[pyfunction]
-#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=10, record=None, frame_stack=None, normalize_observation=false, reward_gamma=None))]
+#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=None, record=None, frame_stack=None, normalize_observation=false, reward_gamma=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn make(
     py: Python<'_>,
@@ -30,10 +33,10 @@ pub(crate) fn make(
     action_bounds: &str,
     num_threads: Option<&Bound<'_, PyAny>>,
     batch_size: Option<&Bound<'_, PyAny>>,
-    timeout: Option<f64>,
+    timeout: Option<&Bound<'_, PyAny>>,
     thread_affinity_offset: Option<&Bound<'_, PyAny>>,
     on_failure: &str,
-    max_restarts: u32,
+    max_restarts: Option<&Bound<'_, PyAny>>,
     record: Option<PathBuf>,
     frame_stack: Option<&Bound<'_, PyAny>>,
     normalize_observation: bool,
@@ -48,6 +51,14 @@ pub(crate) fn make(
     let frame_stack = frame_stack.map(|n| count("frame_stack", n)).transpose().or_raise(py)?;
     let layers = Layers { frame_stack, normalize_observation, reward_gamma };
     let policy: OnFailure = on_failure.parse().or_raise(py)?;
+    let max_restarts = match max_restarts {
+        None => MAX_RESTARTS,
+        Some(n) => {
+            let n = count("max_restarts", n).or_raise(py)?;
+            let too_many = |_| Error::Argument(format!("max_restarts is {n}: it must be below 2**32"));
+            u32::try_from(n).map_err(too_many).or_raise(py)?
+        }
+    };
     let batch_size = batch_size.map(|n| count("batch_size", n)).transpose().or_raise(py)?;
     let single = |seed: &Bound<'_, PyAny>| {
         begin::number("seed", seed)?.ok_or_else(|| {
@@ -76,11 +87,7 @@ pub(crate) fn make(
         if let Some(dir) = record {
             envs = Box::new(Recorder::new(envs, &text, action_bounds, &dir)?);
         }
-        let envs = match policy {
-            OnFailure::Raise => envs,
-            _ => Box::new(Tolerant::new(envs, policy, max_restarts)?),
-        };
-        layers.over(envs)
+        layers.over(Box::new(Tolerant::new(envs, policy, max_restarts)?))
     });
     let (envs, layered) = envs.or_raise(py)?;
     Ok(VecEnv::new(py, envs, batch_size)?.layered(layered))

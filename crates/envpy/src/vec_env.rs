@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use envcore::{Batch, Begin, Birth, Caps, Error, Slots, Want};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyTuple};
 
 use crate::actions::Given;
 use crate::assemble::{Assembler, Shapes};
 use crate::begin;
-use crate::errors::{OrRaise, failed, raise, to_py};
+use crate::errors::{self, OrRaise, failed, raise, to_py};
 use crate::layers::{Layered, Statistics};
 use crate::replay::Recording;
 use crate::spaces;
@@ -130,7 +130,10 @@ impl VecEnv {
                 state.interrupted &= state.envs.in_flight() > 0;
                 return Ok(batch);
             }
-            py.check_signals().map_err(Cut::Failed)?;
+            py.check_signals().map_err(|error| {
+                state.interrupted = true;
+                Cut::Failed(error)
+            })?;
             if self.closing.load(Ordering::Acquire) {
                 return Err(Cut::Failed(to_py(py, Error::Closed)));
             }
@@ -157,7 +160,7 @@ impl VecEnv {
         &self,
         py: Python<'py>,
         rows: usize,
-        timeout: Option<f64>,
+        timeout: Maybe<'_, 'py>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let deadline = timeout.map(|timeout| seconds(timeout, true)).transpose().or_raise(py)?;
         let deadline = deadline.and_then(|wait| Instant::now().checked_add(wait));
@@ -195,10 +198,14 @@ impl VecEnv {
 }
 
 /// A time in seconds, from Python.
-pub(crate) fn seconds(given: f64, zero: bool) -> envcore::Result<Duration> {
-    let valid = given.is_finite() && (given > 0.0 || (zero && given == 0.0));
-    let time = if valid { Duration::try_from_secs_f64(given).ok() } else { None };
-    time.ok_or_else(|| Error::Argument(format!("timeout is {given}: give seconds above 0, or None")))
+pub(crate) fn seconds(given: &Bound<'_, PyAny>, zero: bool) -> envcore::Result<Duration> {
+    let number = if given.is_instance_of::<PyBool>() { None } else { given.extract::<f64>().ok() };
+    let Some(number) = number else {
+        return Err(Error::ArgumentType(format!("timeout is a number of seconds or None, not {given}")));
+    };
+    let valid = number.is_finite() && (number > 0.0 || (zero && number == 0.0));
+    let time = if valid { Duration::try_from_secs_f64(number).ok() } else { None };
+    time.ok_or_else(|| Error::Argument(format!("timeout is {number}: give seconds above 0, or None")))
 }
 
 impl State {
@@ -380,17 +387,26 @@ impl VecEnv {
     /// `batch_size` rows, or as many as are in flight: as `step`, with `env_id`
     /// in the infos.
     #[pyo3(signature = (timeout=None))]
-    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyTuple>> {
+    fn recv<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         self.receive(py, self.batch_size, timeout)
     }
 
     /// All rows in flight; None where nothing is.
     #[pyo3(signature = (timeout=None))]
-    fn drain<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        if self.in_flight(py)? == 0 {
-            return Ok(None);
+    fn drain<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        match self.receive(py, usize::MAX, timeout) {
+            Ok(batch) => Ok(Some(batch)),
+            Err(error) if errors::is(py, &error, "NothingPendingError") => Ok(None),
+            Err(error) => Err(error),
         }
-        self.receive(py, usize::MAX, timeout).map(Some)
     }
 
     /// How many slots are in flight.
@@ -533,7 +549,10 @@ impl VecEnv {
         let mut state = loop {
             match self.lock(py) {
                 Ok(state) => break state,
-                Err(busy) if Instant::now() > patience => return Err(busy),
+                Err(busy) if Instant::now() > patience => {
+                    self.closing.store(false, Ordering::Release);
+                    return Err(busy);
+                }
                 Err(_) => py.detach(|| std::thread::sleep(Duration::from_millis(1))),
             }
             py.check_signals()?;

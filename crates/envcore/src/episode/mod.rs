@@ -78,6 +78,9 @@ pub(crate) struct Episodes {
 pub(crate) struct Snapshot {
     life: Life,
     steps: u64,
+    episode: u64,
+    /// What it was doing.
+    pub(crate) phase: Phase,
 }
 
 /// The chunk of a slot that cannot be had again.
@@ -154,9 +157,10 @@ impl Episodes {
         (failure, action): (Failure, Option<String>),
     ) -> (Self, SlotError) {
         let chunk = source.vacant(slot).unwrap_or_else(|_| Box::new(Gone));
-        let mut episodes = Episodes::over(chunk, source, rules, slot, vec![snapshot.life]);
-        episodes.steps[0] = snapshot.steps;
-        let error = SlotError { action, ..episodes.slot_error(0, failure) };
+        let Snapshot { life, steps, episode, .. } = snapshot;
+        let mut episodes = Episodes::over(chunk, source, rules, slot, vec![life]);
+        episodes.steps[0] = steps;
+        let error = SlotError { action, episode, ..episodes.slot_error(0, failure) };
         episodes.status[0] = Status::Lost;
         (episodes, error)
     }
@@ -186,9 +190,21 @@ impl Episodes {
         }
     }
 
-    /// What a report on `slot` needs, should it never come back.
-    pub(crate) fn snapshot(&self, slot: usize) -> Snapshot {
-        Snapshot { life: self.lives[slot].clone(), steps: self.steps[slot] }
+    /// What a report on `slot` needs, should it never come back from a step or,
+    /// where there is a `begin`, from a reset.
+    pub(crate) fn snapshot(&self, slot: usize, begin: Option<Begin>) -> Snapshot {
+        let mut life = self.lives[slot].clone();
+        let mut steps = self.steps[slot];
+        let begin = begin.or_else(|| self.pending[slot].then_some(life.next));
+        let phase = if begin.is_some() { Phase::Reset } else { Phase::Step };
+        let mut episode = life.episodes.saturating_sub(1);
+        if let Some(begin) = begin.filter(|begin| *begin != Begin::Keep) {
+            if let Begin::Seed(seed) = begin {
+                (life.seed, life.stream, life.restarts, life.episodes) = (seed, seed, 0, 0);
+            }
+            (life.begun, life.next, steps, episode) = (begin, Begin::Own, 0, life.episodes);
+        }
+        Snapshot { life, steps, episode, phase }
     }
 
     /// Whether each slot's next step plays no action.

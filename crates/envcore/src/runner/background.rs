@@ -44,7 +44,7 @@ pub struct Background {
     /// Whether each slot's next step plays no action.
     skip: Vec<bool>,
     /// With a timeout: what each slot in flight was sent to do.
-    sent: Vec<Option<(Phase, Snapshot)>>,
+    sent: Vec<Option<Snapshot>>,
     /// Slots whose rows are written, in the order in which they came home.
     landed: VecDeque<usize>,
     /// When each slot was last sent, counted.
@@ -118,17 +118,17 @@ impl Background {
     fn hand_out(&mut self, slot: usize, job: Job) {
         self.turn += 1;
         self.turns[slot] = self.turn;
-        let phase = if matches!(job, Job::Step) { Phase::Step } else { Phase::Reset };
         let actions = &self.actions;
         let inside = self.parts.inside(slot);
         if !Arc::ptr_eq(&inside.actions, actions) {
             inside.actions = actions.clone();
         }
         let row = inside.row;
-        inside.desk.runs.push(Run { slots: slot..slot + 1, row, job });
         if self.timeout.is_some() {
-            self.sent[slot] = Some((phase, inside.desk.episodes.snapshot(0)));
+            let begin = if let Job::Reset(begin, _) = job { Some(begin) } else { None };
+            self.sent[slot] = Some(inside.desk.episodes.snapshot(0, begin));
         }
+        inside.desk.runs.push(Run { slots: slot..slot + 1, row, job });
         let cell = &self.parts.cells[slot];
         cell.claim.hand_out();
         self.parts.crew.put(cell.clone());
@@ -171,17 +171,28 @@ impl Background {
         let timeout = self.timeout?;
         let running = self.parts.cells.iter().filter_map(|cell| cell.running_since());
         // Where all is still on its way to a thread, look again then.
-        Some(running.min().unwrap_or_else(Instant::now) + timeout)
+        running.min().unwrap_or_else(Instant::now).checked_add(timeout)
     }
 
     /// Gives up every slot that has been silent for too long by `now`.
     fn give_up(&mut self, now: Instant) -> Result<()> {
         let Some(timeout) = self.timeout else { return Ok(()) };
         for slot in 0..self.front.spec.num_slots {
-            let cell = &self.parts.cells[slot];
-            let late = cell.running_since().is_some_and(|since| since + timeout <= now);
-            if late && cell.claim.revoke_running() {
-                self.replace(slot, timeout)?;
+            let since = self.parts.cells[slot].running_since();
+            if since.is_none_or(|since| now.saturating_duration_since(since) < timeout) {
+                continue;
+            }
+            // What its successor needs, before anything is given up.
+            let spec = &self.front.spec;
+            let actions = Actions::new(&spec.id, &spec.action, spec.num_slots, self.bounds)?;
+            let staging = Staging::new(self.pool.draft(Slots::List(vec![slot]), 1, None)?);
+            if self.parts.cells[slot].claim.revoke_running() {
+                self.replace(slot, timeout, actions, &staging);
+                let replaced = self.parts.crew.replace();
+                // Fewer threads do the same work, as long as there is one.
+                if self.parts.crew.size() == 0 {
+                    replaced?;
+                }
             }
         }
         Ok(())
@@ -189,8 +200,9 @@ impl Background {
 
     /// Puts a cell without an env in the place of `slot`'s, which its thread
     /// keeps, and writes the row of a slot that failed.
-    fn replace(&mut self, slot: usize, timeout: Duration) -> Result<()> {
-        let (phase, snapshot) = self.sent[slot].take().expect("with a timeout, what was sent is noted");
+    fn replace(&mut self, slot: usize, timeout: Duration, actions: Actions, staging: &Arc<Staging>) {
+        let snapshot = self.sent[slot].take().expect("with a timeout, what was sent is noted");
+        let phase = snapshot.phase;
         let action = (phase == Phase::Step).then(|| self.actions.describe(slot));
         let message = format!(
             "no answer within {timeout:?} (timeout); its thread was left behind, and a reset rebuilds the env"
@@ -198,14 +210,11 @@ impl Background {
         let failure = Failure { phase, cause: Cause::Silence, message };
         let (episodes, error) =
             Episodes::vacant(&*self.source, &self.rules, slot, snapshot, (failure, action));
-        let spec = &self.front.spec;
-        // The thread that was left behind may read these actions for ever.
-        let n = spec.num_slots;
-        self.actions = Arc::new(Actions::new(&spec.id, &spec.action, n, self.bounds)?);
-        let staging = Staging::new(self.pool.draft(Slots::List(vec![slot]), 1, None)?);
+        // The thread that was left behind may read the old ones for ever.
+        self.actions = Arc::new(actions);
         let mut desk = Desk::new(episodes, slot);
         desk.notes.failures.push(error);
-        let cell = Cell::new(slot, desk, self.actions.clone(), self.epoch).staged_alone(&staging);
+        let cell = Cell::new(slot, desk, self.actions.clone(), self.epoch).staged_alone(staging);
         // SAFETY: the staging is new and has one row, nobody else's.
         let mut row = unsafe { staging.window().rows(0, 1) };
         row.renew(0);
@@ -213,7 +222,6 @@ impl Background {
         row.kind()[0] = RowKind::Failed as u8;
         self.parts.cells[slot] = cell;
         self.land(slot);
-        self.parts.crew.replace()
     }
 
     /// A batch of `slots`, which have landed, in this order.
@@ -302,9 +310,11 @@ impl VecEnv for Background {
             return Ok(None);
         }
         let rows = most.min(self.landed.len());
-        let mut list: Vec<usize> = self.landed.drain(..rows).collect();
+        let mut list: Vec<usize> = self.landed.iter().take(rows).copied().collect();
         list.sort_unstable_by_key(|&slot| self.turns[slot]);
-        self.gather(Slots::of(list, self.front.spec.num_slots), want.buffers).map(Some)
+        let batch = self.gather(Slots::of(list, self.front.spec.num_slots), want.buffers)?;
+        self.landed.drain(..rows);
+        Ok(Some(batch))
     }
 
     fn in_flight(&self) -> usize {
@@ -340,7 +350,8 @@ impl VecEnv for Background {
         self.front.forget();
         self.landed.clear();
         let parts = &mut *self.parts;
-        parts.crew.dismiss(Instant::now() + self.timeout.unwrap_or(GRACE).min(GRACE));
+        let grace = Instant::now() + self.timeout.unwrap_or(GRACE).min(GRACE);
+        parts.crew.dismiss(grace).iter().for_each(|cell| cell.claim.take_back());
         close_all(&parts.cells).0
     }
 }

@@ -349,7 +349,7 @@ impl VecEnv for Threaded {
         self.front.forget();
         self.queue.clear();
         let parts = &mut *self.parts;
-        parts.crew.dismiss(Instant::now() + GRACE);
+        parts.crew.dismiss(Instant::now() + GRACE).iter().for_each(|cell| cell.claim.take_back());
         let (closed, lost) = close_all(&parts.cells);
         if let Some(round) = self.round.take()
             && lost

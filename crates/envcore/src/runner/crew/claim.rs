@@ -22,6 +22,11 @@ impl Claim {
         self.0.store(OUT, Ordering::Release);
     }
 
+    /// The runner has taken the task back before any thread began it.
+    pub(in crate::runner) fn take_back(&self) {
+        self.0.store(HOME, Ordering::Release);
+    }
+
     /// A thread begins; false where the task was revoked.
     pub(in crate::runner) fn begin(&self) -> bool {
         self.0.compare_exchange(OUT, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_ok()

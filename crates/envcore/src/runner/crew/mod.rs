@@ -78,8 +78,12 @@ impl<T: Task> Exchange<T> {
     }
 
     fn put(ring: &Ring, task: Arc<T>) {
-        let room = ring.push(Arc::into_raw(task) as usize);
-        assert!(room, "a task is on its way at most once, and the rings have room for all");
+        let number = Arc::into_raw(task) as usize;
+        // A task is on its way at most once, so there is room for all; but a
+        // thread may be a moment from giving up the place of one that it took.
+        while !ring.push(number) {
+            yield_now();
+        }
     }
 
     fn take(ring: &Ring) -> Option<Arc<T>> {
@@ -252,14 +256,13 @@ impl<T: Task> Crew<T> {
         }
     }
 
-    /// Ends the threads; whether all did by `deadline`. Tasks not begun are
-    /// dropped.
-    pub(super) fn dismiss(&mut self, deadline: Instant) -> bool {
+    /// Ends the threads, or stops waiting for them at `deadline`; the tasks that
+    /// none has begun.
+    pub(super) fn dismiss(&mut self, deadline: Instant) -> Vec<Arc<T>> {
         self.exchange.dismiss();
         let ended = || self.exchange.alive.load(Ordering::Acquire) == 0;
-        let all = look(LOOKING, Some(deadline), ended) || self.exchange.door.sleep(Some(deadline), ended);
-        while self.help().is_some() {}
-        all
+        let _ = look(LOOKING, Some(deadline), ended) || self.exchange.door.sleep(Some(deadline), ended);
+        std::iter::from_fn(|| self.help()).collect()
     }
 }
 
