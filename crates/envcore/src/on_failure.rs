@@ -18,6 +18,7 @@
 
 use std::collections::VecDeque;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::begin::Begin;
 use crate::buffer::{Batch, BatchPool, Buffers, ColumnIn, Extra, Layout, RowKind, Slots, with_rows};
@@ -63,6 +64,8 @@ struct Slot {
     restarts: u32,
     /// When it was last sent, counted.
     turn: u64,
+    /// The options of the reset that it is in flight for.
+    options: Option<Arc<Options>>,
     /// It is being restarted within the call that its failure came in.
     retried: Option<Retried>,
 }
@@ -98,7 +101,7 @@ pub struct Tolerant {
     /// Whether any slot is lost, or has restarts that count.
     troubled: bool,
     pool: BatchPool,
-    /// Rows by slot, where a batch must be put together.
+    /// Rows by slot, for batches that must be put together; none under `Raise`.
     staging: Option<Batch>,
     /// Slots whose rows are in the staging, and theirs alone.
     landed: VecDeque<usize>,
@@ -125,13 +128,20 @@ impl Tolerant {
         if policy == OnFailure::Restart {
             spec.caps.require(Caps::RESET | Caps::SUBSET, &spec.id, "restart a slot that failed")?;
         }
-        let pool = BatchPool::new(&Layout {
+        let mut pool = BatchPool::new(&Layout {
             observation: spec.observation.clone(),
             info: spec.info.clone(),
             finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
             capacity: spec.num_slots,
         });
         let slots = vec![Slot::default(); spec.num_slots];
+        let staging = match policy {
+            OnFailure::Raise => None,
+            _ => {
+                let draft = pool.draft(Slots::All, slots.len(), None)?;
+                Some(pool.finish(draft))
+            }
+        };
         Ok(Tolerant {
             envs,
             policy,
@@ -139,7 +149,7 @@ impl Tolerant {
             slots,
             troubled: false,
             pool,
-            staging: None,
+            staging,
             landed: VecDeque::new(),
             notes: Vec::new(),
             turn: 0,
@@ -180,21 +190,16 @@ impl Tolerant {
         }
     }
 
-    fn staging(&mut self) -> Result<&mut Batch> {
-        if self.staging.is_none() {
-            let draft = self.pool.draft(Slots::All, self.slots.len(), None)?;
-            self.staging = Some(self.pool.finish(draft));
-        }
-        Ok(self.staging.as_mut().expect("it is there now"))
+    fn staging(&mut self) -> &mut Batch {
+        self.staging.as_mut().expect("a policy that puts batches together has it from the start")
     }
 
     /// Writes the row of a slot that is left out.
-    fn land_masked(&mut self, slot: usize) -> Result<()> {
-        let staging = self.staging()?;
+    fn land_masked(&mut self, slot: usize) {
+        let staging = self.staging();
         staging.clear_row(slot);
         staging.kinds.as_mut_slice::<u8>()[slot] = RowKind::Failed as u8;
         self.landed.push_back(slot);
-        Ok(())
     }
 
     /// Sends resets of `slots`; lost ones that are to be kept show zeros.
@@ -209,7 +214,8 @@ impl Tolerant {
             list.iter().for_each(|&slot| self.slots[slot].lost = false);
             self.envs.send_reset(&Slots::of(list, n), &begin, options)?;
         }
-        masked.into_iter().try_for_each(|row| self.land_masked(slots.at(row)))
+        masked.into_iter().for_each(|row| self.land_masked(slots.at(row)));
+        Ok(())
     }
 
     /// Whether `batch` may go out as it came.
@@ -241,30 +247,30 @@ impl Tolerant {
     fn recover(&mut self, slot: usize, ended: bool) {
         let slot = &mut self.slots[slot];
         slot.lost = false;
+        slot.options = None;
         if ended {
             slot.restarts = 0;
         }
     }
 
     /// Takes the rows of `batch` apart: those that are done land.
-    fn sort(&mut self, mut batch: Batch) -> Result<()> {
+    fn sort(&mut self, mut batch: Batch) {
         let n = self.slots.len();
         let mut failures = std::mem::take(&mut batch.failures);
         let slots = batch.slots.clone();
         for (row, slot) in slots.iter(n).enumerate() {
             let failure = failures.iter().position(|failure| failure.slot == slot);
             match failure.map(|at| failures.swap_remove(at)) {
-                None => self.land(slot, &mut batch, row)?,
-                Some(failure) => self.fail(slot, failure, &mut batch, row)?,
+                None => self.land(slot, &mut batch, row),
+                Some(failure) => self.fail(slot, failure, &mut batch, row),
             }
         }
-        Ok(())
     }
 
     /// A row that did not fail.
-    fn land(&mut self, slot: usize, batch: &mut Batch, row: usize) -> Result<()> {
+    fn land(&mut self, slot: usize, batch: &mut Batch, row: usize) {
         let before = self.slots[slot].retried.take();
-        let staging = self.staging()?;
+        let staging = self.staging();
         match before {
             // What the failing row said stays; only what is seen is new.
             Some(Retried::Step) => staging.put_seen(slot, batch, row),
@@ -278,7 +284,6 @@ impl Tolerant {
         self.take_extras(slot, batch, row);
         self.recover(slot, ended && kind == RowKind::Step);
         self.landed.push_back(slot);
-        Ok(())
     }
 
     fn take_extras(&mut self, slot: usize, batch: &mut Batch, row: usize) {
@@ -294,7 +299,7 @@ impl Tolerant {
     }
 
     /// A row that failed.
-    fn fail(&mut self, slot: usize, failure: SlotError, batch: &mut Batch, row: usize) -> Result<()> {
+    fn fail(&mut self, slot: usize, failure: SlotError, batch: &mut Batch, row: usize) {
         let over = batch.terminated.as_slice::<bool>()[row] || batch.truncated.as_slice::<bool>()[row];
         let was = &mut self.slots[slot];
         let again = was.retried.take();
@@ -308,7 +313,7 @@ impl Tolerant {
         self.troubled = true;
         let mode = self.envs.spec().autoreset;
         if again.is_none() {
-            let staging = self.staging()?;
+            let staging = self.staging();
             staging.put_row(slot, batch, row);
             if !in_reset {
                 staging.truncated.as_mut_slice::<bool>()[slot] = true;
@@ -323,13 +328,13 @@ impl Tolerant {
                 &format!(" (restarted {} times without ending an episode: max_restarts)", self.max_restarts);
             self.notes.push((slot, Note::Failed(failure)));
             self.landed.push_back(slot);
-            return Ok(());
+            return;
         }
         self.notes.push((slot, Note::Tolerated(failure)));
         let now = self.policy == OnFailure::Restart && (in_reset || mode == AutoresetMode::SameStep);
         if !now {
             self.landed.push_back(slot);
-            return Ok(());
+            return;
         }
         let begin = match begun {
             Begin::Index(index) if in_reset => Begin::Index(index),
@@ -338,8 +343,14 @@ impl Tolerant {
         // In SAME_STEP a step's row, whatever failed of it, stays that step's.
         let was_step = mode == AutoresetMode::SameStep && (!in_reset || over);
         self.slots[slot].retried = again.or(Some(if was_step { Retried::Step } else { Retried::Reset }));
-        self.slots[slot].lost = false;
-        self.envs.send_reset(&Slots::List(vec![slot]), &[begin], None)
+        let options = self.slots[slot].options.clone();
+        let sent = self.envs.send_reset(&Slots::List(vec![slot]), &[begin], options.as_deref());
+        self.slots[slot].lost = sent.is_err();
+        if sent.is_err() {
+            // It cannot be restarted now: as without a restart, it waits for one.
+            self.slots[slot].retried = None;
+            self.landed.push_back(slot);
+        }
     }
 
     /// The batch of `slots`, which have landed.
@@ -369,6 +380,7 @@ impl Tolerant {
                 Note::Tolerated(failure) => batch.tolerated.push(failure),
             }
         }
+        batch.sort_loose();
         Ok(batch)
     }
 
@@ -384,7 +396,7 @@ impl Tolerant {
             if batch.rows() >= least && self.is_plain(&batch) {
                 return Ok(Collected::Plain(Box::new(batch)));
             }
-            self.sort(batch)?;
+            self.sort(batch);
         }
         Ok(Collected::Landed)
     }
@@ -440,13 +452,26 @@ impl VecEnv for Tolerant {
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
         self.note_turns(slots);
-        if !self.has_lost() {
-            return self.envs.send_reset(slots, begin, options);
+        if self.has_lost() {
+            self.resets(slots, begin, options)?;
+        } else {
+            self.envs.send_reset(slots, begin, options)?;
         }
-        self.resets(slots, begin, options)
+        if self.policy == OnFailure::Restart
+            && let Some(options) = options.filter(|options| !options.is_empty())
+        {
+            // A reset that is tried again is to have them too.
+            self.troubled = true;
+            let options = Arc::new(options.clone());
+            for (slot, begin) in slots.iter(self.slots.len()).zip(begin) {
+                self.slots[slot].options = (*begin != Begin::Keep).then(|| options.clone());
+            }
+        }
+        Ok(())
     }
 
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        self.check_not_landed(slots)?;
         self.envs.set_next(slots, begin)
     }
 
@@ -460,10 +485,6 @@ impl VecEnv for Tolerant {
         let (live, lost) = self.divide(slots)?;
         if self.policy == OnFailure::Restart {
             self.envs.check_reset(&of_rows(slots, &lost), &vec![Begin::Own; lost.len()], None)?;
-        }
-        if self.policy == OnFailure::Mask {
-            // Nothing may be sent before there is memory for the others' rows.
-            self.staging()?;
         }
         if !live.is_empty() {
             let these = of_rows(slots, &live);
@@ -528,6 +549,7 @@ impl VecEnv for Tolerant {
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
+        self.check_not_landed(slots)?;
         self.envs.render(slots)
     }
 

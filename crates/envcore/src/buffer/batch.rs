@@ -221,6 +221,22 @@ impl Batch {
         }
     }
 
+    /// Puts what travels loose in the order of the rows that it is of.
+    pub(crate) fn sort_loose(&mut self) {
+        self.infos.extras.sort_by_key(|extra| extra.row);
+        if let Some(finals) = &mut self.finals {
+            finals.infos.extras.sort_by_key(|extra| extra.row);
+        }
+        if let Slots::List(list) = &self.slots {
+            let row = |failure: &SlotError| list.iter().position(|slot| *slot == failure.slot);
+            self.failures.sort_by_cached_key(row);
+            self.tolerated.sort_by_cached_key(row);
+        } else {
+            self.failures.sort_by_key(|failure| failure.slot);
+            self.tolerated.sort_by_key(|failure| failure.slot);
+        }
+    }
+
     /// Copies all rows of `part`, a batch of the same leaves, to the rows from
     /// `at` on, and takes over what travels loose.
     pub(crate) fn place(&mut self, at: usize, part: Batch) {

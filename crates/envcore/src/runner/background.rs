@@ -134,6 +134,13 @@ impl Background {
         self.parts.crew.put(cell.clone());
     }
 
+    /// Sees that there are threads: the system may have refused some that were to
+    /// replace others.
+    fn man(&mut self) -> Result<()> {
+        let grown = self.parts.crew.grow(self.threads);
+        if self.parts.crew.size() == 0 { grown } else { Ok(()) }
+    }
+
     /// Notes that `slot`'s row is written.
     fn land(&mut self, slot: usize) {
         self.skip[slot] = self.parts.episodes(slot).pending()[0];
@@ -188,11 +195,8 @@ impl Background {
             let staging = Staging::new(self.pool.draft(Slots::List(vec![slot]), 1, None)?);
             if self.parts.cells[slot].claim.revoke_running() {
                 self.replace(slot, timeout, actions, &staging);
-                let replaced = self.parts.crew.replace();
-                // Fewer threads do the same work, as long as there is one.
-                if self.parts.crew.size() == 0 {
-                    replaced?;
-                }
+                self.parts.crew.give_up_one();
+                self.man()?;
             }
         }
         Ok(())
@@ -272,6 +276,7 @@ impl VecEnv for Background {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
+        self.man()?;
         self.front.depart(slots);
         for (slot, job) in reset_jobs(slots, begin, options, self.front.spec.num_slots) {
             self.hand_out(slot, job);
@@ -293,6 +298,7 @@ impl VecEnv for Background {
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_send(slots, actions)?;
+        self.man()?;
         self.front.depart(slots);
         slots.iter(self.front.spec.num_slots).for_each(|slot| self.hand_out(slot, Job::Step));
         self.parts.crew.call(self.threads);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::begin::Begin;
-use crate::buffer::{Actions, Batch, Extra, Slots, Window};
+use crate::buffer::{Actions, Batch, Extra, Window};
 use crate::episode::{Episodes, Report};
 use crate::error::SlotError;
 use crate::space::Options;
@@ -49,21 +49,16 @@ impl Notes {
     }
 
     /// Hands all of it to `batch`, in the order of its rows.
-    pub(super) fn give(mut self, batch: &mut Batch) {
+    pub(super) fn give(self, batch: &mut Batch) {
         if self.is_empty() {
             return;
-        }
-        self.infos.sort_by_key(|extra| extra.row);
-        self.final_infos.sort_by_key(|extra| extra.row);
-        if let Slots::List(list) = &batch.slots {
-            let row = |slot: usize| list.iter().position(|s| *s == slot);
-            self.failures.sort_by_cached_key(|failure| row(failure.slot));
         }
         batch.failures = self.failures;
         batch.infos.extras = self.infos;
         if let Some(finals) = &mut batch.finals {
             finals.infos.extras = self.final_infos;
         }
+        batch.sort_loose();
     }
 }
 

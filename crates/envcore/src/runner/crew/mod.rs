@@ -205,11 +205,10 @@ impl<T: Task> Crew<T> {
         Ok(())
     }
 
-    /// Starts a thread in the place of one that never came back.
-    pub(super) fn replace(&mut self) -> Result<()> {
+    /// Counts off a thread that never came back.
+    pub(super) fn give_up_one(&mut self) {
         self.exchange.alive.fetch_sub(1, Ordering::AcqRel);
         self.size -= 1;
-        self.grow(self.size + 1)
     }
 
     /// How many threads there are.

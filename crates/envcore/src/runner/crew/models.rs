@@ -92,6 +92,32 @@ fn two_takers_never_take_the_same_number_as_the_ring_goes_round() {
 }
 
 #[test]
+fn a_taker_that_is_slow_to_give_its_place_up_delays_a_putter_and_loses_nothing() {
+    bounded(3, || {
+        let ring = Arc::new(Ring::new(2));
+        assert!(ring.push(1) && ring.push(2));
+        let slow = {
+            let ring = ring.clone();
+            spawn(move || ring.pop())
+        };
+        // Round and round with whatever the other leaves.
+        let mut held = Vec::new();
+        for _ in 0..2 {
+            held.extend(ring.pop());
+            while let Some(number) = held.pop() {
+                while !ring.push(number) {
+                    loom::thread::yield_now();
+                }
+            }
+        }
+        let mut taken: Vec<usize> = slow.join().unwrap().into_iter().collect();
+        taken.extend(std::iter::from_fn(|| ring.pop()));
+        taken.sort();
+        assert_eq!(taken, [1, 2]);
+    });
+}
+
+#[test]
 fn no_wake_up_is_lost() {
     model(|| {
         let gate = Arc::new(Gate::new());
