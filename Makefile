@@ -65,8 +65,10 @@ format: build ## Format everything.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: ## Build the Rust docs.
+docs: build ## Build the Rust docs, and docs/faults.md.
 	cargo doc --workspace --no-deps
+	$(BIN)/python docs/faults.py > docs/faults.md.new
+	mv docs/faults.md.new docs/faults.md
 
 clean: ## Remove what was built.
 	rm -rf target $(VENV) $(OLDEST)

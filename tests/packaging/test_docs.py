@@ -1,0 +1,26 @@
+"""The pages that are written by programs say what those say now."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_of_faults_shows_what_the_user_sees() -> None:
+    ran = subprocess.run(
+        [sys.executable, DOCS / "faults.py"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+
+    def without_lines(page: str) -> str:
+        return re.sub(r"(\.rs):\d+:\d+", r"\1", page)
+
+    page = (DOCS / "faults.md").read_text()
+    assert without_lines(ran.stdout) == without_lines(page), "run `make docs`"
