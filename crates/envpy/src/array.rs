@@ -11,7 +11,11 @@ use std::ptr;
 use envcore::{DType, Fixed, Lease};
 use numpy::npyffi::{self, NPY_ARRAY_CARRAY, NpyTypes, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+/// As many as any NumPy has; those before 2.0 refuse more than 32.
+const MAX_AXES: usize = 64;
 
 /// The base of an array: memory on loan.
 #[pyclass(name = "_Lease", module = "corral._native", frozen)]
@@ -37,15 +41,17 @@ pub(crate) fn over<'py>(
     let lease = column.into_lease();
     let data = lease.as_ptr();
     let base = Bound::new(py, Loan { _lease: lease })?;
-    let mut dims = [0 as npy_intp; 32];
+    let mut dims = [0 as npy_intp; MAX_AXES];
+    if shape.len() > MAX_AXES {
+        return Err(PyValueError::new_err(format!("{} axes: NumPy has at most {MAX_AXES}", shape.len())));
+    }
     for (dim, &n) in dims.iter_mut().zip(shape) {
         *dim = n as npy_intp;
     }
     // SAFETY: `data` points to an aligned block with room for `shape` of the
     // column's dtype, which `descr` is; the block lives as long as `base`, which
     // becomes the array's base. NewFromDescr takes over one reference to the
-    // descr and SetBaseObject one to the base. `shape` has at most 32 axes, or
-    // NumPy itself refuses.
+    // descr and SetBaseObject one to the base. `dims` holds all of `shape`.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,

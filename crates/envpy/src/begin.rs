@@ -4,7 +4,7 @@ use envcore::{Begin, DType, Error, Result};
 use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyIterator};
+use pyo3::types::{PyBool, PyInt, PyIterator};
 
 use crate::array;
 
@@ -77,11 +77,18 @@ fn items<'py>(given: &Bound<'py, PyAny>, wrong: impl Fn() -> Error) -> Result<Bo
     })
 }
 
+/// Python's bools and NumPy's, old versions of which pass for ints.
+fn is_bool(given: &Bound<'_, PyAny>) -> bool {
+    let kind = || given.getattr("dtype")?.getattr("kind")?.extract::<char>();
+    given.is_instance_of::<PyBool>()
+        || (!given.is_instance_of::<PyInt>() && kind().is_ok_and(|kind| kind == 'b'))
+}
+
 /// A single non-negative int, NumPy's included; `None` for anything that is no
 /// int at all.
 pub(crate) fn number(what: &str, given: &Bound<'_, PyAny>) -> Result<Option<i64>> {
     let is_array = given.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() > 0);
-    if given.is_instance_of::<PyBool>() || is_array {
+    if is_array || is_bool(given) {
         return Ok(None);
     }
     let int = match given.call_method0("__index__") {
@@ -98,6 +105,11 @@ pub(crate) fn number(what: &str, given: &Bound<'_, PyAny>) -> Result<Option<i64>
 /// Which slots, from a list or array of ints.
 pub(crate) fn read_slots(given: &Bound<'_, PyAny>) -> Result<Vec<usize>> {
     let wrong = || Error::ArgumentType(format!("env_id is a list or array of ints, not {given}"));
+    // What `infos["env_id"]` is, read at once.
+    if let Ok(ids) = given.extract::<PyReadonlyArray1<'_, i64>>() {
+        let negative = |id| Error::Argument(format!("env_id {id} is not within 0 to 2**63 - 1"));
+        return ids.as_array().iter().map(|&id| usize::try_from(id).map_err(|_| negative(id))).collect();
+    }
     items(given, wrong)?
         .map(|item| number("env_id", &item.map_err(Error::env)?)?.map(|n| n as usize).ok_or_else(wrong))
         .collect()

@@ -1,0 +1,236 @@
+//! Rows that come back: which go out as they are, which are put together, what
+//! becomes of those that failed.
+
+use super::{Note, OnFailure, Retried, Tolerant};
+use crate::begin::Begin;
+use crate::buffer::{Batch, Buffers, Extra, RowKind, Slots};
+use crate::error::{Phase, Result, SlotError};
+use crate::space::Options;
+use crate::vec_env::{AutoresetMode, Want};
+
+pub(super) enum Collected {
+    Late,
+    Plain(Box<Batch>),
+    Landed,
+}
+
+/// The sink's memory for one more batch.
+fn reborrow<'a>(buffers: &'a mut Option<&mut dyn Buffers>) -> Option<&'a mut dyn Buffers> {
+    match buffers {
+        Some(buffers) => Some(&mut **buffers),
+        None => None,
+    }
+}
+
+impl Tolerant {
+    fn staging(&mut self) -> &mut Batch {
+        self.staging.as_mut().expect("a policy that puts batches together has it from the start")
+    }
+
+    /// Writes the row of a slot that is left out.
+    fn land_masked(&mut self, slot: usize) {
+        let staging = self.staging();
+        staging.clear_row(slot);
+        staging.kinds.as_mut_slice::<u8>()[slot] = RowKind::Failed as u8;
+        self.landed.push_back(slot);
+    }
+
+    /// Sends resets of `slots`; lost ones that are to be kept show zeros.
+    pub(super) fn resets(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        let n = self.slots.len();
+        let masked = |row: &usize| begin[*row] == Begin::Keep && self.slots[slots.at(*row)].lost;
+        let (masked, rows): (Vec<usize>, Vec<usize>) = (0..begin.len()).partition(masked);
+        if !rows.is_empty() {
+            let list: Vec<usize> = rows.iter().map(|&row| slots.at(row)).collect();
+            let begin: Vec<Begin> = rows.iter().map(|&row| begin[row]).collect();
+            // In flight, a slot is no longer lost, unless it comes back so.
+            list.iter().for_each(|&slot| self.slots[slot].lost = false);
+            self.envs.send_reset(&Slots::of(list, n), &begin, options)?;
+        }
+        masked.into_iter().for_each(|row| self.land_masked(slots.at(row)));
+        Ok(())
+    }
+
+    /// Whether `batch` may go out as it came.
+    fn is_plain(&mut self, batch: &Batch) -> bool {
+        if self.policy == OnFailure::Raise {
+            for failure in &batch.failures {
+                self.slots[failure.slot].lost = true;
+                self.troubled = true;
+            }
+        } else if !batch.failures.is_empty() || !self.landed.is_empty() || self.divided {
+            return false;
+        }
+        if self.troubled {
+            let n = self.slots.len();
+            let (terminated, truncated) =
+                (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
+            for (row, slot) in batch.slots.iter(n).enumerate() {
+                if self.slots[slot].retried.is_some() {
+                    return false;
+                }
+                self.recover(slot, terminated[row] || truncated[row]);
+            }
+            self.troubled = self.slots.iter().any(|slot| slot.lost || slot.restarts > 0);
+        }
+        true
+    }
+
+    /// Notes that `slot` gave a row of its own.
+    fn recover(&mut self, slot: usize, ended: bool) {
+        let slot = &mut self.slots[slot];
+        slot.lost = false;
+        slot.options = None;
+        if ended {
+            slot.restarts = 0;
+        }
+    }
+
+    /// Takes the rows of `batch` apart: those that are done land.
+    fn sort(&mut self, mut batch: Batch) {
+        let n = self.slots.len();
+        let mut failures = std::mem::take(&mut batch.failures);
+        let slots = batch.slots.clone();
+        for (row, slot) in slots.iter(n).enumerate() {
+            let failure = failures.iter().position(|failure| failure.slot == slot);
+            match failure.map(|at| failures.swap_remove(at)) {
+                None => self.land(slot, &mut batch, row),
+                Some(failure) => self.fail(slot, failure, &mut batch, row),
+            }
+        }
+    }
+
+    /// A row that did not fail.
+    fn land(&mut self, slot: usize, batch: &mut Batch, row: usize) {
+        let before = self.slots[slot].retried.take();
+        let staging = self.staging();
+        match before {
+            // What the failing row said stays; only what is seen is new.
+            Some(Retried::Step) => staging.put_seen(slot, batch, row),
+            _ => staging.put_row(slot, batch, row),
+        }
+        if before.is_some() {
+            staging.kinds.as_mut_slice::<u8>()[slot] = RowKind::Restarted as u8;
+        }
+        let kind = batch.kind(row);
+        let ended = batch.terminated.as_slice::<bool>()[row] || batch.truncated.as_slice::<bool>()[row];
+        self.take_extras(slot, batch, row);
+        self.recover(slot, ended && kind == RowKind::Step);
+        self.landed.push_back(slot);
+    }
+
+    fn take_extras(&mut self, slot: usize, batch: &mut Batch, row: usize) {
+        let take =
+            |extras: &mut Vec<Extra>| extras.extract_if(.., |extra| extra.row == row).collect::<Vec<_>>();
+        let infos = take(&mut batch.infos.extras).into_iter().map(|extra| (slot, Note::Info(extra)));
+        self.notes.extend(infos);
+        if let Some(finals) = &mut batch.finals {
+            let infos =
+                take(&mut finals.infos.extras).into_iter().map(|extra| (slot, Note::FinalInfo(extra)));
+            self.notes.extend(infos);
+        }
+    }
+
+    /// A row that failed.
+    fn fail(&mut self, slot: usize, failure: SlotError, batch: &mut Batch, row: usize) {
+        let over = batch.terminated.as_slice::<bool>()[row] || batch.truncated.as_slice::<bool>()[row];
+        let was = &mut self.slots[slot];
+        let again = was.retried.take();
+        let (begun, in_reset) = (failure.begin, failure.failure.phase != Phase::Step);
+        was.lost = true;
+        if again.is_none() && in_reset && over {
+            // It had ended an episode before its next one failed to begin.
+            was.restarts = 0;
+        }
+        was.restarts += 1;
+        self.troubled = true;
+        let mode = self.envs.spec().autoreset;
+        if again.is_none() {
+            let staging = self.staging();
+            staging.put_row(slot, batch, row);
+            if !in_reset {
+                staging.truncated.as_mut_slice::<bool>()[slot] = true;
+                staging.end_unseen(slot);
+            }
+            self.take_extras(slot, batch, row);
+        }
+        let too_often = self.policy == OnFailure::Restart && self.slots[slot].restarts > self.max_restarts;
+        if too_often {
+            let mut failure = failure;
+            failure.failure.message +=
+                &format!(" (restarted {} times without ending an episode: max_restarts)", self.max_restarts);
+            self.notes.push((slot, Note::Failed(failure)));
+            self.landed.push_back(slot);
+            return;
+        }
+        self.notes.push((slot, Note::Tolerated(failure)));
+        let now = self.policy == OnFailure::Restart && (in_reset || mode == AutoresetMode::SameStep);
+        if !now {
+            self.landed.push_back(slot);
+            return;
+        }
+        let begin = match begun {
+            Begin::Index(index) if in_reset => Begin::Index(index),
+            _ => Begin::Own,
+        };
+        // In SAME_STEP a step's row, whatever failed of it, stays that step's.
+        let was_step = mode == AutoresetMode::SameStep && (!in_reset || over);
+        self.slots[slot].retried = again.or(Some(if was_step { Retried::Step } else { Retried::Reset }));
+        let options = self.slots[slot].options.clone();
+        let sent = self.envs.send_reset(&Slots::List(vec![slot]), &[begin], options.as_deref());
+        self.slots[slot].lost = sent.is_err();
+        if sent.is_err() {
+            // It cannot be restarted now: as without a restart, it waits for one.
+            self.slots[slot].retried = None;
+            self.landed.push_back(slot);
+        }
+    }
+
+    /// The batch of `slots`, which have landed.
+    pub(super) fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Batch> {
+        let rows = slots.len(self.slots.len());
+        let mut draft = self.pool.draft(slots, rows, buffers)?;
+        let staging = self.staging.as_ref().expect("what has landed is in the staging");
+        let batch = draft.batch_mut();
+        for row in 0..rows {
+            let slot = batch.slots.at(row);
+            batch.put_row(row, staging, slot);
+        }
+        let mut batch = self.pool.finish(draft);
+        let notes = std::mem::take(&mut self.notes);
+        for (slot, note) in notes {
+            let Some(row) = (0..rows).find(|&row| batch.slots.at(row) == slot) else {
+                self.notes.push((slot, note));
+                continue;
+            };
+            match note {
+                Note::Info(extra) => batch.infos.extras.push(Extra { row, ..extra }),
+                Note::FinalInfo(extra) => {
+                    let finals = batch.finals.as_mut().expect("final infos come with finals");
+                    finals.infos.extras.push(Extra { row, ..extra });
+                }
+                Note::Failed(failure) => batch.failures.push(failure),
+                Note::Tolerated(failure) => batch.tolerated.push(failure),
+            }
+        }
+        batch.sort_loose();
+        Ok(batch)
+    }
+
+    /// Receives until `least` rows have landed or a batch of as many may go out
+    /// as it is; false where the deadline passes first.
+    pub(super) fn collect(&mut self, least: usize, want: &mut Want<'_>) -> Result<Collected> {
+        while self.landed.len() < least {
+            let missing = (least - self.landed.len()).min(self.envs.in_flight());
+            let most = want.max_rows.max(least) - self.landed.len();
+            let buffers = reborrow(&mut want.buffers);
+            let asked = Want { min_rows: missing, max_rows: most, deadline: want.deadline, buffers };
+            let Some(batch) = self.envs.recv(asked)? else { return Ok(Collected::Late) };
+            if batch.rows() >= least && self.is_plain(&batch) {
+                return Ok(Collected::Plain(Box::new(batch)));
+            }
+            self.sort(batch);
+        }
+        Ok(Collected::Landed)
+    }
+}

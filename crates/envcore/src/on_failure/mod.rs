@@ -1,0 +1,182 @@
+//! What becomes of slots that fail: a policy over any vec env.
+//!
+//! Under [`OnFailure::Raise`] failures travel in the batch and the sink raises.
+//! Under the other two [`Tolerant`] sees that a batch comes back whole, and
+//! carries on:
+//!
+//! | | the failing row | afterwards |
+//! |---|---|---|
+//! | restart, NEXT_STEP | zeros, truncated | the next step ignores its action and shows a rebuilt env's first observation |
+//! | restart, SAME_STEP | truncated; a rebuilt env's first observation, the final one zeros | goes on |
+//! | restart, DISABLED | zeros, truncated | must be reset, which rebuilds it |
+//! | mask | zeros, truncated | zeros, actions ignored, until it is reset |
+//!
+//! A reset that fails is tried again at once under `restart`: with the same
+//! index where it had one, else from the slot's next derived seed. A slot that
+//! is restarted `max_restarts` times without ending an episode in between fails
+//! for good, and its failure is raised.
+
+mod landing;
+mod vec_env;
+
+use std::collections::VecDeque;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::buffer::{Batch, BatchPool, Extra, Layout, Slots};
+use crate::error::{Error, Result, SlotError};
+use crate::space::Options;
+use crate::vec_env::{AutoresetMode, Caps, VecEnv};
+
+/// What becomes of slots that fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The failure is an error that carries the batch.
+    #[default]
+    Raise,
+    /// The env is rebuilt and its episode reported truncated.
+    Restart,
+    /// The slot is left out until it is reset.
+    Mask,
+}
+
+impl FromStr for OnFailure {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "raise" => Ok(OnFailure::Raise),
+            "restart" => Ok(OnFailure::Restart),
+            "mask" => Ok(OnFailure::Mask),
+            other => {
+                Err(Error::Argument(format!("on_failure is 'raise', 'restart' or 'mask', not '{other}'")))
+            }
+        }
+    }
+}
+
+/// A slot, as far as the policy goes.
+#[derive(Clone, Default)]
+struct Slot {
+    /// It failed and shows nothing until it is reset.
+    lost: bool,
+    /// Restarts since it last ended an episode.
+    restarts: u32,
+    /// When it was last sent, counted.
+    turn: u64,
+    /// The options of the reset that it is in flight for.
+    options: Option<Arc<Options>>,
+    /// It is being restarted within the call that its failure came in.
+    retried: Option<Retried>,
+}
+
+/// What the failing row of a slot that is being restarted said.
+#[derive(Clone, Copy)]
+enum Retried {
+    /// It was a reset: the new one replaces it.
+    Reset,
+    /// It was a step of SAME_STEP that ended so.
+    Step,
+}
+
+/// A vec env whose failures are dealt with.
+pub struct Tolerant {
+    envs: Box<dyn VecEnv>,
+    policy: OnFailure,
+    max_restarts: u32,
+    slots: Vec<Slot>,
+    /// Whether any slot is lost, or has restarts that count.
+    troubled: bool,
+    pool: BatchPool,
+    /// Rows by slot, for batches that must be put together; none under `Raise`.
+    staging: Option<Batch>,
+    /// Slots whose rows are in the staging, and theirs alone.
+    landed: VecDeque<usize>,
+    notes: Vec<(usize, Note)>,
+    turn: u64,
+    /// What is in flight was sent on in another order than it came.
+    divided: bool,
+}
+
+enum Note {
+    Info(Extra),
+    FinalInfo(Extra),
+    Failed(SlotError),
+    Tolerated(SlotError),
+}
+
+impl Tolerant {
+    /// `envs` under `policy`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where slots that failed cannot be reset.
+    pub fn new(envs: Box<dyn VecEnv>, policy: OnFailure, max_restarts: u32) -> Result<Self> {
+        let spec = envs.spec();
+        if policy == OnFailure::Restart {
+            spec.caps.require(Caps::RESET | Caps::SUBSET, &spec.id, "restart a slot that failed")?;
+        }
+        let mut pool = BatchPool::new(&Layout {
+            observation: spec.observation.clone(),
+            info: spec.info.clone(),
+            finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
+            capacity: spec.num_slots,
+        });
+        let slots = vec![Slot::default(); spec.num_slots];
+        let staging = match policy {
+            OnFailure::Raise => None,
+            _ => {
+                let draft = pool.draft(Slots::All, slots.len(), None)?;
+                Some(pool.finish(draft))
+            }
+        };
+        Ok(Tolerant {
+            envs,
+            policy,
+            max_restarts,
+            slots,
+            troubled: false,
+            pool,
+            staging,
+            landed: VecDeque::new(),
+            notes: Vec::new(),
+            turn: 0,
+            divided: false,
+        })
+    }
+
+    /// Whether a step carries lost slots along, and does not refuse.
+    fn carries(&self) -> bool {
+        self.policy == OnFailure::Mask || self.envs.spec().autoreset != AutoresetMode::Disabled
+    }
+
+    /// Rows of a request for slots that run, and for slots that are lost.
+    fn divide(&self, slots: &Slots) -> Result<(Vec<usize>, Vec<usize>)> {
+        let n = self.envs.spec().num_slots;
+        slots.check(n)?;
+        Ok((0..slots.len(n)).partition(|&row| !self.slots[slots.at(row)].lost))
+    }
+
+    fn has_lost(&self) -> bool {
+        self.policy != OnFailure::Raise && self.troubled && self.slots.iter().any(|slot| slot.lost)
+    }
+
+    /// Errors where one of `slots` waits here to be received.
+    fn check_not_landed(&self, slots: &Slots) -> Result<()> {
+        let n = self.envs.spec().num_slots;
+        match self.landed.iter().find(|landed| slots.iter(n).any(|slot| slot == **landed)) {
+            Some(slot) => Err(Error::Pending(format!("slot {slot} is in flight: recv it first"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes the order in which slots are sent.
+    fn note_turns(&mut self, slots: &Slots) {
+        if self.policy == OnFailure::Raise {
+            return;
+        }
+        for slot in slots.iter(self.slots.len()) {
+            self.turn += 1;
+            self.slots[slot].turn = self.turn;
+        }
+    }
+}

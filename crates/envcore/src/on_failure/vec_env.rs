@@ -1,0 +1,178 @@
+//! The waist's side of it.
+
+use std::sync::Arc;
+
+use super::landing::Collected;
+use super::{OnFailure, Slot, Tolerant};
+use crate::begin::Begin;
+use crate::buffer::{Batch, ColumnIn, Slots, with_rows};
+use crate::env::{Frame, state};
+use crate::error::Result;
+use crate::space::{Options, Value};
+use crate::vec_env::{Spec, VecEnv, Want};
+use crate::whole::{foreign, seal, unseal};
+
+/// What a slot's state begins with; changes with its layout.
+const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " tolerated slot 1");
+
+/// A slot's state: the same under every policy, so that a run may be taken up
+/// under another.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Saved {
+    format: String,
+    lost: bool,
+    restarts: u32,
+    below: Vec<u8>,
+}
+
+/// The slots in these rows.
+fn of_rows(slots: &Slots, rows: &[usize]) -> Slots {
+    Slots::List(rows.iter().map(|&row| slots.at(row)).collect())
+}
+
+impl VecEnv for Tolerant {
+    fn spec(&self) -> &Spec {
+        self.envs.spec()
+    }
+
+    fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.check_not_landed(slots)?;
+        let n = self.slots.len();
+        if !self.has_lost() || begin.len() != slots.len(n) {
+            return self.envs.check_reset(slots, begin, options);
+        }
+        slots.check(n)?;
+        let kept = |row: &usize| begin[*row] == Begin::Keep && self.slots[slots.at(*row)].lost;
+        let rows: Vec<usize> = (0..begin.len()).filter(|row| !kept(row)).collect();
+        let begin: Vec<Begin> = rows.iter().map(|&row| begin[row]).collect();
+        self.envs.check_reset(&of_rows(slots, &rows), &begin, options)
+    }
+
+    fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.check_not_landed(slots)?;
+        if !self.has_lost() || !self.carries() {
+            return self.envs.check_send(slots, actions);
+        }
+        let (live, _) = self.divide(slots)?;
+        let these = of_rows(slots, &live);
+        with_rows(&live, actions, |actions| self.envs.check_send(&these, actions))
+    }
+
+    fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.check_reset(slots, begin, options)?;
+        self.note_turns(slots);
+        if self.has_lost() {
+            self.resets(slots, begin, options)?;
+        } else {
+            self.envs.send_reset(slots, begin, options)?;
+        }
+        if self.policy == OnFailure::Restart
+            && let Some(options) = options.filter(|options| !options.is_empty())
+        {
+            // A reset that is tried again is to have them too.
+            self.troubled = true;
+            let options = Arc::new(options.clone());
+            for (slot, begin) in slots.iter(self.slots.len()).zip(begin) {
+                self.slots[slot].options = (*begin != Begin::Keep).then(|| options.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        self.check_not_landed(slots)?;
+        self.envs.set_next(slots, begin)
+    }
+
+    fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.check_not_landed(slots)?;
+        if !self.has_lost() || !self.carries() {
+            self.envs.send(slots, actions)?;
+            self.note_turns(slots);
+            return Ok(());
+        }
+        let (live, lost) = self.divide(slots)?;
+        if self.policy == OnFailure::Restart {
+            self.envs.check_reset(&of_rows(slots, &lost), &vec![Begin::Own; lost.len()], None)?;
+        }
+        if !live.is_empty() {
+            let these = of_rows(slots, &live);
+            with_rows(&live, actions, |actions| self.envs.send(&these, actions))?;
+        }
+        self.note_turns(slots);
+        self.divided = true;
+        let lost = of_rows(slots, &lost);
+        let begin = if self.policy == OnFailure::Mask { Begin::Keep } else { Begin::Own };
+        self.resets(&lost, &vec![begin; lost.len(0)], None)
+    }
+
+    fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Batch>> {
+        let flying = self.in_flight();
+        if flying == 0 {
+            return self.envs.recv(want);
+        }
+        let most = want.max_rows.clamp(1, flying);
+        want.max_rows = most;
+        match self.collect(want.min_rows.clamp(1, most), &mut want)? {
+            Collected::Late => return Ok(None),
+            Collected::Plain(batch) => return Ok(Some(*batch)),
+            Collected::Landed => {}
+        }
+        self.divided &= self.envs.in_flight() > 0;
+        let rows = most.min(self.landed.len());
+        let mut list: Vec<usize> = self.landed.iter().take(rows).copied().collect();
+        list.sort_unstable_by_key(|&slot| self.slots[slot].turn);
+        let batch = self.gather(Slots::of(list, self.slots.len()), want.buffers)?;
+        self.landed.drain(..rows);
+        Ok(Some(batch))
+    }
+
+    fn in_flight(&self) -> usize {
+        self.envs.in_flight() + self.landed.len()
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        self.check_not_landed(&Slots::List(vec![slot]))?;
+        let below = self.envs.save(slot)?;
+        let Slot { lost, restarts, .. } = self.slots[slot];
+        Ok(seal(state::to_bytes(&Saved { format: FORMAT.into(), lost, restarts, below })?))
+    }
+
+    fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
+        self.check_not_landed(&Slots::List(vec![slot]))?;
+        let format = unseal(bytes).ok().and_then(state::first_text);
+        if !format.is_some_and(|format| format.contains(" tolerated slot ")) {
+            // One of the vec env inside alone, or none at all: that knows.
+            self.envs.load(slot, bytes)?;
+            self.slots[slot] = Slot::default();
+            return Ok(());
+        }
+        if format != Some(FORMAT) {
+            return Err(foreign("kind or version", format.unwrap_or_default(), FORMAT));
+        }
+        let Saved { lost, restarts, below, .. } = state::from_bytes(unseal(bytes)?)?;
+        self.envs.load(slot, &below)?;
+        self.slots[slot] = Slot { lost, restarts, ..Slot::default() };
+        self.troubled |= lost || restarts > 0;
+        Ok(())
+    }
+
+    fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
+        self.check_not_landed(slots)?;
+        self.envs.render(slots)
+    }
+
+    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
+        self.envs.call(slots, name, args)
+    }
+
+    fn allocations(&self) -> u64 {
+        self.envs.allocations() + self.pool.allocations()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.landed.clear();
+        self.notes.clear();
+        self.envs.close()
+    }
+}
