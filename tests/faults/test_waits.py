@@ -280,6 +280,7 @@ def test_a_forked_child_is_told_so_and_ends_and_the_parent_goes_on(runner: str) 
                 worker = threading.Thread(target=lambda: results.append(play()))
                 worker.start()
                 time.sleep(0.03)
+            sys.stdout.flush()  # or the child prints it again
             pid = os.fork()
             if pid == 0:
                 child(envs)
