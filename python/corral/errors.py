@@ -97,7 +97,8 @@ class SlotFailure:
         step: steps taken in the episode before the failing one.
         action: the failing step's action, as text.
         phase: "build", "reset", "step", "render", …
-        cause: "error" (it returned one), "panic", or "silence" (it did not come back in time).
+        cause: "error" (it returned one), "panic", "silence" (it did not come back in time), "death"
+            (its process ended), or "interrupt" (Ctrl-C reached it).
         message: the panic's or the error's message, or how long it was silent.
         text: all of it to read.
         replay: the file that replays it (see `corral.replay`), where the envs were made with

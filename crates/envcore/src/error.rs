@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::begin::Begin;
+use crate::space::Object;
 
 /// `std::result::Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -109,6 +110,7 @@ pub enum Phase {
     Render,
     Save,
     Load,
+    Call,
     Close,
 }
 
@@ -121,6 +123,7 @@ impl fmt::Display for Phase {
             Phase::Render => "render",
             Phase::Save => "save",
             Phase::Load => "load",
+            Phase::Call => "call",
             Phase::Close => "close",
         })
     }
@@ -135,6 +138,10 @@ pub enum Cause {
     Panic,
     /// It did not come back within the time limit on silence.
     Silence,
+    /// The process that it ran in ended.
+    Death,
+    /// The user stopped it (Ctrl-C): no policy tolerates that.
+    Interrupt,
 }
 
 impl fmt::Display for Cause {
@@ -143,6 +150,8 @@ impl fmt::Display for Cause {
             Cause::Error => "error",
             Cause::Panic => "panic",
             Cause::Silence => "silence",
+            Cause::Death => "death",
+            Cause::Interrupt => "interrupt",
         })
     }
 }
@@ -157,17 +166,43 @@ pub struct Failure {
     pub cause: Cause,
     /// The panic's or the error's message, or how long it was silent.
     pub message: String,
+    /// The exception that it raised, where its language has them.
+    pub raised: Option<Raised>,
 }
 
+/// An exception of an env's own language: carried, never opened. Equal only to
+/// itself.
+#[derive(Clone)]
+pub struct Raised(pub Object);
+
+impl fmt::Debug for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Raised(<object>)")
+    }
+}
+
+impl PartialEq for Raised {
+    fn eq(&self, other: &Self) -> bool {
+        std::sync::Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Raised {}
+
 impl Failure {
+    /// A failure in `phase`.
+    pub fn new(phase: Phase, cause: Cause, message: impl Into<String>) -> Self {
+        Failure { phase, cause, message: message.into(), raised: None }
+    }
+
     /// The failure that an error from `phase` is.
     pub fn error(phase: Phase, error: Error) -> Self {
         match error {
             Error::Env(cause) => match cause.downcast::<Failure>() {
                 Ok(failure) => *failure,
-                Err(cause) => Failure { phase, cause: Cause::Error, message: cause.to_string() },
+                Err(cause) => Failure::new(phase, Cause::Error, cause.to_string()),
             },
-            other => Failure { phase, cause: Cause::Error, message: other.to_string() },
+            other => Failure::new(phase, Cause::Error, other.to_string()),
         }
     }
 
@@ -178,7 +213,7 @@ impl Failure {
             .map(|s| (*s).to_string())
             .or_else(|| payload.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "a panic without a message".to_string());
-        Failure { phase, cause: Cause::Panic, message }
+        Failure::new(phase, Cause::Panic, message)
     }
 }
 
@@ -209,11 +244,13 @@ pub struct SlotError {
 
 impl fmt::Display for SlotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { phase, cause, message } = &self.failure;
+        let Failure { phase, cause, message, .. } = &self.failure;
         let verb = match cause {
             Cause::Error => "failed",
             Cause::Panic => "panicked",
             Cause::Silence => "went silent",
+            Cause::Death => "was lost",
+            Cause::Interrupt => "was stopped",
         };
         write!(f, "{}: slot {} {verb} in {phase}: {message} (", self.env, self.slot)?;
         match self.begin {

@@ -115,7 +115,7 @@ pub use config::{Config, nearest};
 pub use env::{Act, Env, Frame, Info, Obs, state, wants_reset};
 pub use env_list::EnvSource;
 pub use envcore_derive::{FromRow, ToRow};
-pub use error::{Cause, Error, Failure, Phase, Result, SlotError};
+pub use error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 pub use evaluate::Schedule;
 pub use fork::Birth;
 pub use half::f16;
@@ -134,5 +134,6 @@ pub use space::{
 };
 pub use step::{Record, Step};
 pub use vec_env::{
-    AutoresetMode, Caps, Chunk, ResetOf, Side, Source, SourceSpec, Spec, StepOf, VecConfig, VecEnv, Want,
+    AutoresetMode, Call, Caps, Chunk, ResetOf, Side, Source, SourceSpec, Spec, StepOf, VecConfig, VecEnv,
+    Want,
 };

@@ -12,7 +12,7 @@ use crate::buffer::{Batch, BatchPool, ColumnIn, Layout, Slots, with_rows};
 use crate::env::Frame;
 use crate::error::{Error, Result};
 use crate::space::{Options, Value};
-use crate::vec_env::{AutoresetMode, Caps, Spec, VecEnv, Want};
+use crate::vec_env::{AutoresetMode, Call, Caps, Spec, VecEnv, Want};
 
 /// How long a part is waited for before the others are looked at again, when
 /// any of them would do.
@@ -260,11 +260,11 @@ impl VecEnv for Shard {
         Ok(frames)
     }
 
-    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
         let mut values = Vec::new();
         for slot in slots.iter(self.spec.num_slots) {
             let (envs, slot) = self.part_of(slot)?;
-            values.extend(envs.call(&Slots::List(vec![slot]), name, args)?);
+            values.extend(envs.call(&Slots::List(vec![slot]), call)?);
         }
         Ok(values)
     }

@@ -103,6 +103,28 @@ impl Caps {
     }
 }
 
+/// Something that an env knows by name: a method to call, an attribute to get.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Call {
+    /// The method or attribute.
+    pub name: String,
+    /// Arguments by place.
+    pub args: Vec<Value>,
+    /// Arguments by name.
+    pub kwargs: Options,
+}
+
+impl Call {
+    /// A call without arguments.
+    pub fn new(name: impl Into<String>) -> Self {
+        Call { name: name.into(), ..Call::default() }
+    }
+}
+
+fn no_calls(id: &str, call: &Call) -> Error {
+    Error::Unsupported(format!("{id} has nothing to call by name ('{}')", call.name))
+}
+
 /// What a vec env is.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -238,10 +260,13 @@ pub trait VecEnv: Send {
     /// A picture of each of `slots`. Nothing may be in flight.
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>>;
 
-    /// Calls what `slots` know under `name`.
-    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
-        let _ = (slots, args);
-        Err(Error::Unsupported(format!("{} has nothing to call by name ('{name}')", self.spec().id)))
+    /// Does to each of `slots` what `call` says. Nothing may be in flight.
+    ///
+    /// # Errors
+    /// [`Error::Slots`] where envs failed at it; they go on.
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
+        let _ = slots;
+        Err(no_calls(&self.spec().id, call))
     }
 
     /// How many blocks of batch memory have been allocated so far: constant
@@ -381,6 +406,15 @@ pub trait Chunk: Send {
 
     /// A picture of `slot`.
     fn render(&mut self, slot: usize) -> Result<Frame>;
+
+    /// Does to `slot` what `call` says.
+    ///
+    /// # Errors
+    /// As the env's own; the slot goes on.
+    fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
+        let _ = slot;
+        Err(no_calls("this env", call))
+    }
 
     /// Ends every env, whatever becomes of the others; the slots that failed.
     fn close(&mut self) -> Vec<(usize, Failure)>;

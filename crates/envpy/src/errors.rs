@@ -71,7 +71,7 @@ pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<Py
 pub(crate) fn slot_failure<'py>(py: Python<'py>, failure: &SlotError) -> PyResult<Bound<'py, PyAny>> {
     let SlotError { slot, begin, seed, episode, step, action, failure: cause, replay, .. } = failure;
     let index = if let envcore::Begin::Index(index) = begin { Some(*index) } else { None };
-    let Failure { phase, cause, message } = cause;
+    let Failure { phase, cause, message, .. } = cause;
     let place = (*slot, *seed, index, *episode, *step, action.as_deref());
     let file = replay.as_ref().and_then(|replay| replay.as_deref().ok());
     let told = (place, phase.to_string(), cause.to_string(), message, failure.to_string(), file);

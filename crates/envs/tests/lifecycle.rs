@@ -5,7 +5,8 @@ mod common;
 
 use common::{config, refusal, reset, saved, serial, source};
 use envcore::{
-    AutoresetMode, Begin, ColumnIn, Error, Options, Result, Serial, Shard, Slots, VecConfig, VecEnv, Want,
+    AutoresetMode, Begin, Call, ColumnIn, Error, Options, Result, Serial, Shard, Slots, VecConfig, VecEnv,
+    Want,
 };
 
 const SLOTS: usize = 4;
@@ -228,7 +229,7 @@ fn what_a_source_cannot_do_is_refused_at_first_use() {
             (envs.save(1).map(drop), "cannot save its state"),
             (envs.load(1, &[]), "cannot load a state"),
             (envs.render(&Slots::All).map(drop), "cannot draw a picture"),
-            (envs.call(&Slots::All, "name", &[]).map(drop), "nothing to call by name"),
+            (envs.call(&Slots::All, &Call::new("name")).map(drop), "cannot call anything by name"),
         ] {
             assert!(matches!(refused, Err(Error::Unsupported(_))), "{part}: {refused:?}");
             let text = refusal(refused);

@@ -148,7 +148,7 @@ impl<'a> Live<'a> {
             (again.failure.clone(), again.step),
             (failure.failure.clone(), failure.step.min(again.step))
         );
-        let Failure { phase, cause, message } = &again.failure;
+        let Failure { phase, cause, message, .. } = &again.failure;
         let recording = Recording::read(file).unwrap();
         let (phase, cause) = (phase.to_string(), cause.to_string());
         assert!(recording.is_of(&phase, &cause, message));

@@ -21,8 +21,8 @@ use crate::buffer::{Actions, RowKind, RowsMut};
 use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result, SlotError};
 use crate::rng::SeedSequence;
-use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Caps, Chunk, ResetOf, Side, Source, StepOf};
+use crate::space::{Options, Value};
+use crate::vec_env::{AutoresetMode, Call, Caps, Chunk, ResetOf, Side, Source, StepOf};
 
 /// Where a slot is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -433,6 +433,19 @@ impl Episodes {
             )));
         }
         self.chunk.render(slot).map_err(|error| self.named(slot, Phase::Render, error))
+    }
+
+    /// Does to `slot` what `call` says.
+    pub(crate) fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
+        self.caps.require(Caps::CALL, &self.env, &format!("call anything by name ('{}')", call.name))?;
+        if self.status[slot] == Status::Lost {
+            let slot = self.first_slot + slot;
+            return Err(Error::NeedsReset(format!(
+                "{}: slot {slot} failed earlier: reset it first",
+                self.env
+            )));
+        }
+        self.chunk.call(slot, call).map_err(|error| self.named(slot, Phase::Call, error))
     }
 
     /// Ends every env.

@@ -33,7 +33,7 @@ use crate::buffer::{Batch, ColumnIn, Fixed, Slots};
 use crate::env::{Frame, state};
 use crate::error::{Error, Result};
 use crate::space::{Options, Value};
-use crate::vec_env::{Spec, VecEnv, Want};
+use crate::vec_env::{Call, Spec, VecEnv, Want};
 use crate::whole::{foreign, seal, unseal};
 use memory::{Memory, Passing};
 
@@ -235,8 +235,8 @@ impl<T: Transform> VecEnv for Layer<T> {
         self.envs.render(slots)
     }
 
-    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
-        self.envs.call(slots, name, args)
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
+        self.envs.call(slots, call)
     }
 
     fn allocations(&self) -> u64 {

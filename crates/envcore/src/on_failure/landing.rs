@@ -4,7 +4,7 @@
 use super::{Note, OnFailure, Retried, Tolerant};
 use crate::begin::Begin;
 use crate::buffer::{Batch, Buffers, Extra, RowKind, Slots};
-use crate::error::{Phase, Result, SlotError};
+use crate::error::{Cause, Phase, Result, SlotError};
 use crate::space::Options;
 use crate::vec_env::{AutoresetMode, Want};
 
@@ -153,6 +153,11 @@ impl Tolerant {
                 staging.end_unseen(slot);
             }
             self.take_extras(slot, batch, row);
+        }
+        if failure.failure.cause == Cause::Interrupt {
+            self.notes.push((slot, Note::Failed(failure)));
+            self.landed.push_back(slot);
+            return;
         }
         let too_often = self.policy == OnFailure::Restart && self.slots[slot].restarts > self.max_restarts;
         if too_often {

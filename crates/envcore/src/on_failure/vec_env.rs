@@ -9,7 +9,7 @@ use crate::buffer::{Batch, ColumnIn, Slots, with_rows};
 use crate::env::{Frame, state};
 use crate::error::Result;
 use crate::space::{Options, Value};
-use crate::vec_env::{Spec, VecEnv, Want};
+use crate::vec_env::{Call, Spec, VecEnv, Want};
 use crate::whole::{foreign, seal, unseal};
 
 /// What a slot's state begins with; changes with its layout.
@@ -162,8 +162,8 @@ impl VecEnv for Tolerant {
         self.envs.render(slots)
     }
 
-    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
-        self.envs.call(slots, name, args)
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
+        self.envs.call(slots, call)
     }
 
     fn allocations(&self) -> u64 {

@@ -13,7 +13,7 @@ use crate::replay::log::{Event, Log};
 use crate::replay::recording::{Recording, Start, Story, to_hex};
 use crate::replay::text::options_to_json;
 use crate::space::{ActionBounds, Options, Value};
-use crate::vec_env::{AutoresetMode, Caps, Spec, VecEnv, Want};
+use crate::vec_env::{AutoresetMode, Call, Caps, Spec, VecEnv, Want};
 
 /// Bytes of calls kept for each slot, unless told otherwise: some 4,000 steps
 /// of an env with one `int64` for an action.
@@ -423,8 +423,8 @@ impl VecEnv for Recorder {
         drawn
     }
 
-    fn call(&mut self, slots: &Slots, name: &str, args: &[Value]) -> Result<Vec<Value>> {
-        self.inner.call(slots, name, args)
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
+        self.inner.call(slots, call)
     }
 
     fn allocations(&self) -> u64 {

@@ -27,8 +27,8 @@ use crate::env::Frame;
 use crate::episode::{Episodes, Rules, Snapshot};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
-use crate::space::{ActionBounds, Options};
-use crate::vec_env::{Source, Spec, VecConfig, VecEnv, Want};
+use crate::space::{ActionBounds, Options, Value};
+use crate::vec_env::{Call, Source, Spec, VecConfig, VecEnv, Want};
 
 /// Steps every slot in the background.
 pub struct Background {
@@ -211,7 +211,7 @@ impl Background {
         let message = format!(
             "no answer within {timeout:?} (timeout); its thread was left behind, and a reset rebuilds the env"
         );
-        let failure = Failure { phase, cause: Cause::Silence, message };
+        let failure = Failure::new(phase, Cause::Silence, message);
         let (episodes, error) =
             Episodes::vacant(&*self.source, &self.rules, slot, snapshot, (failure, action));
         // The thread that was left behind may read the old ones for ever.
@@ -343,6 +343,11 @@ impl VecEnv for Background {
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
         self.front.check_slots(slots)?;
         slots.iter(self.front.spec.num_slots).map(|slot| self.parts.episodes(slot).render(0)).collect()
+    }
+
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
+        self.front.check_slots(slots)?;
+        slots.iter(self.front.spec.num_slots).map(|slot| self.parts.episodes(slot).call(0, call)).collect()
     }
 
     fn allocations(&self) -> u64 {

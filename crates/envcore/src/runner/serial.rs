@@ -15,8 +15,8 @@ use crate::env::Frame;
 use crate::episode::Episodes;
 use crate::error::{Error, Result};
 use crate::fork::Native;
-use crate::space::Options;
-use crate::vec_env::{Source, Spec, VecConfig, VecEnv, Want};
+use crate::space::{Options, Value};
+use crate::vec_env::{Call, Source, Spec, VecConfig, VecEnv, Want};
 
 /// Steps every slot on the caller's thread.
 pub struct Serial {
@@ -124,6 +124,11 @@ impl VecEnv for Serial {
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
         self.front.check_slots(slots)?;
         slots.iter(self.front.spec.num_slots).map(|slot| self.desk.episodes.render(slot)).collect()
+    }
+
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
+        self.front.check_slots(slots)?;
+        slots.iter(self.front.spec.num_slots).map(|slot| self.desk.episodes.call(slot, call)).collect()
     }
 
     fn allocations(&self) -> u64 {

@@ -22,8 +22,8 @@ use crate::env::Frame;
 use crate::episode::Episodes;
 use crate::error::{Error, Result};
 use crate::fork::Native;
-use crate::space::Options;
-use crate::vec_env::{Source, Spec, VecConfig, VecEnv, Want};
+use crate::space::{Options, Value};
+use crate::vec_env::{Call, Source, Spec, VecConfig, VecEnv, Want};
 
 /// How long a close waits for slots that are in the midst of a step.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
@@ -336,6 +336,16 @@ impl VecEnv for Threaded {
             episodes.render(local)
         };
         slots.iter(n).map(draw).collect()
+    }
+
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
+        self.check_slots(slots)?;
+        let n = self.front.spec.num_slots;
+        let call = |slot| {
+            let (episodes, local) = self.episodes(slot);
+            episodes.call(local, call)
+        };
+        slots.iter(n).map(call).collect()
     }
 
     fn allocations(&self) -> u64 {

@@ -81,8 +81,7 @@ impl Chunk for OddChunk {
                 unreachable!("the waist holds actions to their leaves")
             };
             if word == "fail" {
-                let message = "told to fail".into();
-                side.failures.push((slot, Failure { phase: Phase::Step, cause: Cause::Error, message }));
+                side.failures.push((slot, Failure::new(Phase::Step, Cause::Error, "told to fail")));
                 continue;
             }
             self.counts[slot] += step + word.len() as u8;
