@@ -48,7 +48,8 @@ test-python: build ## Run the Python tests.
 
 test-oldest: build ## Run the Python tests with the oldest Gymnasium and NumPy supported.
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet "gymnasium==1.2.0" "numpy==1.26.*" pytest pytest-timeout hypothesis
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(OLDEST)/bin/python -m pip install --quiet "gymnasium==1.2.0" "numpy==1.26.*" --group test
 	PYTHONPATH=python $(OLDEST)/bin/python -m pytest -p no:cacheprovider
 
 lint: build ## Check format, lints, types and stubs.
