@@ -101,7 +101,7 @@ impl From<std::io::Error> for Error {
 }
 
 /// What an environment was doing when it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub enum Phase {
     Build,
@@ -130,7 +130,7 @@ impl fmt::Display for Phase {
 }
 
 /// How an environment failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Cause {
     /// It returned an error.
     Error,

@@ -20,7 +20,7 @@ use crate::space::{ActionBounds, Options, Space, Value};
 use crate::whole;
 
 /// What happens after an episode's last step; Gymnasium's three modes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum AutoresetMode {
     /// The last step shows the final observation; the next one ignores its
     /// action and shows the new episode's first, with reward 0.
@@ -421,7 +421,7 @@ pub trait Chunk: Send {
 }
 
 /// How a runner is made of a source.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct VecConfig {
     /// How many slots.
     pub num_slots: usize,

@@ -7,7 +7,7 @@
 use std::cell::UnsafeCell;
 
 use crate::buffer::column::Fixed;
-use crate::buffer::lease::Pool;
+use crate::buffer::lease::{Lease, Pool};
 use crate::error::{Error, Result};
 use crate::space::check::{Refusal, accept, accept_value};
 use crate::space::{ActionBounds, DType, Element, LeafKind, Space, Tensor, Value};
@@ -61,9 +61,21 @@ impl Actions {
     /// # Errors
     /// [`Error::Memory`].
     pub fn new(env: &str, space: &Space, num_slots: usize, bounds: ActionBounds) -> Result<Self> {
+        Actions::within(env, space, num_slots, bounds, |bytes| Pool::new(bytes).take())
+    }
+
+    /// As [`new`](Self::new), in memory that `lease` gives: a block of so many
+    /// bytes for every leaf of fixed shape, in order.
+    pub(crate) fn within(
+        env: &str,
+        space: &Space,
+        num_slots: usize,
+        bounds: ActionBounds,
+        mut lease: impl FnMut(usize) -> Result<Lease>,
+    ) -> Result<Self> {
         let column = |leaf: &crate::Leaf| match &leaf.kind {
             LeafKind::Fixed(t) => {
-                let lease = Pool::new(num_slots.saturating_mul(t.row_bytes())).take()?;
+                let lease = lease(num_slots.saturating_mul(t.row_bytes()))?;
                 Ok(Held::Fixed(Fixed::new(lease, t.dtype, t.elements(), num_slots)))
             }
             _ => Ok(Held::Values((0..num_slots).map(|_| UnsafeCell::new(Value::None)).collect())),

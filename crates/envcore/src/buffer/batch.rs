@@ -198,6 +198,21 @@ impl Batch {
         self.infos.put_row(row, &from.infos, from_row);
     }
 
+    /// Whether row `row` holds what rows may; see [`Fixed::is_sound`].
+    pub(crate) fn is_sound(&self, row: usize) -> bool {
+        let sound = |columns: &[Column]| columns.iter().filter_map(Column::as_fixed).all(|c| c.is_sound(row));
+        let of = |infos: &Infos| sound(&infos.columns) && infos.masks.iter().all(|mask| mask.is_sound(row));
+        let finals = |finals: &Finals| {
+            finals.ended.is_sound(row) && sound(&finals.observation) && of(&finals.infos)
+        };
+        sound(&self.observation)
+            && of(&self.infos)
+            && self.terminated.is_sound(row)
+            && self.truncated.is_sound(row)
+            && self.kinds.row::<u8>(row)[0] <= RowKind::Restarted as u8
+            && self.finals.as_ref().is_none_or(finals)
+    }
+
     /// Makes row `row` all zeros.
     pub(crate) fn clear_row(&mut self, row: usize) {
         self.observation.iter_mut().for_each(|column| column.clear_row(row));

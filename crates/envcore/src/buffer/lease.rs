@@ -120,8 +120,11 @@ impl Pool {
 
 enum Memory {
     Pooled { block: Option<Block>, home: Arc<Home> },
-    Host { ptr: NonNull<u8>, bytes: usize },
+    Host { ptr: NonNull<u8>, bytes: usize, _keeper: Option<Box<dyn Keeper>> },
 }
+
+/// Whoever keeps a block of memory: dropped when its lease is.
+pub(crate) trait Keeper: Send + Sync {}
 
 /// Exclusive use of one block of memory, until dropped.
 pub struct Lease(Memory);
@@ -140,7 +143,15 @@ impl Lease {
     /// and used by nobody else while the lease lives; `bool` leaves must hold
     /// 0 or 1.
     pub unsafe fn from_host(ptr: NonNull<u8>, bytes: usize) -> Self {
-        Lease(Memory::Host { ptr, bytes })
+        Lease(Memory::Host { ptr, bytes, _keeper: None })
+    }
+
+    /// A lease of memory that `keeper` keeps while it lives.
+    ///
+    /// # Safety
+    /// As [`from_host`](Self::from_host), for as long as the keeper lives.
+    pub(crate) unsafe fn kept(ptr: NonNull<u8>, bytes: usize, keeper: Box<dyn Keeper>) -> Self {
+        Lease(Memory::Host { ptr, bytes, _keeper: Some(keeper) })
     }
 
     /// Its address: 64-byte aligned, unless a host's.

@@ -8,12 +8,22 @@ use crate::error::{Error, Result};
 use crate::space::Options;
 use crate::vec_env::Caps;
 
-impl Episodes {
-    /// Errors unless `slot` may be stepped now.
-    pub(crate) fn check_step(&self, slot: usize) -> Result<()> {
-        let why = match self.status[slot] {
+/// A slot that is asked something.
+pub(crate) struct Asked<'a> {
+    pub(crate) env: &'a str,
+    pub(crate) caps: Caps,
+    pub(crate) slot: usize,
+    pub(crate) status: Status,
+    /// Whether an episode that is over awaits its autoreset.
+    pub(crate) pending: bool,
+}
+
+impl Asked<'_> {
+    /// Errors unless it may be stepped now.
+    pub(crate) fn check_step(&self) -> Result<()> {
+        let why = match self.status {
             Status::Running => return Ok(()),
-            Status::Ended if self.pending[slot] => return Ok(()),
+            Status::Ended if self.pending => return Ok(()),
             Status::Fresh => "has not begun: call reset before step",
             Status::Ended => "has ended its episode: reset it (autoreset is disabled)",
             Status::Lost if !self.caps.contains(Caps::RESET) => {
@@ -21,7 +31,56 @@ impl Episodes {
             }
             Status::Lost => "failed earlier: reset it, which rebuilds its env",
         };
-        Err(Error::NeedsReset(format!("{}: slot {} {why}", self.env, self.first_slot + slot)))
+        Err(Error::NeedsReset(format!("{}: slot {} {why}", self.env, self.slot)))
+    }
+
+    /// Errors unless it may begin so now.
+    pub(crate) fn check_reset(&self, begin: Begin, options: bool) -> Result<()> {
+        let require = |cap, what: &str| self.caps.require(cap, self.env, what);
+        if options {
+            require(Caps::OPTIONS, "take options at a reset")?;
+        }
+        match begin {
+            Begin::Keep if matches!(self.status, Status::Fresh | Status::Lost) => {
+                let why = "has no observation to keep: reset it too";
+                return Err(Error::NeedsReset(format!("{}: slot {} {why}", self.env, self.slot)));
+            }
+            Begin::Keep => {}
+            Begin::Own if self.status == Status::Fresh => {}
+            Begin::Own => require(Caps::RESET, "be reset a second time")?,
+            Begin::Seed(seed) => {
+                require(Caps::SEED, "be seeded")?;
+                check_seed(seed)?;
+            }
+            Begin::Index(_) => require(Caps::INDEX, "play the episode of an index")?,
+        }
+        Ok(())
+    }
+
+    /// Errors unless its autoreset may play `begin`.
+    pub(crate) fn check_next(&self, begin: Begin) -> Result<()> {
+        match begin {
+            Begin::Keep => Err(Error::Argument("an autoreset cannot keep the episode".into())),
+            Begin::Own => Ok(()),
+            other => self.check_reset(other, false),
+        }
+    }
+}
+
+impl Episodes {
+    fn asked(&self, slot: usize) -> Asked<'_> {
+        Asked {
+            env: &self.env,
+            caps: self.caps,
+            slot: self.first_slot + slot,
+            status: self.status[slot],
+            pending: self.pending[slot],
+        }
+    }
+
+    /// Errors unless `slot` may be stepped now.
+    pub(crate) fn check_step(&self, slot: usize) -> Result<()> {
+        self.asked(slot).check_step()
     }
 
     /// Errors unless every slot may be stepped now.
@@ -31,29 +90,7 @@ impl Episodes {
 
     /// Errors unless `slot` may begin so now.
     pub(crate) fn check_reset(&self, slot: usize, begin: Begin, options: bool) -> Result<()> {
-        let require = |cap, what: &str| self.caps.require(cap, &self.env, what);
-        if options {
-            require(Caps::OPTIONS, "take options at a reset")?;
-        }
-        match begin {
-            Begin::Keep if matches!(self.status[slot], Status::Fresh | Status::Lost) => {
-                let why = "has no observation to keep: reset it too";
-                return Err(Error::NeedsReset(format!(
-                    "{}: slot {} {why}",
-                    self.env,
-                    self.first_slot + slot
-                )));
-            }
-            Begin::Keep => {}
-            Begin::Own if self.status[slot] == Status::Fresh => {}
-            Begin::Own => require(Caps::RESET, "be reset a second time")?,
-            Begin::Seed(seed) => {
-                require(Caps::SEED, "be seeded")?;
-                check_seed(seed)?;
-            }
-            Begin::Index(_) => require(Caps::INDEX, "play the episode of an index")?,
-        }
-        Ok(())
+        self.asked(slot).check_reset(begin, options)
     }
 
     /// Errors where an env would refuse `options` at a reset, on top of those
@@ -79,11 +116,7 @@ impl Episodes {
 
     /// Errors unless `slot`'s autoreset may play `begin`.
     pub(crate) fn check_next(&self, slot: usize, begin: Begin) -> Result<()> {
-        match begin {
-            Begin::Keep => Err(Error::Argument("an autoreset cannot keep the episode".into())),
-            Begin::Own => Ok(()),
-            other => self.check_reset(slot, other, false),
-        }
+        self.asked(slot).check_next(begin)
     }
 }
 

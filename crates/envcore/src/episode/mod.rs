@@ -9,7 +9,7 @@ mod checks;
 mod rules;
 mod saved;
 
-pub(crate) use checks::check_seed;
+pub(crate) use checks::{Asked, check_seed};
 pub(crate) use rules::Rules;
 
 use std::ops::Range;
@@ -26,7 +26,7 @@ use crate::vec_env::{AutoresetMode, Call, Caps, Chunk, ResetOf, Side, Source, St
 
 /// Where a slot is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-enum Status {
+pub(crate) enum Status {
     /// Never reset.
     Fresh,
     /// In an episode.
@@ -461,6 +461,6 @@ impl Episodes {
 }
 
 /// The seed of the `restarts`-th rebuild of a slot seeded with `seed`.
-fn restart_seed(seed: i64, restarts: u64) -> i64 {
+pub(crate) fn restart_seed(seed: i64, restarts: u64) -> i64 {
     (SeedSequence::from_seeds(&[seed as u64, restarts]).generate_u64::<1>()[0] >> 1) as i64
 }

@@ -33,9 +33,13 @@ impl Front {
         let seeds = seeds(config)?;
         let rules = Rules::new(source.spec(), config)?;
         let spec = spec_of(source, config, &rules);
+        Ok((Front::of(spec), rules, seeds))
+    }
+
+    /// The front of a runner that is `spec`.
+    pub(super) fn of(spec: Spec) -> Self {
         let in_flight = vec![false; spec.num_slots];
-        let birth = Birth::here();
-        Ok((Front { spec, closed: false, birth, in_flight, everyone: false, away: 0 }, rules, seeds))
+        Front { spec, closed: false, birth: Birth::here(), in_flight, everyone: false, away: 0 }
     }
 
     /// Pools for batches of up to all slots.
@@ -225,7 +229,7 @@ fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Spec {
 }
 
 /// The seeds that the slots are built from.
-fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
+pub(super) fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
     if !(1..=MAX_SLOTS).contains(&config.num_slots) {
         let n = config.num_slots;
         return Err(Error::Argument(format!(

@@ -12,6 +12,7 @@ mod crew;
 mod desk;
 mod front;
 mod pace;
+mod process;
 mod serial;
 mod threaded;
 

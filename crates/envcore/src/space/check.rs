@@ -9,7 +9,7 @@ use crate::space::value::Value;
 
 /// What happens to a finite action outside its box. Labels outside theirs are
 /// always an error.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ActionBounds {
     /// The env sees it as it is (and clips it or not), as in Gymnasium.
     #[default]

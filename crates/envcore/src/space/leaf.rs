@@ -1,5 +1,7 @@
 //! Leaves and the spaces made of them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::space::dtype::{DType, Element, Scalar};
 
@@ -7,7 +9,7 @@ use crate::space::dtype::{DType, Element, Scalar};
 const MAX_AXES: usize = 31;
 
 /// The least and greatest value, for all elements or for each.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
     /// One value for all elements, or one per element in row-major order.
     pub low: Vec<Scalar>,
@@ -40,7 +42,7 @@ impl Bounds {
 }
 
 /// A leaf of fixed dtype and shape: one block of memory per batch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tensor {
     /// Element type.
     pub dtype: DType,
@@ -70,7 +72,7 @@ impl Tensor {
 }
 
 /// What a leaf holds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LeafKind {
     /// Fixed dtype and shape.
     Fixed(Tensor),
@@ -91,7 +93,7 @@ pub enum LeafKind {
 }
 
 /// One named part of a space.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaf {
     /// Its name; a `.` separates the levels of nested structs. Empty for the
     /// only leaf of a space that is not a struct.
@@ -238,7 +240,7 @@ impl Leaf {
 /// ]);
 /// assert_eq!(space.leaves()[1].name, "velocity");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Space {
     leaves: Vec<Leaf>,
 }

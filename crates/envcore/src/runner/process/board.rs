@@ -1,0 +1,449 @@
+//! The board: what parent and workers tell each other while they step.
+//!
+//! It lies at the beginning of the shared memory. Each worker has two rings of
+//! entries: work that the parent posts, and work that is done. A slot is in
+//! flight at most once, so that neither ring can run full. Who waits looks for a
+//! while and then sleeps on a futex; who posts wakes it only where it sleeps.
+//!
+//! No wake-up is lost: the sleeper says that it sleeps and then looks at the
+//! count once more, the other changes the count and then looks whether anybody
+//! sleeps, all in one order (SeqCst), so that one of them sees the other; and
+//! the futex itself refuses to sleep where the count has moved.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::thread::futex;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::shm::Span;
+use crate::begin::Begin;
+
+/// Bytes that a word which is waited on has for itself.
+const LINE: usize = 64;
+
+/// What the board is laid out by; the same on both sides.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Plan {
+    pub(super) num_slots: usize,
+    /// Each worker's slots.
+    pub(super) workers: Vec<Range<usize>>,
+    /// Buffers of a batch.
+    pub(super) parts: usize,
+    /// Leaves of an action.
+    pub(super) leaves: usize,
+}
+
+/// Who is done: all workers count here, and the parent sleeps on it.
+const DONE: usize = 0;
+/// How far it must count before the parent is woken.
+const NEED: usize = 1;
+/// Whether the parent sleeps.
+const PARENT_SLEEPS: usize = 2;
+const SHARED_LINES: usize = 3;
+
+/// Entries posted to a worker: it sleeps on it.
+const POSTED: usize = 0;
+const WORKER_SLEEPS: usize = 1;
+const WORKER_LINES: usize = 2;
+
+impl Plan {
+    fn lines(&self) -> usize {
+        SHARED_LINES + WORKER_LINES * self.workers.len()
+    }
+
+    /// Entries that a worker's rings hold: one for each slot, one to ask
+    /// something, one to end.
+    fn capacity(&self, worker: usize) -> usize {
+        self.workers[worker].len() + 2
+    }
+
+    /// Words before the first worker's.
+    fn common_words(&self) -> usize {
+        3 * (2 * self.parts + self.leaves) + 2 * self.num_slots
+    }
+
+    fn worker_words(&self, worker: usize) -> usize {
+        (0..worker).map(|k| 3 + 2 * self.capacity(k)).sum()
+    }
+
+    /// The board's size in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let words = self.common_words() + self.worker_words(self.workers.len());
+        self.lines() * LINE + words * 8
+    }
+}
+
+/// What an entry is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Work {
+    /// A step of these slots, whose rows go to the staging.
+    Step = 0,
+    /// A step of all the worker's slots, whose rows go to the batch.
+    StepWhole = 1,
+    /// A reset, to the staging.
+    Reset = 2,
+    /// A question, which a message asks and another answers.
+    Ask = 3,
+    /// The end.
+    Close = 4,
+}
+
+/// Work for consecutive slots, or that it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) work: Work,
+    /// A message belongs to it.
+    pub(super) mail: bool,
+    pub(super) first: usize,
+    pub(super) count: usize,
+}
+
+impl Entry {
+    pub(super) fn slots(&self) -> Range<usize> {
+        self.first..self.first + self.count
+    }
+
+    fn pack(self) -> u64 {
+        (self.work as u64) << 60 | u64::from(self.mail) << 56 | (self.count as u64) << 28 | self.first as u64
+    }
+
+    fn unpack(word: u64) -> Self {
+        let work = [Work::Step, Work::StepWhole, Work::Reset, Work::Ask, Work::Close];
+        let low = (1 << 28) - 1;
+        Entry {
+            work: work[(word >> 60) as usize % work.len()],
+            mail: word >> 56 & 1 == 1,
+            first: (word & low) as usize,
+            count: (word >> 28 & low) as usize,
+        }
+    }
+}
+
+/// The board, in shared memory that outlives it.
+pub(super) struct Board {
+    base: *mut u8,
+    pub(super) plan: Plan,
+    /// How long to look before sleeping.
+    look: Duration,
+}
+
+// SAFETY: all access is through atomics.
+unsafe impl Send for Board {}
+// SAFETY: as above.
+unsafe impl Sync for Board {}
+
+impl Board {
+    /// The board at `base`.
+    ///
+    /// # Safety
+    /// `plan.bytes()` bytes at `base`, aligned to [`LINE`], must stay mapped
+    /// while the board lives, zeros at first and used by boards of that plan
+    /// alone.
+    pub(super) unsafe fn new(base: *mut u8, plan: Plan, look: Duration) -> Self {
+        assert!((base as usize).is_multiple_of(LINE));
+        Board { base, plan, look }
+    }
+
+    fn line(&self, k: usize) -> &AtomicU32 {
+        assert!(k < self.plan.lines());
+        // SAFETY: within the board, aligned, and accessed as an atomic alone.
+        unsafe { &*self.base.add(k * LINE).cast() }
+    }
+
+    fn word(&self, k: usize) -> &AtomicU64 {
+        let at = self.plan.lines() * LINE + k * 8;
+        assert!(at + 8 <= self.plan.bytes());
+        // SAFETY: as above.
+        unsafe { &*self.base.add(at).cast() }
+    }
+
+    fn worker_line(&self, worker: usize, which: usize) -> &AtomicU32 {
+        self.line(SHARED_LINES + WORKER_LINES * worker + which)
+    }
+
+    fn worker_word(&self, worker: usize, k: usize) -> &AtomicU64 {
+        self.word(self.plan.common_words() + self.plan.worker_words(worker) + k)
+    }
+
+    /// Since when the worker is at work, and on which slot.
+    fn busy(&self, worker: usize) -> (&AtomicU64, &AtomicU64) {
+        (self.worker_word(worker, 0), self.worker_word(worker, 1))
+    }
+
+    /// Entries that the worker has done.
+    fn completed(&self, worker: usize) -> &AtomicU64 {
+        self.worker_word(worker, 2)
+    }
+
+    fn job(&self, worker: usize, count: u64) -> &AtomicU64 {
+        let capacity = self.plan.capacity(worker);
+        self.worker_word(worker, 3 + count as usize % capacity)
+    }
+
+    fn result(&self, worker: usize, count: u64) -> &AtomicU64 {
+        let capacity = self.plan.capacity(worker);
+        self.worker_word(worker, 3 + capacity + count as usize % capacity)
+    }
+
+    fn set_span(&self, k: usize, span: Span) {
+        for (at, value) in [span.segment, span.segment_len, span.at].into_iter().enumerate() {
+            self.word(3 * k + at).store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn span(&self, k: usize) -> Span {
+        let [segment, segment_len, at] = [0, 1, 2].map(|at| self.word(3 * k + at).load(Ordering::Relaxed));
+        Span { segment, segment_len, at }
+    }
+
+    /// Where the buffers of a batch are: of the one that whole steps write, or
+    /// of the staging.
+    pub(super) fn set_part(&self, whole: bool, part: usize, span: Span) {
+        assert!(part < self.plan.parts);
+        self.set_span(part + if whole { 0 } else { self.plan.parts }, span);
+    }
+
+    pub(super) fn part(&self, whole: bool, part: usize) -> Span {
+        assert!(part < self.plan.parts);
+        self.span(part + if whole { 0 } else { self.plan.parts })
+    }
+
+    /// Where the actions of a leaf are.
+    pub(super) fn set_actions(&self, leaf: usize, span: Span) {
+        assert!(leaf < self.plan.leaves);
+        self.set_span(2 * self.plan.parts + leaf, span);
+    }
+
+    pub(super) fn actions(&self, leaf: usize) -> Span {
+        assert!(leaf < self.plan.leaves);
+        self.span(2 * self.plan.parts + leaf)
+    }
+
+    /// How `slot` is to begin.
+    pub(super) fn set_begin(&self, slot: usize, begin: Begin) {
+        let (tag, value) = match begin {
+            Begin::Own => (0, 0),
+            Begin::Seed(seed) => (1, seed as u64),
+            Begin::Index(index) => (2, index),
+            Begin::Keep => (3, 0),
+        };
+        let at = 3 * (2 * self.plan.parts + self.plan.leaves) + 2 * slot;
+        self.word(at).store(tag, Ordering::Relaxed);
+        self.word(at + 1).store(value, Ordering::Relaxed);
+    }
+
+    pub(super) fn begin(&self, slot: usize) -> Begin {
+        let at = 3 * (2 * self.plan.parts + self.plan.leaves) + 2 * slot;
+        let value = self.word(at + 1).load(Ordering::Relaxed);
+        match self.word(at).load(Ordering::Relaxed) {
+            0 => Begin::Own,
+            1 => Begin::Seed(value as i64),
+            2 => Begin::Index(value),
+            _ => Begin::Keep,
+        }
+    }
+}
+
+/// The parent's side.
+impl Board {
+    /// Makes the rings of a worker, which is not there, empty.
+    pub(super) fn clear(&self, worker: usize) {
+        self.worker_line(worker, POSTED).store(0, Ordering::SeqCst);
+        self.worker_line(worker, WORKER_SLEEPS).store(0, Ordering::SeqCst);
+        self.completed(worker).store(0, Ordering::SeqCst);
+        self.busy(worker).0.store(0, Ordering::SeqCst);
+    }
+
+    /// Adds `entry` as the worker's number `posted`; [`ring`](Self::ring)
+    /// makes it look.
+    pub(super) fn post(&self, worker: usize, posted: u64, entry: Entry) {
+        self.job(worker, posted).store(entry.pack(), Ordering::Relaxed);
+        self.worker_line(worker, POSTED).store(posted as u32 + 1, Ordering::SeqCst);
+    }
+
+    /// Wakes the worker, if it sleeps.
+    pub(super) fn ring(&self, worker: usize) {
+        if self.worker_line(worker, WORKER_SLEEPS).load(Ordering::SeqCst) == 1 {
+            let _ = futex::wake(self.worker_line(worker, POSTED), futex::Flags::empty(), 1);
+        }
+    }
+
+    /// The worker's result number `collected`, if it is there.
+    pub(super) fn collect(&self, worker: usize, collected: u64) -> Option<Entry> {
+        (self.completed(worker).load(Ordering::Acquire) > collected)
+            .then(|| Entry::unpack(self.result(worker, collected).load(Ordering::Relaxed)))
+    }
+
+    /// How much all workers have done so far, in slots, around 2³².
+    pub(super) fn done(&self) -> u32 {
+        self.line(DONE).load(Ordering::SeqCst)
+    }
+
+    /// Counts what no worker will do any more.
+    pub(super) fn count(&self, slots: usize) {
+        self.line(DONE).fetch_add(slots as u32, Ordering::SeqCst);
+    }
+
+    /// Waits until the count of what is done reaches `need`, or `until`.
+    pub(super) fn wait(&self, need: u32, until: Instant) {
+        let reached = || (self.done().wrapping_sub(need) as i32) >= 0;
+        if look(self.look, reached) {
+            return;
+        }
+        self.line(NEED).store(need, Ordering::SeqCst);
+        self.line(PARENT_SLEEPS).store(1, Ordering::SeqCst);
+        loop {
+            let seen = self.done();
+            let left = until.saturating_duration_since(Instant::now());
+            if (seen.wrapping_sub(need) as i32) >= 0 || left.is_zero() {
+                break;
+            }
+            let _ = futex::wait(self.line(DONE), futex::Flags::empty(), seen, Some(&timespec(left)));
+        }
+        self.line(PARENT_SLEEPS).store(0, Ordering::SeqCst);
+    }
+
+    /// How long the worker has been at work, and on which slot.
+    pub(super) fn at_work(&self, worker: usize) -> Option<(Duration, usize)> {
+        let (since, slot) = self.busy(worker);
+        let slot = slot.load(Ordering::Relaxed) as usize;
+        let since = since.load(Ordering::Acquire);
+        (since > 0).then(|| (Duration::from_nanos(now().saturating_sub(since)), slot))
+    }
+}
+
+/// A worker's side.
+impl Board {
+    /// The entry after `taken`, once it is there; `None` to look around, every
+    /// now and then.
+    pub(super) fn next(&self, worker: usize, taken: u64) -> Option<Entry> {
+        let posted = self.worker_line(worker, POSTED);
+        let there = || posted.load(Ordering::SeqCst) != taken as u32;
+        if !look(self.look, there) {
+            let sleeps = self.worker_line(worker, WORKER_SLEEPS);
+            sleeps.store(1, Ordering::SeqCst);
+            if !there() {
+                let while_ = timespec(Duration::from_secs(1));
+                let _ = futex::wait(posted, futex::Flags::empty(), taken as u32, Some(&while_));
+            }
+            sleeps.store(0, Ordering::SeqCst);
+            if !there() {
+                return None;
+            }
+        }
+        Some(Entry::unpack(self.job(worker, taken).load(Ordering::Relaxed)))
+    }
+
+    /// Says that the worker begins on `slot`.
+    pub(super) fn begin_work(&self, worker: usize, slot: usize) {
+        let (since, on) = self.busy(worker);
+        on.store(slot as u64, Ordering::Relaxed);
+        since.store(now(), Ordering::Release);
+    }
+
+    /// Adds `entry` as the worker's result number `completed`, and wakes the
+    /// parent if that is what it sleeps for.
+    pub(super) fn complete(&self, worker: usize, completed: u64, entry: Entry) {
+        self.busy(worker).0.store(0, Ordering::Relaxed);
+        self.result(worker, completed).store(entry.pack(), Ordering::Relaxed);
+        self.completed(worker).store(completed + 1, Ordering::Release);
+        let done = self.line(DONE).fetch_add(entry.count as u32, Ordering::SeqCst) + entry.count as u32;
+        if self.line(PARENT_SLEEPS).load(Ordering::SeqCst) == 1 {
+            let need = self.line(NEED).load(Ordering::SeqCst);
+            if (done.wrapping_sub(need) as i32) >= 0 {
+                let _ = futex::wake(self.line(DONE), futex::Flags::empty(), 1);
+            }
+        }
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+/// Nanoseconds on the clock that all processes share.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Looks whether `holds`, for `time`; lets others run meanwhile, for whoever is
+/// to make it hold may need this very core.
+fn look(time: Duration, holds: impl Fn() -> bool) -> bool {
+    if holds() {
+        return true;
+    }
+    if time.is_zero() {
+        return false;
+    }
+    let end = Instant::now() + time;
+    loop {
+        for _ in 0..16 {
+            if holds() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        std::thread::yield_now();
+        if Instant::now() >= end {
+            return holds();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::process::shm::Arena;
+
+    #[test]
+    fn entries_survive_their_packing() {
+        for work in [Work::Step, Work::StepWhole, Work::Reset, Work::Ask, Work::Close] {
+            for (mail, first, count) in [(false, 0, 0), (true, (1 << 24) - 1, 1), (false, 17, 1 << 24)] {
+                let entry = Entry { work, mail, first, count };
+                assert_eq!(Entry::unpack(entry.pack()), entry);
+            }
+        }
+    }
+
+    #[test]
+    fn a_worker_does_what_is_posted_in_order_and_the_parent_hears_of_it() {
+        let plan = Plan { num_slots: 3, workers: vec![0..2, 2..3], parts: 4, leaves: 1 };
+        let arena = Arena::new().unwrap();
+        let block = arena.take(plan.bytes()).unwrap();
+        // SAFETY: the block is as large, aligned, and outlives the boards.
+        let board = |look| unsafe { Board::new(block.as_ptr(), plan.clone(), look) };
+        for look in [Duration::ZERO, Duration::from_micros(20)] {
+            let (parent, worker) = (board(look), board(look));
+            parent.clear(1);
+            let before = parent.done();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for taken in 0..1000 {
+                        let entry = loop {
+                            if let Some(entry) = worker.next(1, taken) {
+                                break entry;
+                            }
+                        };
+                        worker.complete(1, taken, entry);
+                    }
+                });
+                for posted in 0..1000u64 {
+                    let entry = Entry { work: Work::Step, mail: posted % 3 == 0, first: 2, count: 1 };
+                    parent.post(1, posted, entry);
+                    parent.ring(1);
+                    let deadline = Instant::now() + Duration::from_secs(20);
+                    parent.wait(before.wrapping_add(posted as u32 + 1), deadline);
+                    assert_eq!(parent.collect(1, posted), Some(entry));
+                    assert_eq!(parent.collect(1, posted + 1), None);
+                }
+            });
+        }
+    }
+}

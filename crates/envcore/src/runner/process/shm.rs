@@ -1,0 +1,239 @@
+//! Memory that processes share.
+//!
+//! One memfd: it has no name, so nothing is left in /dev/shm whoever dies, and a
+//! container's limit on that does not concern it. It grows by segments, which
+//! either side maps when it first needs them. It is sparse: what nobody wrote
+//! takes no memory.
+
+#![allow(unsafe_code)]
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::MemfdFlags;
+use serde::{Deserialize, Serialize};
+
+use crate::buffer::{Keeper, Lease};
+use crate::error::{Error, Result};
+use crate::fork::Birth;
+
+/// Alignment of every block, as of a batch's own memory.
+const ALIGN: usize = 64;
+
+/// The least that the memory grows by.
+const GROWTH: usize = 1 << 20;
+
+/// A block, as either side finds it: offsets in the memfd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Span {
+    /// Of its segment.
+    pub(super) segment: u64,
+    pub(super) segment_len: u64,
+    /// Its own.
+    pub(super) at: u64,
+}
+
+struct Segment {
+    map: MmapRaw,
+    offset: u64,
+    len: u64,
+}
+
+/// A block that is not lent out.
+struct Free {
+    ptr: NonNull<u8>,
+    span: Span,
+}
+
+// SAFETY: an address of memory that the arena maps and that nobody uses.
+unsafe impl Send for Free {}
+
+#[derive(Default)]
+struct Shelves {
+    segments: Vec<Segment>,
+    /// What of the last segment was never lent.
+    rest: u64,
+    free: HashMap<usize, Vec<Free>>,
+}
+
+/// The memory's owner, who lends blocks of it.
+pub(super) struct Arena {
+    file: File,
+    shelves: Mutex<Shelves>,
+    taken: AtomicU64,
+    birth: Birth,
+}
+
+/// A block on loan.
+pub(super) struct Block {
+    arena: Arc<Arena>,
+    ptr: NonNull<u8>,
+    pub(super) span: Span,
+    bytes: usize,
+}
+
+// SAFETY: the block is its holder's alone, as far as this process goes.
+unsafe impl Send for Block {}
+// SAFETY: `&Block` gives no access to the memory.
+unsafe impl Sync for Block {}
+
+impl Keeper for Block {}
+
+impl Arena {
+    pub(super) fn new() -> Result<Arc<Self>> {
+        let file = rustix::fs::memfd_create("corral", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
+        Ok(Arc::new(Arena {
+            file: File::from(file),
+            shelves: Mutex::default(),
+            taken: AtomicU64::new(0),
+            birth: Birth::here(),
+        }))
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// How many blocks have been made so far.
+    pub(super) fn allocations(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// A block of `bytes` bytes: one that came back, with its old contents, or
+    /// a new one, zeroed.
+    pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Result<Block> {
+        let size = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or(Error::Memory(bytes))?;
+        let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = match shelves.free.get_mut(&size).and_then(Vec::pop) {
+            Some(free) => free,
+            None => {
+                self.taken.fetch_add(1, Ordering::Relaxed);
+                self.make(&mut shelves, size)?
+            }
+        };
+        Ok(Block { arena: self.clone(), ptr: free.ptr, span: free.span, bytes: size })
+    }
+
+    fn make(&self, shelves: &mut Shelves, size: usize) -> Result<Free> {
+        if shelves.rest < size as u64 {
+            let offset = shelves.segments.last().map_or(0, |last| last.offset + last.len);
+            // The kernel would promise more than it has, and kill for it later.
+            if size as u64 > memory_of_this_machine() {
+                return Err(Error::Memory(size));
+            }
+            let len = size.saturating_mul(4).max(GROWTH).next_multiple_of(GROWTH);
+            rustix::fs::ftruncate(&self.file, offset + len as u64).map_err(|_| Error::Memory(size))?;
+            let map = MmapOptions::new().offset(offset).len(len).map_raw(&self.file);
+            let map = map.map_err(|_| Error::Memory(size))?;
+            shelves.segments.push(Segment { map, offset, len: len as u64 });
+            shelves.rest = len as u64;
+        }
+        let segment = shelves.segments.last().expect("there is one with room");
+        let within = segment.len - shelves.rest;
+        shelves.rest -= size as u64;
+        // SAFETY: `within + size` is at most the segment's length.
+        let ptr = unsafe { segment.map.as_mut_ptr().add(within as usize) };
+        let span =
+            Span { segment: segment.offset, segment_len: segment.len, at: segment.offset + within };
+        Ok(Free { ptr: NonNull::new(ptr).expect("a map is not at 0"), span })
+    }
+}
+
+fn memory_of_this_machine() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram.saturating_mul(u64::from(info.mem_unit))
+}
+
+impl Block {
+    pub(super) fn as_ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    /// Its use as a batch's memory.
+    pub(super) fn lend(self) -> Lease {
+        let (ptr, bytes) = (self.ptr, self.bytes);
+        // SAFETY: the block's `bytes` bytes are mapped while the arena lives,
+        // which the block holds, and lent to nobody else; they began as zeros.
+        // Workers write rows that they were told to, bools among them, and what
+        // they wrote is looked at (`Batch::is_sound`) before it is read.
+        unsafe { Lease::kept(ptr, bytes, Box::new(self)) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // A thread that the fork left behind may have held the lock.
+        if self.arena.birth.is_before_fork() {
+            return;
+        }
+        let mut shelves = self.arena.shelves.lock().unwrap_or_else(PoisonError::into_inner);
+        shelves.free.entry(self.bytes).or_default().push(Free { ptr: self.ptr, span: self.span });
+    }
+}
+
+/// The memory as a worker sees it.
+pub(super) struct Mapped {
+    file: File,
+    segments: HashMap<u64, MmapRaw>,
+}
+
+impl Mapped {
+    pub(super) fn new(fd: OwnedFd) -> Self {
+        Mapped { file: File::from(fd), segments: HashMap::new() }
+    }
+
+    /// The address of `span`.
+    pub(super) fn at(&mut self, span: Span) -> Result<NonNull<u8>> {
+        use std::collections::hash_map::Entry;
+        let map = match self.segments.entry(span.segment) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let len = span.segment_len as usize;
+                let map = MmapOptions::new().offset(span.segment).len(len).map_raw(&self.file);
+                new.insert(map.map_err(|_| Error::Memory(len))?)
+            }
+        };
+        let within = (span.at - span.segment) as usize;
+        assert!(within < map.len(), "a span outside of its segment");
+        // SAFETY: within the map.
+        let ptr = unsafe { map.as_mut_ptr().add(within) };
+        Ok(NonNull::new(ptr).expect("a map is not at 0"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_side_writes_the_other_reads_and_blocks_come_back() {
+        let arena = Arena::new().unwrap();
+        let mut mapped = Mapped::new(arena.fd().try_clone_to_owned().unwrap());
+        let small = arena.take(100).unwrap();
+        let large = arena.take(3 * GROWTH).unwrap();
+        for block in [&small, &large] {
+            let other = mapped.at(block.span).unwrap();
+            assert_eq!(block.as_ptr() as usize % ALIGN, 0);
+            // SAFETY: both point to the block, which is this test's.
+            unsafe {
+                block.as_ptr().write(7);
+                assert_eq!(other.as_ptr().read(), 7);
+            }
+        }
+        let span = small.span;
+        drop(small);
+        assert_eq!(arena.take(100).unwrap().span, span);
+        assert_eq!(arena.allocations(), 2);
+    }
+
+    #[test]
+    fn memory_that_there_is_not_is_an_error() {
+        assert!(matches!(Arena::new().unwrap().take(1 << 60), Err(Error::Memory(_))));
+        assert!(matches!(Arena::new().unwrap().take(usize::MAX), Err(Error::Memory(_))));
+    }
+}
