@@ -100,6 +100,11 @@ mod step;
 mod vec_env;
 mod whole;
 
+/// What runs slots in other processes; see [`Process`].
+pub mod process {
+    pub use crate::runner::{Child, Ended, Host, Objects, Order, serve, spawn};
+}
+
 /// What the derive macros call; not for hands.
 #[doc(hidden)]
 pub mod __private {
@@ -126,7 +131,7 @@ pub use layer::{
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
 pub use on_failure::{OnFailure, Tolerant};
 pub use replay::{Recorder, Recording};
-pub use runner::{Background, Serial, Threaded, start};
+pub use runner::{Background, Process, Serial, Threaded, start};
 pub use shard::Shard;
 pub use space::{
     ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Object, Options, Scalar, Space, Tensor,

@@ -157,6 +157,12 @@ impl Batch {
     }
 }
 
+/// A column of either kind.
+pub(crate) enum Either<'a> {
+    Fixed(&'a Fixed),
+    Values(&'a [Value]),
+}
+
 impl Infos {
     fn put_row(&mut self, row: usize, from: &Infos, from_row: usize) {
         for (to, from) in self.columns.iter_mut().zip(&from.columns) {
@@ -196,6 +202,51 @@ impl Batch {
     pub(crate) fn put_seen(&mut self, row: usize, from: &Batch, from_row: usize) {
         put_columns(&mut self.observation, row, &from.observation, from_row);
         self.infos.put_row(row, &from.infos, from_row);
+    }
+
+    /// Every column, by the part that it is; always in the same order.
+    pub(crate) fn visit<'a>(&'a self, mut each: impl FnMut(Part, Either<'a>)) {
+        let mut columns = |part: fn(usize) -> Part, columns: &'a [Column]| {
+            for (k, column) in columns.iter().enumerate() {
+                each(part(k), match column {
+                    Column::Fixed(fixed) => Either::Fixed(fixed),
+                    Column::Values(values) => Either::Values(values),
+                });
+            }
+        };
+        columns(Part::Observation, &self.observation);
+        columns(Part::Info, &self.infos.columns);
+        if let Some(finals) = &self.finals {
+            columns(Part::FinalObservation, &finals.observation);
+            columns(Part::FinalInfo, &finals.infos.columns);
+        }
+        each(Part::Reward, Either::Fixed(&self.reward));
+        each(Part::Terminated, Either::Fixed(&self.terminated));
+        each(Part::Truncated, Either::Fixed(&self.truncated));
+        each(Part::Kind, Either::Fixed(&self.kinds));
+        for (k, mask) in self.infos.masks.iter().enumerate() {
+            each(Part::InfoMask(k), Either::Fixed(mask));
+        }
+        if let Some(finals) = &self.finals {
+            each(Part::Ended, Either::Fixed(&finals.ended));
+            for (k, mask) in finals.infos.masks.iter().enumerate() {
+                each(Part::FinalInfoMask(k), Either::Fixed(mask));
+            }
+        }
+    }
+
+    /// The columns that are not of fixed shape, in the order of
+    /// [`visit`](Self::visit).
+    pub(crate) fn loose_mut(&mut self) -> impl Iterator<Item = &mut Vec<Value>> {
+        let (final_observation, final_infos) = match &mut self.finals {
+            Some(finals) => (&mut finals.observation[..], &mut finals.infos.columns[..]),
+            None => (&mut [][..], &mut [][..]),
+        };
+        let columns = self.observation.iter_mut().chain(&mut self.infos.columns);
+        columns.chain(final_observation).chain(final_infos).filter_map(|column| match column {
+            Column::Fixed(_) => None,
+            Column::Values(values) => Some(values),
+        })
     }
 
     /// Whether row `row` holds what rows may; see [`Fixed::is_sound`].

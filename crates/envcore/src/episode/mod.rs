@@ -11,6 +11,7 @@ mod saved;
 
 pub(crate) use checks::{Asked, check_seed};
 pub(crate) use rules::Rules;
+pub(crate) use saved::SavedLife;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -33,6 +33,33 @@ struct Saved {
     env: Vec<u8>,
 }
 
+/// What a slot's state says of its life.
+pub(crate) struct SavedLife {
+    pub(crate) status: Status,
+    pub(crate) steps: u64,
+    pub(crate) stream: i64,
+    pub(crate) begun: Begin,
+    pub(crate) next: Begin,
+    pub(crate) episodes: u64,
+    pub(crate) options: Options,
+}
+
+impl SavedLife {
+    /// What these bytes say, if they are a slot's state.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let saved: Saved = state::from_bytes(unseal(bytes).ok()?).ok()?;
+        (saved.format == FORMAT).then_some(SavedLife {
+            status: saved.status,
+            steps: saved.steps,
+            stream: saved.stream,
+            begun: saved.begun,
+            next: saved.next,
+            episodes: saved.episodes,
+            options: saved.options,
+        })
+    }
+}
+
 impl Episodes {
     /// The state of `slot`: its env's and its life's.
     pub(crate) fn save(&mut self, slot: usize) -> Result<Vec<u8>> {

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use background::Background;
+pub use process::{Child, Ended, Host, Objects, Order, Process, serve, spawn};
 pub use serial::Serial;
 pub use threaded::Threaded;
 
@@ -36,6 +37,19 @@ const MAX_THREADS: usize = 1024;
 /// As theirs; [`Error::Argument`] for numbers that make no sense.
 pub fn start(source: Arc<dyn Source>, config: VecConfig) -> Result<Box<dyn VecEnv>> {
     let threads = threads(&config)?;
+    check(&config)?;
+    let n = config.num_slots;
+    if config.batch_size.is_some_and(|size| size < n) || config.timeout.is_some() {
+        return Ok(Box::new(Background::new(source, config)?));
+    }
+    if threads == 1 || n == 1 {
+        return Ok(Box::new(Serial::new(&*source, config)?));
+    }
+    Ok(Box::new(Threaded::new(&*source, config)?))
+}
+
+/// Errors for numbers that make no sense.
+fn check(config: &VecConfig) -> Result<()> {
     if config.timeout == Some(Duration::ZERO) {
         return Err(Error::Argument("timeout is 0: it must be more, in seconds; None for none".into()));
     }
@@ -45,13 +59,7 @@ pub fn start(source: Arc<dyn Source>, config: VecConfig) -> Result<Box<dyn VecEn
     {
         return Err(Error::Argument(format!("batch_size is {size}: it must be from 1 to num_envs, {n}")));
     }
-    if config.batch_size.is_some_and(|size| size < n) || config.timeout.is_some() {
-        return Ok(Box::new(Background::new(source, config)?));
-    }
-    if threads == 1 || n == 1 {
-        return Ok(Box::new(Serial::new(&*source, config)?));
-    }
-    Ok(Box::new(Threaded::new(&*source, config)?))
+    Ok(())
 }
 
 /// How many threads `config` asks for.

@@ -51,15 +51,18 @@ const POSTED: usize = 0;
 const WORKER_SLEEPS: usize = 1;
 const WORKER_LINES: usize = 2;
 
+/// Questions that a worker can be asked before it has answered the first.
+const QUESTIONS: usize = 8;
+
 impl Plan {
     fn lines(&self) -> usize {
         SHARED_LINES + WORKER_LINES * self.workers.len()
     }
 
-    /// Entries that a worker's rings hold: one for each slot, one to ask
+    /// Entries that a worker's rings hold: one for each slot, some to ask
     /// something, one to end.
-    fn capacity(&self, worker: usize) -> usize {
-        self.workers[worker].len() + 2
+    pub(super) fn capacity(&self, worker: usize) -> usize {
+        self.workers[worker].len() + QUESTIONS + 1
     }
 
     /// Words before the first worker's.
@@ -283,11 +286,6 @@ impl Board {
     /// How much all workers have done so far, in slots, around 2³².
     pub(super) fn done(&self) -> u32 {
         self.line(DONE).load(Ordering::SeqCst)
-    }
-
-    /// Counts what no worker will do any more.
-    pub(super) fn count(&self, slots: usize) {
-        self.line(DONE).fetch_add(slots as u32, Ordering::SeqCst);
     }
 
     /// Waits until the count of what is done reaches `need`, or `until`.

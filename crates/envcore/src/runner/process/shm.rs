@@ -126,7 +126,7 @@ impl Arena {
             if size as u64 > memory_of_this_machine() {
                 return Err(Error::Memory(size));
             }
-            let len = size.saturating_mul(4).max(GROWTH).next_multiple_of(GROWTH);
+            let len = segment_for(size);
             rustix::fs::ftruncate(&self.file, offset + len as u64).map_err(|_| Error::Memory(size))?;
             let map = MmapOptions::new().offset(offset).len(len).map_raw(&self.file);
             let map = map.map_err(|_| Error::Memory(size))?;
@@ -142,6 +142,15 @@ impl Arena {
             Span { segment: segment.offset, segment_len: segment.len, at: segment.offset + within };
         Ok(Free { ptr: NonNull::new(ptr).expect("a map is not at 0"), span })
     }
+}
+
+fn segment_for(size: usize) -> usize {
+    size.saturating_mul(4).max(GROWTH).next_multiple_of(GROWTH)
+}
+
+/// The length of the first segment, where `bytes` bytes are taken first.
+pub(super) fn first_segment(bytes: usize) -> u64 {
+    segment_for(bytes.max(1).next_multiple_of(ALIGN)) as u64
 }
 
 fn memory_of_this_machine() -> u64 {

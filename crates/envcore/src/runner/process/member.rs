@@ -1,0 +1,254 @@
+//! A worker process, as its parent has it: started, listened to, ended.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::wire::Objects;
+use crate::error::{Error, Result};
+
+/// What the process runner needs of whatever language the workers speak.
+pub trait Host: Objects + Send + Sync {
+    /// Starts worker number `worker`: a process that calls
+    /// [`serve`](super::serve) with the other end of `control`, and whose
+    /// standard error is `stderr`.
+    ///
+    /// # Errors
+    /// Whatever keeps it from starting.
+    fn launch(&self, worker: usize, control: OwnedFd, stderr: OwnedFd) -> Result<Box<dyn Child>>;
+
+    /// What tells a worker which envs it is to build for these slots.
+    ///
+    /// # Errors
+    /// Where that cannot be told to another process.
+    fn payload(&self, slots: std::ops::Range<usize>) -> Result<Vec<u8>>;
+
+    /// Asked every now and then in waits that have no other end: an error ends
+    /// the wait.
+    ///
+    /// # Errors
+    /// The user's wish to stop.
+    fn pulse(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A process that was started.
+pub trait Child: Send {
+    /// Its process id.
+    fn pid(&self) -> u32;
+
+    /// How it ended, once it has.
+    fn ended(&mut self) -> Option<Ended>;
+
+    /// Ends it at once.
+    fn kill(&mut self);
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// Nobody can tell any more.
+    Unknown,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Code(code) => write!(f, "exited with code {code}"),
+            Ended::Signal(signal) => {
+                let name = match signal {
+                    4 => " (SIGILL)",
+                    6 => " (SIGABRT)",
+                    7 => " (SIGBUS)",
+                    8 => " (SIGFPE)",
+                    9 => " (SIGKILL)",
+                    11 => " (SIGSEGV)",
+                    15 => " (SIGTERM)",
+                    24 => " (SIGXCPU)",
+                    _ => "",
+                };
+                write!(f, "was killed by signal {signal}{name}")?;
+                if *signal == 9 {
+                    f.write_str(": by someone, or for want of memory")?;
+                }
+                Ok(())
+            }
+            Ended::Unknown => f.write_str("is gone"),
+        }
+    }
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Self {
+        use std::os::unix::process::ExitStatusExt;
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Ended::Code(code),
+            (None, Some(signal)) => Ended::Signal(signal),
+            (None, None) => Ended::Unknown,
+        }
+    }
+}
+
+impl Child for std::process::Child {
+    fn pid(&self) -> u32 {
+        self.id()
+    }
+
+    fn ended(&mut self) -> Option<Ended> {
+        match self.try_wait() {
+            Ok(status) => status.map(Ended::from),
+            Err(_) => Some(Ended::Unknown),
+        }
+    }
+
+    fn kill(&mut self) {
+        let _ = std::process::Child::kill(self);
+    }
+}
+
+/// Starts a worker by a command, which finds `control` as its standard input.
+/// It is in a process group of its own: the terminal's Ctrl-C is the parent's.
+///
+/// # Errors
+/// The system's.
+pub fn spawn(command: &mut Command, control: OwnedFd, stderr: OwnedFd) -> Result<Box<dyn Child>> {
+    use std::os::unix::process::CommandExt;
+    command.stdin(Stdio::from(control)).stderr(Stdio::from(stderr)).process_group(0);
+    let child = command.spawn().map_err(|error| {
+        let program = command.get_program().to_string_lossy().into_owned();
+        Error::env(format!("a worker process could not be started: {program}: {error}"))
+    })?;
+    Ok(Box::new(child))
+}
+
+/// Lines of its standard error that are remembered, and their bytes.
+const LINES: usize = 20;
+const BYTES: usize = 4096;
+
+#[derive(Default)]
+struct Said {
+    lines: VecDeque<String>,
+    /// What came after the last line's end.
+    rest: Vec<u8>,
+}
+
+impl Said {
+    fn hear(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = BYTES.saturating_sub(self.rest.len());
+            self.rest.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                let line = String::from_utf8_lossy(&self.rest).trim_end().to_string();
+                self.rest.clear();
+                self.lines.push_back(line);
+                if self.lines.len() > LINES {
+                    self.lines.pop_front();
+                }
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let rest = String::from_utf8_lossy(&self.rest);
+        let lines = self.lines.iter().map(String::as_str).chain([rest.trim_end()]);
+        lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Hears what a worker says on its standard error, and passes it on.
+pub(super) struct Ear {
+    said: Arc<Mutex<Said>>,
+    /// Dropped, it ends the thread.
+    stop: Option<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ear {
+    /// An ear, and what the worker is to speak to.
+    pub(super) fn new(worker: usize) -> Result<(Self, OwnedFd)> {
+        let flags = rustix::pipe::PipeFlags::CLOEXEC;
+        let system = |error| Error::from(std::io::Error::from(error));
+        let (hears, speaks) = rustix::pipe::pipe_with(flags).map_err(system)?;
+        let (stopped, stop) = rustix::pipe::pipe_with(flags).map_err(system)?;
+        let said = Arc::<Mutex<Said>>::default();
+        let heard = said.clone();
+        let thread = std::thread::Builder::new()
+            .name(format!("corral-ear-{worker}"))
+            .spawn(move || listen(hears, &stopped, &heard))?;
+        Ok((Ear { said, stop: Some(stop), thread: Some(thread) }, speaks))
+    }
+
+    /// Its last words, once the worker is gone.
+    pub(super) fn last_words(&mut self) -> String {
+        // What it said is in the pipe: a moment is enough to hear it.
+        let patience = Instant::now() + Duration::from_millis(200);
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(hears: OwnedFd, stopped: &OwnedFd, said: &Mutex<Said>) {
+    let mut file = std::fs::File::from(hears);
+    let mut piece = [0; 4096];
+    loop {
+        let mut fds = [PollFd::new(&file, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
+        if poll(&mut fds, None).is_err() {
+            continue;
+        }
+        let (speaks, ends) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        if speaks {
+            let Ok(n @ 1..) = file.read(&mut piece) else { return };
+            said.lock().unwrap_or_else(PoisonError::into_inner).hear(&piece[..n]);
+            let _ = std::io::stderr().write_all(&piece[..n]);
+        }
+        if ends {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_remembered_however_much_was_said() {
+        let mut said = Said::default();
+        for k in 0..1000 {
+            said.hear(format!("line {k}\nand ").as_bytes());
+        }
+        said.hear(&[b'x'; 3 * BYTES]);
+        let text = said.text();
+        assert!(text.starts_with("and line 980\n") && text.contains("and line 999\nand xxx"), "{text}");
+        assert!(text.len() < 2 * BYTES);
+    }
+
+    #[test]
+    fn an_end_says_how() {
+        assert_eq!(Ended::Code(3).to_string(), "exited with code 3");
+        assert_eq!(Ended::Signal(11).to_string(), "was killed by signal 11 (SIGSEGV)");
+    }
+}

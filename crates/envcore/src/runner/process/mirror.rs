@@ -1,0 +1,215 @@
+//! A slot's life as the parent sees it: what may be asked of it, and what its
+//! report says should its worker never answer.
+
+use std::sync::Arc;
+
+use crate::begin::Begin;
+use crate::buffer::RowKind;
+use crate::episode::{Asked, SavedLife, Status};
+use crate::error::{Failure, Phase, SlotError};
+use crate::space::Options;
+use crate::vec_env::{AutoresetMode, Spec};
+
+/// What a slot is in flight for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    Step,
+    Reset(Begin),
+}
+
+#[derive(Clone)]
+pub(super) struct Mirror {
+    status: Status,
+    /// The seed of its stream.
+    pub(super) seed: i64,
+    begun: Begin,
+    next: Begin,
+    episodes: u64,
+    steps: u64,
+    /// The options in force, as far as they came through a reset.
+    options: Arc<Options>,
+    /// A new env does not know them yet.
+    pub(super) owes_options: bool,
+    /// Its worker died while it was not in flight: its next row says so.
+    pub(super) doomed: Option<Arc<Failure>>,
+}
+
+impl Mirror {
+    pub(super) fn new(seed: i64) -> Self {
+        Mirror {
+            status: Status::Fresh,
+            seed,
+            begun: Begin::Own,
+            next: Begin::Own,
+            episodes: 0,
+            steps: 0,
+            options: Arc::default(),
+            owes_options: false,
+            doomed: None,
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.status
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.status == Status::Lost
+    }
+
+    /// Whether an episode that is over awaits its autoreset.
+    pub(super) fn is_pending(&self, mode: AutoresetMode) -> bool {
+        self.status == Status::Ended && mode != AutoresetMode::Disabled
+    }
+
+    pub(super) fn asked<'a>(&self, spec: &'a Spec, slot: usize) -> Asked<'a> {
+        let pending = self.is_pending(spec.autoreset);
+        Asked { env: &spec.id, caps: spec.caps, slot, status: self.status, pending }
+    }
+
+    /// Says what the next autoreset plays.
+    pub(super) fn set_next(&mut self, begin: Begin) {
+        self.next = begin;
+    }
+
+    /// The options for a reset with `options`: those in force as well, where
+    /// its env has not heard of them.
+    pub(super) fn options_for(&self, options: Option<&Options>) -> Option<Options> {
+        match (options, self.owes_options && !self.options.is_empty()) {
+            (None, false) => None,
+            (Some(options), false) => Some(options.clone()),
+            (options, true) => {
+                let mut all = (*self.options).clone();
+                if let Some(options) = options {
+                    all.merge(options);
+                }
+                Some(all)
+            }
+        }
+    }
+
+    /// Notes that it is sent to be reset, with all of `options`.
+    pub(super) fn depart(&mut self, begin: Begin, options: Option<&Options>) {
+        if begin == Begin::Keep {
+            return;
+        }
+        self.doomed = None;
+        if let Some(options) = options {
+            Arc::make_mut(&mut self.options).merge(options);
+        }
+    }
+
+    /// Notes the row that came back.
+    pub(super) fn land(&mut self, sent: Sent, kind: RowKind, ended: bool, mode: AutoresetMode) {
+        match kind {
+            RowKind::Failed => {
+                if matches!(sent, Sent::Reset(begin) if begin != Begin::Keep) {
+                    self.steps = 0;
+                }
+                self.status = Status::Lost;
+            }
+            RowKind::Kept => {}
+            RowKind::Reset | RowKind::Restarted => match sent {
+                Sent::Reset(begin) => {
+                    self.owes_options = false;
+                    self.began(begin);
+                }
+                Sent::Step => {
+                    let begin = std::mem::take(&mut self.next);
+                    self.began(begin);
+                }
+            },
+            RowKind::Step => {
+                self.steps += 1;
+                match (ended, mode) {
+                    (false, _) => {}
+                    (true, AutoresetMode::SameStep) => {
+                        let begin = std::mem::take(&mut self.next);
+                        self.began(begin);
+                    }
+                    (true, _) => self.status = Status::Ended,
+                }
+            }
+        }
+    }
+
+    fn began(&mut self, begin: Begin) {
+        if let Begin::Seed(seed) = begin {
+            (self.seed, self.episodes) = (seed, 0);
+        }
+        self.status = Status::Running;
+        (self.begun, self.steps) = (begin, 0);
+        self.episodes += 1;
+    }
+
+    /// Loses it, and tells of what it was doing.
+    pub(super) fn lose(
+        &mut self,
+        spec: &Spec,
+        slot: usize,
+        sent: Sent,
+        action: Option<String>,
+        failure: Failure,
+    ) -> SlotError {
+        let begin = match sent {
+            Sent::Reset(begin) => Some(begin),
+            Sent::Step => self.is_pending(spec.autoreset).then(|| std::mem::take(&mut self.next)),
+        };
+        let mut episode = self.episodes.saturating_sub(1);
+        if let Some(begin) = begin.filter(|begin| *begin != Begin::Keep) {
+            if let Begin::Seed(seed) = begin {
+                (self.seed, self.episodes) = (seed, 0);
+            }
+            (self.begun, self.steps, episode) = (begin, 0, self.episodes);
+        }
+        self.status = Status::Lost;
+        let phase = if begin.is_some() { Phase::Reset } else { Phase::Step };
+        SlotError {
+            env: spec.id.clone(),
+            slot,
+            begin: self.begun,
+            seed: self.seed,
+            episode,
+            step: self.steps,
+            action: action.filter(|_| phase == Phase::Step),
+            failure: Failure { phase, ..failure },
+            replay: None,
+        }
+    }
+
+    /// Notes that its worker died while it was not in flight.
+    pub(super) fn doom(&mut self, failure: &Arc<Failure>) {
+        match self.status {
+            Status::Fresh | Status::Lost => {}
+            Status::Running | Status::Ended => self.doomed = Some(failure.clone()),
+        }
+    }
+
+    /// Its env is a new one, of `seed`.
+    pub(super) fn rebuild(&mut self, seed: i64) {
+        if self.doomed.is_none() && self.status != Status::Fresh {
+            self.status = Status::Lost;
+        }
+        (self.seed, self.episodes, self.next) = (seed, 0, Begin::Own);
+        self.owes_options = true;
+    }
+
+    /// Takes up what a state of it said.
+    pub(super) fn load(&mut self, life: Option<SavedLife>) {
+        let Some(life) = life else {
+            self.status = Status::Running;
+            return;
+        };
+        *self = Mirror {
+            status: life.status,
+            seed: life.stream,
+            begun: life.begun,
+            next: life.next,
+            episodes: life.episodes,
+            steps: life.steps,
+            options: Arc::new(life.options),
+            owes_options: false,
+            doomed: None,
+        };
+    }
+}

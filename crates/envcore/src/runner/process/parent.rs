@@ -1,0 +1,645 @@
+//! The parent's side: a vec env whose slots live in worker processes.
+
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::board::{Board, Entry, Plan, Work};
+use super::crew::Crew;
+use super::member::Host;
+use super::mirror::{Mirror, Sent};
+use super::parts::{Counts, Lender};
+use super::wire::{News, Packed, ToWorker};
+use super::{board_span, look_for};
+use crate::begin::Begin;
+use crate::buffer::{Actions, Batch, BatchPool, Buffers, ColumnIn, Draft, Extra, Layout, RowKind, Slots};
+use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::fork::Native;
+use crate::runner::crew::available_cores;
+use crate::runner::desk::Notes;
+use crate::runner::front::{Front, seeds};
+use crate::space::Options;
+use crate::vec_env::{AutoresetMode, Caps, Spec, VecConfig, Want};
+
+/// Between two looks at whether the workers live.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Slots in worker processes.
+///
+/// A worker hosts a range of slots and steps them in order. What it writes lies
+/// in memory that both share: a step of all slots is read in place; rows of
+/// single slots are copied once, into the batch that they come to be in. With a
+/// batch size or a timeout every slot runs by itself, in order with the others
+/// of its worker; else all of them together.
+///
+/// A worker that dies loses its slots: each one's next row says so. The next
+/// reset of any of them starts it anew.
+pub struct Process {
+    pub(super) front: Front,
+    pub(super) crew: Native<Crew>,
+    pub(super) slots: Vec<Mirror>,
+    /// What each slot is in flight for; `None` where its row has landed, or it
+    /// is not in flight.
+    flying: Vec<Option<Sent>>,
+    /// When it was sent, counted.
+    turns: Vec<u64>,
+    turn: u64,
+    /// Whose next step plays no action.
+    pub(super) skip: Vec<bool>,
+    pub(super) actions: Actions,
+    pool: BatchPool,
+    counts: Counts,
+    /// The batch that a step of all slots is written to.
+    whole: Option<Draft>,
+    /// Whose row is in it.
+    in_whole: Vec<bool>,
+    /// Rows of all other work, one per slot.
+    staging: Draft,
+    notes: Vec<Notes>,
+    landed: VecDeque<usize>,
+    config: VecConfig,
+    seeds: Vec<i64>,
+    about: Vec<u8>,
+}
+
+impl Process {
+    /// Slots as `config` says, divided among `num_workers` processes (as many
+    /// as there are cores without a number).
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for counts that make no sense; whatever keeps the
+    /// workers or their envs from being made.
+    pub fn new(host: Arc<dyn Host>, config: VecConfig, num_workers: Option<usize>) -> Result<Self> {
+        let seeds = seeds(&config)?;
+        let n = config.num_slots;
+        crate::runner::check(&config)?;
+        let workers = match num_workers {
+            None => available_cores().min(n),
+            Some(0) => return Err(Error::Argument("num_workers is 0: it must be at least 1".into())),
+            Some(workers) => workers.min(n),
+        };
+        let ranges: Vec<Range<usize>> =
+            (0..workers).map(|k| n * k / workers..n * (k + 1) / workers).collect();
+        let mut crew = Crew::new(host, ranges.clone())?;
+        let all: Vec<usize> = (0..workers).collect();
+        let mut built = crew.start(&all, &config, |member| seeds[member.slots.start])?;
+        for (worker, one) in built.iter().enumerate() {
+            let (a, b) = (&built[0].spec, &one.spec);
+            let same = a.observation == b.observation
+                && a.action == b.action
+                && a.info == b.info
+                && a.autoreset == b.autoreset;
+            if !same {
+                return Err(Error::Space(format!(
+                    "the envs of worker {worker} (from slot {}) have other spaces than those of worker 0",
+                    ranges[worker].start
+                )));
+            }
+        }
+        let caps = built.iter().fold(Caps::all(), |caps, one| caps & one.spec.caps);
+        let first = built.swap_remove(0);
+        let spec = Spec { num_slots: n, caps, ..first.spec };
+        Process::over(crew, ranges, spec, first.about, config, seeds)
+    }
+
+    fn over(
+        mut crew: Crew,
+        ranges: Vec<Range<usize>>,
+        spec: Spec,
+        about: Vec<u8>,
+        config: VecConfig,
+        seeds: Vec<i64>,
+    ) -> Result<Self> {
+        let n = spec.num_slots;
+        let counts = Counts::of(&spec);
+        let plan = Plan {
+            num_slots: n,
+            workers: ranges,
+            parts: counts.parts(),
+            leaves: spec.action.leaves().len(),
+        };
+        let ground = crew.arena.take(plan.bytes())?;
+        debug_assert_eq!(ground.span, board_span(&plan));
+        let workers: Vec<usize> = (0..plan.workers.len()).collect();
+        // SAFETY: the block is as large, new and therefore zeros, and lives as
+        // long as the crew, beside the board.
+        let board = unsafe { Board::new(ground.as_ptr(), plan, look_for(workers.len())) };
+        let fixed = (0..spec.action.leaves().len()).filter(|k| spec.action.leaves()[*k].as_fixed().is_some());
+        let mut leaves = fixed.collect::<Vec<_>>().into_iter();
+        let actions = Actions::within(&spec.id, &spec.action, n, config.action_bounds, |bytes| {
+            let block = crew.arena.take(bytes)?;
+            board.set_actions(leaves.next().expect("a leaf of fixed shape"), block.span);
+            Ok(block.lend())
+        })?;
+        let mut pool = BatchPool::new(&Layout {
+            observation: spec.observation.clone(),
+            info: spec.info.clone(),
+            finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
+            capacity: n,
+        });
+        let mut lender = Lender { arena: &crew.arena, board: &board, counts, whole: false, failed: None };
+        let staging = pool.draft(Slots::All, n, Some(&mut lender))?;
+        if let Some(error) = lender.failed {
+            return Err(error);
+        }
+        (crew.board, crew.ground) = (Some(board), Some(ground));
+        crew.seat(&workers)?;
+        Ok(Process {
+            front: Front::of(spec),
+            crew: Native::new(crew),
+            slots: seeds.iter().map(|seed| Mirror::new(*seed)).collect(),
+            flying: vec![None; n],
+            turns: vec![0; n],
+            turn: 0,
+            skip: vec![false; n],
+            actions,
+            pool,
+            counts,
+            whole: None,
+            in_whole: vec![false; n],
+            staging,
+            notes: (0..n).map(|_| Notes::default()).collect(),
+            landed: VecDeque::new(),
+            config,
+            seeds,
+            about,
+        })
+    }
+
+    /// What the first worker told of its envs beside their spec.
+    pub fn about(&self) -> &[u8] {
+        &self.about
+    }
+
+    /// The process ids of the workers that run, and each one's slots.
+    pub fn workers(&self) -> Vec<(u32, Range<usize>)> {
+        let members = self.crew.members.iter();
+        members.filter_map(|m| m.live.as_ref().map(|live| (live.pid(), m.slots.clone()))).collect()
+    }
+
+    /// Whether slots run one by one.
+    fn is_apart(&self) -> bool {
+        self.config.timeout.is_some()
+            || self.config.batch_size.is_some_and(|size| size < self.front.spec.num_slots)
+    }
+
+    /// Starts again what died of the workers of `slots`.
+    pub(super) fn revive(&mut self, slots: impl Iterator<Item = usize>) -> Result<()> {
+        let crew = &mut *self.crew;
+        let mut dead: Vec<usize> =
+            slots.map(|slot| crew.of(slot)).filter(|k| crew.members[*k].live.is_none()).collect();
+        dead.sort_unstable();
+        dead.dedup();
+        if dead.is_empty() {
+            return Ok(());
+        }
+        let seeds = &self.seeds;
+        let seed =
+            |first: usize, launches: u64| crate::episode::restart_seed(seeds[first], launches) & (i64::MAX >> 1);
+        crew.start(&dead, &self.config, |member| seed(member.slots.start, member.launches))?;
+        if let Err(error) = crew.seat(&dead) {
+            dead.iter().for_each(|&worker| drop(crew.end(worker)));
+            return Err(error);
+        }
+        for &worker in &dead {
+            let member = &crew.members[worker];
+            let first = seed(member.slots.start, member.launches - 1);
+            for (k, slot) in member.slots.clone().enumerate() {
+                self.slots[slot].rebuild(first + k as i64);
+                self.skip[slot] = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks `slots` as in flight for what `sent` says of each.
+    pub(super) fn depart(&mut self, slots: &Slots, sent: impl Fn(usize) -> Sent) {
+        self.front.depart(slots);
+        for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
+            self.turn += 1;
+            self.turns[slot] = self.turn;
+            self.flying[slot] = Some(sent(row));
+            self.in_whole[slot] = false;
+        }
+    }
+
+    /// Lands those of `slots` whose worker died earlier; the others.
+    pub(super) fn land_doomed(&mut self, slots: &Slots) -> Slots {
+        let n = self.front.spec.num_slots;
+        if !slots.iter(n).any(|slot| self.slots[slot].doomed.is_some()) {
+            return slots.clone();
+        }
+        let mut rest = Vec::new();
+        for slot in slots.iter(n) {
+            match self.slots[slot].doomed.take() {
+                Some(failure) => self.fail_row(slot, (*failure).clone()),
+                None => rest.push(slot),
+            }
+        }
+        Slots::List(rest)
+    }
+
+    /// Makes room for a batch of all slots, where a step of `slots` will be one.
+    pub(super) fn prepare(&mut self, slots: &Slots) -> Result<bool> {
+        let doomed = || self.slots.iter().any(|slot| slot.doomed.is_some());
+        let whole = *slots == Slots::All && !self.is_apart() && self.whole.is_none() && !doomed();
+        if whole {
+            self.draft_whole()?;
+        }
+        Ok(whole)
+    }
+
+    /// Posts a step of `slots`, which have departed: `whole` where it was
+    /// prepared as one.
+    pub(super) fn post_steps(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], whole: bool) {
+        let n = self.front.spec.num_slots;
+        let loose = actions.iter().any(|column| matches!(column, ColumnIn::Values(_)));
+        if whole {
+            self.in_whole.fill(true);
+            for worker in 0..self.crew.members.len() {
+                let range = self.crew.members[worker].slots.clone();
+                let entry =
+                    Entry { work: Work::StepWhole, mail: loose, first: range.start, count: range.len() };
+                if loose {
+                    self.mail_actions(worker, range, actions);
+                }
+                self.crew.post(worker, entry);
+                self.crew.ring(worker);
+            }
+            return;
+        }
+        let most = self.most_together();
+        let mut row = 0;
+        for (worker, range) in self.runs(slots, most) {
+            let rows = row..row + range.len();
+            row = rows.end;
+            if loose {
+                self.mail_actions(worker, rows, actions);
+            }
+            self.crew.post(
+                worker,
+                Entry { work: Work::Step, mail: loose, first: range.start, count: range.len() },
+            );
+        }
+        self.ring_for(slots, n);
+    }
+
+    /// How many slots one piece of work may be about.
+    pub(super) fn most_together(&self) -> usize {
+        if self.is_apart() { 1 } else { usize::MAX }
+    }
+
+    pub(super) fn ring_for(&mut self, slots: &Slots, n: usize) {
+        let mut last = usize::MAX;
+        for slot in slots.iter(n) {
+            let worker = self.crew.of(slot);
+            if worker != last {
+                self.crew.ring(worker);
+                last = worker;
+            }
+        }
+    }
+
+    /// Consecutive slots of one worker, of `slots` in their order; at most
+    /// `most` together.
+    pub(super) fn runs(&self, slots: &Slots, most: usize) -> Vec<(usize, Range<usize>)> {
+        let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
+        for slot in slots.iter(self.front.spec.num_slots) {
+            let worker = self.crew.of(slot);
+            match runs.last_mut() {
+                Some((of, run)) if *of == worker && run.end == slot && run.len() < most => run.end += 1,
+                _ => runs.push((worker, slot..slot + 1)),
+            }
+        }
+        runs
+    }
+
+    /// Sends rows of the columns that are not of fixed shape.
+    fn mail_actions(&mut self, worker: usize, rows: Range<usize>, actions: &[ColumnIn<'_>]) {
+        let host = self.crew.host.clone();
+        let column = |column: &ColumnIn<'_>| match column {
+            ColumnIn::Values(values) => {
+                Some(values[rows.clone()].iter().map(|value| Packed::of(value, &*host)).collect())
+            }
+            ColumnIn::Fixed { .. } => None,
+        };
+        let columns = actions.iter().filter_map(column).collect();
+        self.crew.mail(worker, &ToWorker::Actions(columns));
+    }
+
+    fn draft_whole(&mut self) -> Result<()> {
+        let crew = &*self.crew;
+        let board = crew.board();
+        let mut lender =
+            Lender { arena: &crew.arena, board, counts: self.counts, whole: true, failed: None };
+        let n = self.front.spec.num_slots;
+        let draft = self.pool.draft(Slots::All, n, Some(&mut lender))?;
+        if let Some(error) = lender.failed {
+            return Err(error);
+        }
+        self.whole = Some(draft);
+        Ok(())
+    }
+
+    /// Where `slot`'s row is.
+    fn draft(&mut self, slot: usize) -> &mut Draft {
+        match &mut self.whole {
+            Some(whole) if self.in_whole[slot] => whole,
+            _ => &mut self.staging,
+        }
+    }
+
+    /// Takes every result that is there.
+    fn collect(&mut self) {
+        for worker in 0..self.crew.members.len() {
+            self.collect_from(worker);
+        }
+    }
+
+    fn collect_from(&mut self, worker: usize) {
+        while let Some(entry) = self.crew.collect(worker) {
+            if matches!(entry.work, Work::Ask | Work::Close) {
+                continue;
+            }
+            let news = if entry.mail {
+                // Without its news the worker is dead, and is found so.
+                let Some(news) = self.crew.news(worker) else { return };
+                Some(news)
+            } else {
+                None
+            };
+            let refused = news.map(|news| self.take_news(worker, entry, news)).unwrap_or_default();
+            for slot in entry.slots() {
+                if self.flying[slot].is_none() {
+                    continue;
+                }
+                match refused.iter().find(|(of, _)| *of == slot) {
+                    Some((_, why)) => {
+                        let failure = Failure::new(Phase::Step, Cause::Error, why.clone());
+                        self.fail_row(slot, failure);
+                    }
+                    None => self.land(slot),
+                }
+            }
+        }
+    }
+
+    /// Takes in what belongs to the rows of `entry`; the slots whose news made
+    /// no sense, and why.
+    fn take_news(&mut self, worker: usize, entry: Entry, news: News) -> Vec<(usize, String)> {
+        let host = self.crew.host.clone();
+        if let Some(why) = news.refused {
+            return entry.slots().map(|slot| (slot, why.clone())).collect();
+        }
+        let mut bad = Vec::new();
+        let first = self.crew.members[worker].slots.start;
+        for (k, column) in news.columns.into_iter().enumerate() {
+            for (row, value) in column.into_iter().enumerate() {
+                let slot = entry.first + row;
+                match value.open(&*host) {
+                    Ok(value) => {
+                        let mut columns = self.draft(slot).batch_mut().loose_mut();
+                        if let Some(column) = columns.nth(k) {
+                            column[slot] = value;
+                        }
+                    }
+                    Err(error) => bad.push((slot, error.to_string())),
+                }
+            }
+        }
+        let mut infos = |list: Vec<(usize, String, Packed)>, is_final: bool| {
+            for (row, key, value) in list {
+                let slot = entry.first + row;
+                match value.open(&*host) {
+                    Ok(value) => {
+                        let notes = &mut self.notes[slot];
+                        let list = if is_final { &mut notes.final_infos } else { &mut notes.infos };
+                        list.push(Extra { row: 0, key, value });
+                    }
+                    Err(error) => bad.push((slot, format!("info '{key}': {error}"))),
+                }
+            }
+        };
+        infos(news.infos, false);
+        infos(news.final_infos, true);
+        for failure in news.failures {
+            let failure = failure.open(first, &*host);
+            self.notes[failure.slot].failures.push(failure);
+        }
+        bad
+    }
+
+    /// Notes that `slot`'s row is there.
+    fn land(&mut self, slot: usize) {
+        let mode = self.front.spec.autoreset;
+        let batch = self.draft(slot).batch();
+        if !batch.is_sound(slot) {
+            let why = "its worker wrote bytes that are no truth values";
+            self.fail_row(slot, Failure::new(Phase::Step, Cause::Error, why));
+            return;
+        }
+        let mut kind = batch.kind(slot);
+        let ended = batch.terminated.row::<bool>(slot)[0] || batch.truncated.row::<bool>(slot)[0];
+        let sent = self.flying[slot].take().expect("only slots in flight land");
+        if kind == RowKind::Reset && self.slots[slot].is_lost() {
+            kind = RowKind::Restarted;
+            let window = self.draft(slot).window();
+            // SAFETY: the row is done, and with it nobody else's.
+            unsafe { window.rows(slot, 1) }.kind()[0] = kind as u8;
+        }
+        self.slots[slot].land(sent, kind, ended, mode);
+        self.skip[slot] = self.slots[slot].is_pending(mode);
+        self.landed.push_back(slot);
+    }
+
+    /// Writes the row of a slot in flight that will not come back.
+    fn fail_row(&mut self, slot: usize, failure: Failure) {
+        let Some(sent) = self.flying[slot].take() else { return };
+        let action = self.actions.describe(slot);
+        let error = self.slots[slot].lose(&self.front.spec, slot, sent, Some(action), failure);
+        let window = self.draft(slot).window();
+        // SAFETY: whoever was to write the row is dead, or done with it.
+        let mut rows = unsafe { window.rows(slot, 1) };
+        rows.renew(0);
+        rows.clear(0);
+        rows.kind()[0] = RowKind::Failed as u8;
+        self.notes[slot] = Notes { failures: vec![error], ..Notes::default() };
+        self.skip[slot] = false;
+        self.landed.push_back(slot);
+    }
+
+    /// Ends a worker that died, or whose slot was silent for too long, and lands
+    /// what it had in flight. Returns what became of it.
+    pub(super) fn bury(&mut self, worker: usize, silent: Option<(usize, Duration)>) -> String {
+        let mut end = self.crew.stop(worker);
+        self.collect_from(worker);
+        let words = self.crew.forget(worker);
+        if let Some((slot, timeout)) = silent {
+            end = format!("slot {slot} gave no answer within {timeout:?} (timeout), and {end}");
+        }
+        let text = format!("{end}{words}");
+        let failure = Failure::new(Phase::Step, Cause::Death, text.clone());
+        let shared = Arc::new(failure.clone());
+        for slot in self.crew.members[worker].slots.clone() {
+            if self.flying[slot].is_some() {
+                let cause = match silent {
+                    Some((of, _)) if of == slot => Cause::Silence,
+                    _ => Cause::Death,
+                };
+                self.fail_row(slot, Failure { cause, ..failure.clone() });
+            } else {
+                // Its last row was good; the next one is not.
+                self.slots[slot].doom(&shared);
+                self.skip[slot] = false;
+            }
+        }
+        text
+    }
+
+    /// Looks for workers that died or are silent.
+    fn look_after(&mut self) {
+        for worker in 0..self.crew.members.len() {
+            if self.crew.is_dead(worker) {
+                self.bury(worker, None);
+                continue;
+            }
+            let Some(timeout) = self.config.timeout else { continue };
+            let Some(live) = &self.crew.members[worker].live else { continue };
+            match self.crew.board().at_work(worker) {
+                Some((time, slot)) if time >= timeout => {
+                    self.bury(worker, Some((slot, timeout)));
+                }
+                // It does not even look at what was posted: it was stopped.
+                None if live.owes() && live.last_post.elapsed() > timeout + Duration::from_secs(1) => {
+                    let first = self.crew.members[worker].slots.clone();
+                    let slot = first.clone().find(|slot| self.flying[*slot].is_some());
+                    self.bury(worker, Some((slot.unwrap_or(first.start), timeout)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// When the next slot will have been silent for too long.
+    fn expiry(&self, now: Instant) -> Option<Instant> {
+        let timeout = self.config.timeout?;
+        let left = |worker: usize| {
+            let time = self.crew.board().at_work(worker).map_or(Duration::ZERO, |(time, _)| time);
+            timeout.saturating_sub(time)
+        };
+        (0..self.crew.members.len()).map(left).min().map(|left| now + left)
+    }
+
+    /// Waits until `least` rows have landed; whether they have by `deadline`.
+    fn await_rows(&mut self, least: usize, deadline: Option<Instant>) -> bool {
+        let mut in_vain = false;
+        loop {
+            let seen = self.crew.board().done();
+            self.collect();
+            if self.landed.len() >= least {
+                return true;
+            }
+            if in_vain {
+                self.look_after();
+                if self.landed.len() >= least {
+                    return true;
+                }
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                return false;
+            }
+            let until = [Some(now + SLICE), deadline, self.expiry(now)].into_iter().flatten().min();
+            let need = seen.wrapping_add((least - self.landed.len()) as u32);
+            self.crew.board().wait(need, until.unwrap_or(now));
+            in_vain = true;
+        }
+    }
+
+    pub(super) fn receive(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+        let flying = self.front.in_flight();
+        if flying == 0 {
+            return Err(Error::NothingPending);
+        }
+        let most = want.max_rows.clamp(1, flying);
+        if !self.await_rows(want.min_rows.clamp(1, most), want.deadline) {
+            return Ok(None);
+        }
+        let rows = most.min(self.landed.len());
+        let n = self.front.spec.num_slots;
+        if rows == n && want.buffers.is_none() && self.in_whole.iter().all(|whole| *whole) {
+            let draft = self.whole.take().expect("all rows are in it");
+            self.landed.clear();
+            self.in_whole.fill(false);
+            let mut batch = self.pool.finish(draft);
+            self.give_notes(&Slots::All, &mut batch);
+            self.front.arrive(&Slots::All);
+            return Ok(Some(batch));
+        }
+        let mut list: Vec<usize> = self.landed.iter().take(rows).copied().collect();
+        list.sort_unstable_by_key(|&slot| self.turns[slot]);
+        let slots = Slots::of(list, n);
+        let batch = self.gather(slots, want.buffers)?;
+        self.landed.drain(..rows);
+        Ok(Some(batch))
+    }
+
+    fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Batch> {
+        let n = self.front.spec.num_slots;
+        let draft = self.pool.draft(slots.clone(), slots.len(n), buffers)?;
+        let to = draft.window();
+        for (row, slot) in slots.iter(n).enumerate() {
+            let from = self.draft(slot).window();
+            // SAFETY: the slot's row has landed and is nobody else's; the draft
+            // is new.
+            unsafe { from.copy_row(slot, to, row) };
+            self.in_whole[slot] = false;
+        }
+        if !self.in_whole.contains(&true) {
+            self.whole = None;
+        }
+        let mut batch = self.pool.finish(draft);
+        self.give_notes(&slots, &mut batch);
+        self.front.arrive(&slots);
+        Ok(batch)
+    }
+
+    fn give_notes(&mut self, slots: &Slots, batch: &mut Batch) {
+        let mut notes = Notes::default();
+        for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
+            if !self.notes[slot].is_empty() {
+                let mut more = std::mem::take(&mut self.notes[slot]);
+                more.infos.iter_mut().chain(&mut more.final_infos).for_each(|extra| extra.row = row);
+                notes.append(&mut more);
+            }
+        }
+        notes.give(batch);
+    }
+
+    /// Gives up all that is in flight.
+    pub(super) fn forget(&mut self) {
+        self.front.forget();
+        self.landed.clear();
+        self.flying.fill(None);
+        self.whole = None;
+    }
+
+    pub(super) fn is_flying(&self, slot: usize) -> bool {
+        self.flying[slot].is_some()
+    }
+
+    pub(super) fn own_allocations(&self) -> u64 {
+        self.pool.allocations()
+    }
+
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        self.config.timeout
+    }
+
+    pub(super) fn options_of(&self, slot: usize, options: Option<&Options>, begin: Begin) -> Option<Options> {
+        if begin == Begin::Keep { None } else { self.slots[slot].options_for(options) }
+    }
+}

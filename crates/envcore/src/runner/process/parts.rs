@@ -1,0 +1,103 @@
+//! A batch's buffers in shared memory, numbered the same on both sides.
+
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::board::Board;
+use super::shm::{Arena, Mapped};
+use crate::buffer::{Buffers, Lease, Part};
+use crate::error::Error;
+use crate::vec_env::Spec;
+
+/// How many leaves there are of what.
+#[derive(Clone, Copy)]
+pub(super) struct Counts {
+    observation: usize,
+    info: usize,
+}
+
+impl Counts {
+    pub(super) fn of(spec: &Spec) -> Self {
+        Counts { observation: spec.observation.leaves().len(), info: spec.info.leaves().len() }
+    }
+
+    /// How many parts a batch has at most.
+    pub(super) fn parts(self) -> usize {
+        5 + 2 * self.observation + 4 * self.info
+    }
+
+    pub(super) fn number(self, part: Part) -> usize {
+        let Counts { observation, info } = self;
+        match part {
+            Part::Reward => 0,
+            Part::Terminated => 1,
+            Part::Truncated => 2,
+            Part::Kind => 3,
+            Part::Ended => 4,
+            Part::Observation(k) => 5 + k,
+            Part::FinalObservation(k) => 5 + observation + k,
+            Part::Info(k) => 5 + 2 * observation + k,
+            Part::InfoMask(k) => 5 + 2 * observation + info + k,
+            Part::FinalInfo(k) => 5 + 2 * observation + 2 * info + k,
+            Part::FinalInfoMask(k) => 5 + 2 * observation + 3 * info + k,
+        }
+    }
+}
+
+/// New buffers for the parent, whose places go on the board.
+pub(super) struct Lender<'a> {
+    pub(super) arena: &'a Arc<Arena>,
+    pub(super) board: &'a Board,
+    pub(super) counts: Counts,
+    pub(super) whole: bool,
+    /// Why there was no memory for one.
+    pub(super) failed: Option<Error>,
+}
+
+impl Buffers for Lender<'_> {
+    fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease> {
+        match self.arena.take(bytes) {
+            Ok(block) => {
+                self.board.set_part(self.whole, self.counts.number(part), block.span);
+                Some(block.lend())
+            }
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
+        }
+    }
+}
+
+/// Rows of those buffers, for a worker to write.
+pub(super) struct Rows<'a> {
+    pub(super) mapped: &'a mut Mapped,
+    pub(super) board: &'a Board,
+    pub(super) counts: Counts,
+    pub(super) whole: bool,
+    pub(super) first: usize,
+    pub(super) rows: usize,
+}
+
+impl Rows<'_> {
+    /// Where these rows of `part` are, which take `bytes` bytes.
+    pub(super) fn place(&mut self, part: Part, bytes: usize) -> Option<NonNull<u8>> {
+        let span = self.board.part(self.whole, self.counts.number(part));
+        let start = self.mapped.at(span).ok()?;
+        let row_bytes = bytes / self.rows;
+        // SAFETY: the buffer has room for the rows of all slots.
+        Some(unsafe { start.add(row_bytes * self.first) })
+    }
+}
+
+impl Buffers for Rows<'_> {
+    fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease> {
+        let place = self.place(part, bytes)?;
+        // SAFETY: the memory is mapped for as long as the worker runs, and
+        // these rows are its own until it says that they are done; the lease
+        // does not outlive that. Bools were zeroed by the parent.
+        Some(unsafe { Lease::from_host(place, bytes) })
+    }
+}

@@ -1,0 +1,303 @@
+//! The waist's side of the parent.
+
+use super::board::{Entry, Work};
+use super::mirror::Sent;
+use super::parent::Process;
+use super::wire::{Answer, Packed, Question, ToWorker, pack_call};
+use crate::begin::Begin;
+use crate::buffer::{Batch, ColumnIn, Slots};
+use crate::env::Frame;
+use crate::episode::{SavedLife, Status};
+use crate::error::{Error, Result};
+use crate::space::{Options, Value};
+use crate::vec_env::{Call, Caps, Spec, VecEnv, Want};
+
+impl Process {
+    /// Asks the workers of `slots`, each about its own, by its own numbers;
+    /// answers in the order of the workers, with each one's rows.
+    fn ask(
+        &mut self,
+        slots: &Slots,
+        question: impl Fn(Vec<usize>, &[usize]) -> Question,
+    ) -> Result<Vec<(Vec<usize>, Answer)>> {
+        let n = self.front.spec.num_slots;
+        let mut rows = vec![Vec::new(); self.crew.members.len()];
+        for (row, slot) in slots.iter(n).enumerate() {
+            rows[self.crew.of(slot)].push(row);
+        }
+        let mut questions = Vec::new();
+        for (worker, rows) in rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
+            let first = self.crew.members[worker].slots.start;
+            let own = rows.iter().map(|&row| slots.at(row) - first).collect();
+            questions.push((worker, question(own, rows)));
+        }
+        let answers = match self.crew.ask(questions) {
+            Ok(answers) => answers,
+            Err((_, Some(error))) => return Err(error),
+            Err((worker, None)) => return Err(self.dead(worker)),
+        };
+        Ok(rows.into_iter().filter(|rows| !rows.is_empty()).zip(answers).collect())
+    }
+
+    /// What is said of a worker that cannot answer.
+    fn dead(&mut self, worker: usize) -> Error {
+        if self.crew.members[worker].live.is_some() {
+            return Error::env(self.bury(worker, None));
+        }
+        let slots = &self.crew.members[worker].slots;
+        Error::NeedsReset(format!(
+            "{}: the worker of slots {} to {} died earlier: reset them, which starts it again",
+            self.front.spec.id,
+            slots.start,
+            slots.end - 1
+        ))
+    }
+
+    /// As [`ask`](Self::ask), and the answers' values in row order.
+    fn ask_each<T>(
+        &mut self,
+        slots: &Slots,
+        question: impl Fn(Vec<usize>, &[usize]) -> Question,
+        mut values: impl FnMut(&Self, Answer) -> Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        let mut all: Vec<Option<T>> = (0..slots.len(self.front.spec.num_slots)).map(|_| None).collect();
+        for (rows, answer) in self.ask(slots, question)? {
+            for (row, value) in rows.into_iter().zip(values(self, answer)?) {
+                all[row] = Some(value);
+            }
+        }
+        all.into_iter().map(|value| value.ok_or_else(|| Error::env("a worker answered too little"))).collect()
+    }
+
+    fn check_begun(&self, slots: &Slots, what: &str) -> Result<()> {
+        for slot in slots.iter(self.front.spec.num_slots) {
+            if matches!(self.slots[slot].status(), Status::Fresh | Status::Lost) {
+                let id = &self.front.spec.id;
+                return Err(Error::NeedsReset(format!("{id}: slot {slot} {what} before its reset")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Errors where an object among `actions` cannot go to a worker.
+    fn check_packable(&self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        for column in actions {
+            let ColumnIn::Values(values) = column else { continue };
+            for (row, value) in values.iter().enumerate() {
+                if let Some(why) = Packed::of(value, &*self.crew.host).trouble() {
+                    let (id, slot) = (&self.front.spec.id, slots.at(row));
+                    let why = format!("{id}: the action of slot {slot} cannot go to another process: {why}");
+                    return Err(Error::Action(why));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl VecEnv for Process {
+    fn spec(&self) -> &Spec {
+        &self.front.spec
+    }
+
+    fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.front.check_slots(slots)?;
+        self.front.check_one_each(slots, begin)?;
+        let n = self.front.spec.num_slots;
+        let options = options.filter(|options| !options.is_empty());
+        for (slot, &begin) in slots.iter(n).zip(begin) {
+            self.slots[slot].asked(&self.front.spec, slot).check_reset(begin, options.is_some())?;
+        }
+        let Some(options) = options else { return Ok(()) };
+        let packed = || Packed::options(options, &*self.crew.host);
+        if let Some(why) = packed().trouble() {
+            return Err(Error::Argument(format!("an option cannot go to another process: {why}")));
+        }
+        // Workers that died check theirs when they are there again.
+        let asked = |(slot, begin): &(usize, &Begin)| {
+            let live = self.crew.members[self.crew.of(*slot)].live.is_some();
+            **begin != Begin::Keep && live
+        };
+        let (slots, begin): (Vec<usize>, Vec<Begin>) = slots.iter(n).zip(begin).filter(asked).unzip();
+        let host = self.crew.host.clone();
+        self.ask(&Slots::List(slots), |own, rows| {
+            let begin = rows.iter().map(|&row| begin[row]).collect();
+            Question::CheckReset(own, begin, Packed::options(options, &*host))
+        })?;
+        Ok(())
+    }
+
+    fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.front.check_slots(slots)?;
+        let spec = &self.front.spec;
+        slots.iter(spec.num_slots).try_for_each(|slot| self.slots[slot].asked(spec, slot).check_step())?;
+        self.actions.store(slots, actions, &self.skip)?;
+        self.check_packable(slots, actions)
+    }
+
+    fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.check_reset(slots, begin, options)?;
+        let n = self.front.spec.num_slots;
+        let anew = slots.iter(n).zip(begin).filter(|(_, begin)| **begin != Begin::Keep);
+        self.revive(anew.map(|(slot, _)| slot).collect::<Vec<_>>().into_iter())?;
+        let options = options.filter(|options| !options.is_empty());
+        self.depart(slots, |row| Sent::Reset(begin[row]));
+        let mut given = Vec::new();
+        for (slot, &begin) in slots.iter(n).zip(begin) {
+            self.crew.board().set_begin(slot, begin);
+            let own = self.options_of(slot, options, begin);
+            self.slots[slot].depart(begin, options);
+            given.push(own);
+        }
+        let rest = self.land_doomed(slots);
+        let host = self.crew.host.clone();
+        let mut of = slots.iter(n).zip(&given).collect::<Vec<_>>();
+        of.retain(|(slot, _)| self.is_flying(*slot));
+        let mut at = 0;
+        for (worker, run) in self.runs(&rest, self.most_together()) {
+            // Consecutive slots that get the same options go together.
+            let end = at + run.len();
+            while at < end {
+                let options = of[at].1;
+                let same = of[at..end].iter().take_while(|(_, o)| *o == options).count();
+                if let Some(options) = options {
+                    self.crew.mail(worker, &ToWorker::Options(Packed::options(options, &*host)));
+                }
+                let (first, mail) = (of[at].0, options.is_some());
+                self.crew.post(worker, Entry { work: Work::Reset, mail, first, count: same });
+                at += same;
+            }
+        }
+        self.ring_for(&rest, n);
+        Ok(())
+    }
+
+    fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        self.front.check_slots(slots)?;
+        self.front.check_one_each(slots, begin)?;
+        let n = self.front.spec.num_slots;
+        for (slot, &begin) in slots.iter(n).zip(begin) {
+            self.slots[slot].asked(&self.front.spec, slot).check_next(begin)?;
+        }
+        self.ask(slots, |own, rows| Question::SetNext(own, rows.iter().map(|&row| begin[row]).collect()))?;
+        slots.iter(n).zip(begin).for_each(|(slot, &begin)| self.slots[slot].set_next(begin));
+        Ok(())
+    }
+
+    fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.check_send(slots, actions)?;
+        let whole = self.prepare(slots)?;
+        self.depart(slots, |_| Sent::Step);
+        let rest = self.land_doomed(slots);
+        if rest == *slots {
+            self.post_steps(slots, actions, whole);
+            return Ok(());
+        }
+        let n = self.front.spec.num_slots;
+        let rows: Vec<usize> =
+            slots.iter(n).enumerate().filter(|(_, slot)| self.is_flying(*slot)).map(|(row, _)| row).collect();
+        crate::buffer::with_rows(&rows, actions, |actions| self.post_steps(&rest, actions, false));
+        Ok(())
+    }
+
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+        self.front.check_open()?;
+        self.receive(want)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.front.in_flight()
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        let slots = Slots::List(vec![slot]);
+        self.front.check_slots(&slots)?;
+        self.front.spec.caps.require(Caps::SAVE, &self.front.spec.id, "save its state")?;
+        let states = self.ask_each(
+            &slots,
+            |own, _| Question::Save(own[0]),
+            |_, answer| match answer {
+                Answer::State(state) => Ok(vec![state]),
+                _ => Ok(Vec::new()),
+            },
+        )?;
+        states.into_iter().next().ok_or_else(|| Error::env("a worker saved nothing"))
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        let slots = Slots::List(vec![slot]);
+        self.front.check_slots(&slots)?;
+        self.front.spec.caps.require(Caps::SAVE, &self.front.spec.id, "load a state")?;
+        self.revive(std::iter::once(slot))?;
+        self.ask(&slots, |own, _| Question::Load(own[0], state.to_vec()))?;
+        self.slots[slot].load(SavedLife::of(state));
+        self.skip[slot] = self.slots[slot].is_pending(self.front.spec.autoreset);
+        Ok(())
+    }
+
+    fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
+        self.front.check_slots(slots)?;
+        self.front.spec.caps.require(Caps::RENDER, &self.front.spec.id, "draw a picture")?;
+        self.check_begun(slots, "shows nothing")?;
+        let frames = |_: &Self, answer| match answer {
+            Answer::Frames(frames) => {
+                frames.into_iter().map(|(height, width, pixels)| Frame::new(height, width, pixels)).collect()
+            }
+            _ => Ok(Vec::new()),
+        };
+        self.ask_each(slots, |own, _| Question::Render(own), frames)
+    }
+
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
+        self.front.check_slots(slots)?;
+        let id = &self.front.spec.id;
+        self.front.spec.caps.require(Caps::CALL, id, &format!("call anything by name ('{}')", call.name))?;
+        let host = self.crew.host.clone();
+        for value in call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value)) {
+            if let Some(why) = Packed::of(value, &*host).trouble() {
+                let why = format!("{id}: an argument of {} cannot go to another process: {why}", call.name);
+                return Err(Error::ArgumentType(why));
+            }
+        }
+        let values = |this: &Self, answer| match answer {
+            Answer::Values(values) => values.into_iter().map(|value| value.open(&*this.crew.host)).collect(),
+            _ => Ok(Vec::new()),
+        };
+        self.ask_each(slots, |own, _| pack_call(own, call, &*host), values)
+    }
+
+    fn allocations(&self) -> u64 {
+        self.own_allocations() + self.crew.arena.allocations()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        if self.front.is_inherited() || std::mem::replace(&mut self.front.closed, true) {
+            return Ok(());
+        }
+        self.forget();
+        let timeout = self.timeout();
+        let mut errors = self.crew.close(timeout);
+        if errors.is_empty() {
+            return Ok(());
+        }
+        // Failures of several workers are one report.
+        let mut failures = Vec::new();
+        errors.retain_mut(|error| match error {
+            Error::Slots(more) => {
+                failures.append(more);
+                false
+            }
+            _ => true,
+        });
+        match errors.into_iter().next() {
+            Some(error) => Err(error),
+            None => Err(Error::Slots(failures)),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,363 @@
+//! What parent and workers say to each other beside the shared memory:
+//! messages over a socket, each behind its length.
+//!
+//! A loose value may hold objects of the env's own language, which only
+//! [`Objects`] can take apart; what they make of one travels as bytes.
+
+use serde::{Deserialize, Serialize};
+
+use super::board::Plan;
+use crate::begin::Begin;
+use crate::buffer::Extra;
+use crate::env::Frame;
+use crate::error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
+use crate::space::{Object, Options, Space, Value};
+use crate::vec_env::{AutoresetMode, Call, Caps, Spec, VecConfig};
+
+/// How objects of an env's own language travel.
+pub trait Objects {
+    /// An object as bytes, or why it cannot be.
+    fn pack(&self, object: &Object) -> Result<Vec<u8>, String>;
+
+    /// The object that `pack` made of another.
+    fn unpack(&self, bytes: &[u8]) -> Result<Object, String>;
+}
+
+/// What a worker is to build.
+#[derive(Serialize, Deserialize)]
+pub struct Order {
+    /// The worker's number.
+    pub worker: usize,
+    /// What tells its side which envs: see [`Host::payload`](super::Host::payload).
+    pub payload: Vec<u8>,
+    /// The number, in the whole, of its first slot.
+    pub first_slot: usize,
+    /// As for a vec env of its slots alone.
+    pub config: VecConfig,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum ToWorker {
+    Build(Order),
+    Plan(Plan),
+    /// Columns of the next step's actions that are not of fixed shape.
+    Actions(Vec<Vec<Packed>>),
+    /// Options of the next reset.
+    Options(Packed),
+    Ask(u64, Question),
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum FromWorker {
+    Built { spec: PackedSpec, about: Vec<u8> },
+    Refused(PackedError),
+    Ready,
+    News(News),
+    Answer(u64, Result<Answer, PackedError>),
+    Closed(Option<PackedError>),
+}
+
+/// Slots are the worker's own.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Question {
+    CheckReset(Vec<usize>, Vec<Begin>, Packed),
+    SetNext(Vec<usize>, Vec<Begin>),
+    Save(usize),
+    Load(usize, Vec<u8>),
+    Render(Vec<usize>),
+    Call(Vec<usize>, String, Packed, Packed),
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum Answer {
+    Done,
+    State(Vec<u8>),
+    Frames(Vec<(usize, usize, Vec<u8>)>),
+    Values(Vec<Packed>),
+}
+
+/// What went on beside the rows of fixed shape of one piece of work.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct News {
+    /// All of it was refused.
+    pub(super) refused: Option<String>,
+    /// Columns that are not of fixed shape, in the batch's order.
+    pub(super) columns: Vec<Vec<Packed>>,
+    pub(super) infos: Vec<(usize, String, Packed)>,
+    pub(super) final_infos: Vec<(usize, String, Packed)>,
+    pub(super) failures: Vec<PackedFailure>,
+}
+
+impl News {
+    pub(super) fn is_empty(&self) -> bool {
+        self.refused.is_none()
+            && self.columns.is_empty()
+            && self.infos.is_empty()
+            && self.final_infos.is_empty()
+            && self.failures.is_empty()
+    }
+}
+
+/// A value that may travel.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Packed {
+    Plain(Value),
+    List(Vec<Packed>),
+    Map(Vec<(String, Packed)>),
+    Object(Vec<u8>),
+    /// One that could not be packed, and why.
+    Lost(String),
+}
+
+fn holds_objects(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => true,
+        Value::List(items) => items.iter().any(holds_objects),
+        Value::Map(map) => map.iter().any(|(_, value)| holds_objects(value)),
+        _ => false,
+    }
+}
+
+impl Packed {
+    pub(super) fn of(value: &Value, objects: &dyn Objects) -> Self {
+        match value {
+            plain if !holds_objects(plain) => Packed::Plain(plain.clone()),
+            Value::List(items) => Packed::List(items.iter().map(|v| Packed::of(v, objects)).collect()),
+            Value::Map(map) => Packed::options(map, objects),
+            Value::Object(object) => match objects.pack(object) {
+                Ok(bytes) => Packed::Object(bytes),
+                Err(why) => Packed::Lost(why),
+            },
+            plain => Packed::Plain(plain.clone()),
+        }
+    }
+
+    pub(super) fn options(options: &Options, objects: &dyn Objects) -> Self {
+        Packed::Map(options.iter().map(|(k, v)| (k.to_string(), Packed::of(v, objects))).collect())
+    }
+
+    /// Why some of it cannot travel.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        match self {
+            Packed::Lost(why) => Some(why),
+            Packed::List(items) => items.iter().find_map(Packed::trouble),
+            Packed::Map(entries) => entries.iter().find_map(|(_, value)| value.trouble()),
+            Packed::Plain(_) | Packed::Object(_) => None,
+        }
+    }
+
+    /// The value, or why it did not come through.
+    pub(super) fn open(self, objects: &dyn Objects) -> Result<Value> {
+        Ok(match self {
+            Packed::Plain(value) => value,
+            Packed::List(items) => {
+                Value::List(items.into_iter().map(|item| item.open(objects)).collect::<Result<_>>()?)
+            }
+            Packed::Map(_) => Value::Map(self.open_options(objects)?),
+            Packed::Object(bytes) => Value::Object(objects.unpack(&bytes).map_err(lost)?),
+            Packed::Lost(why) => return Err(lost(why)),
+        })
+    }
+
+    pub(super) fn open_options(self, objects: &dyn Objects) -> Result<Options> {
+        let mut options = Options::new();
+        if let Packed::Map(entries) = self {
+            for (name, value) in entries {
+                options.set(name, value.open(objects)?);
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn lost(why: String) -> Error {
+    Error::ArgumentType(format!("a value cannot go to or come from another process: {why}"))
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct PackedFailure {
+    env: String,
+    pub(super) slot: usize,
+    begin: Begin,
+    seed: i64,
+    episode: u64,
+    step: u64,
+    action: Option<String>,
+    phase: Phase,
+    cause: Cause,
+    message: String,
+    raised: Option<Vec<u8>>,
+}
+
+impl PackedFailure {
+    pub(super) fn of(error: &SlotError, objects: &dyn Objects) -> Self {
+        let Failure { phase, cause, message, raised } = &error.failure;
+        PackedFailure {
+            env: error.env.clone(),
+            slot: error.slot,
+            begin: error.begin,
+            seed: error.seed,
+            episode: error.episode,
+            step: error.step,
+            action: error.action.clone(),
+            phase: *phase,
+            cause: *cause,
+            message: message.clone(),
+            raised: raised.as_ref().and_then(|Raised(object)| objects.pack(object).ok()),
+        }
+    }
+
+    /// The failure, of a worker whose slots begin at `first`.
+    pub(super) fn open(self, first: usize, objects: &dyn Objects) -> SlotError {
+        let raised = self.raised.and_then(|bytes| objects.unpack(&bytes).ok()).map(Raised);
+        SlotError {
+            env: self.env,
+            slot: first + self.slot,
+            begin: self.begin,
+            seed: self.seed,
+            episode: self.episode,
+            step: self.step,
+            action: self.action,
+            failure: Failure { phase: self.phase, cause: self.cause, message: self.message, raised },
+            replay: None,
+        }
+    }
+}
+
+/// Which error it is, and its text.
+#[derive(Serialize, Deserialize)]
+pub(super) enum PackedError {
+    Text(u8, String),
+    Slots(Vec<PackedFailure>),
+    Object(Vec<u8>),
+}
+
+/// The variants that are a text, in the order of their numbers.
+const TEXTS: [fn(String) -> Error; 9] = [
+    Error::Action,
+    Error::Argument,
+    Error::ArgumentType,
+    Error::UnknownOption,
+    Error::OptionValue,
+    Error::UnknownEnv,
+    Error::Space,
+    Error::Unsupported,
+    Error::NeedsReset,
+];
+const STATE: u8 = 100;
+const OTHER: u8 = 101;
+
+impl PackedError {
+    pub(super) fn of(error: Error, objects: &dyn Objects) -> Self {
+        let number = match &error {
+            Error::Action(_) => 0,
+            Error::Argument(_) => 1,
+            Error::ArgumentType(_) => 2,
+            Error::UnknownOption(_) => 3,
+            Error::OptionValue(_) => 4,
+            Error::UnknownEnv(_) => 5,
+            Error::Space(_) => 6,
+            Error::Unsupported(_) => 7,
+            Error::NeedsReset(_) => 8,
+            Error::State(_) => STATE,
+            Error::Slots(failures) => {
+                return PackedError::Slots(failures.iter().map(|f| PackedFailure::of(f, objects)).collect());
+            }
+            _ => OTHER,
+        };
+        if let Error::Env(cause) = &error
+            && let Some(Failure { raised: Some(Raised(object)), .. }) = cause.downcast_ref::<Failure>()
+            && let Ok(bytes) = objects.pack(object)
+        {
+            return PackedError::Object(bytes);
+        }
+        PackedError::Text(number, error.to_string())
+    }
+
+    /// The error, of a worker whose slots begin at `first`.
+    pub(super) fn open(self, first: usize, objects: &dyn Objects) -> Error {
+        match self {
+            PackedError::Text(STATE, text) => Error::State(text),
+            PackedError::Text(number, text) => match TEXTS.get(usize::from(number)) {
+                Some(error) => error(text),
+                None => Error::env(text),
+            },
+            PackedError::Slots(failures) => {
+                Error::Slots(failures.into_iter().map(|f| f.open(first, objects)).collect())
+            }
+            PackedError::Object(bytes) => match objects.unpack(&bytes) {
+                Ok(object) => {
+                    let failure = Failure::new(Phase::Build, Cause::Error, "an env's own error");
+                    Error::env(Failure { raised: Some(Raised(object)), ..failure })
+                }
+                Err(why) => Error::env(why),
+            },
+        }
+    }
+}
+
+/// A [`Spec`] that may travel.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PackedSpec {
+    id: String,
+    num_slots: usize,
+    observation: Space,
+    action: Space,
+    info: Space,
+    autoreset: AutoresetMode,
+    caps: u32,
+    max_episode_steps: Option<u64>,
+    metadata: Packed,
+}
+
+impl PackedSpec {
+    pub(super) fn of(spec: &Spec, objects: &dyn Objects) -> Self {
+        PackedSpec {
+            id: spec.id.clone(),
+            num_slots: spec.num_slots,
+            observation: spec.observation.clone(),
+            action: spec.action.clone(),
+            info: spec.info.clone(),
+            autoreset: spec.autoreset,
+            caps: spec.caps.bits(),
+            max_episode_steps: spec.max_episode_steps,
+            metadata: Packed::options(&spec.metadata, objects),
+        }
+    }
+
+    pub(super) fn open(self, objects: &dyn Objects) -> Result<Spec> {
+        Ok(Spec {
+            id: self.id,
+            num_slots: self.num_slots,
+            observation: self.observation,
+            action: self.action,
+            info: self.info,
+            autoreset: self.autoreset,
+            caps: Caps::from_bits_truncate(self.caps),
+            max_episode_steps: self.max_episode_steps,
+            metadata: self.metadata.open_options(objects)?,
+        })
+    }
+}
+
+/// Undeclared infos that may travel.
+pub(super) fn pack_extras(extras: &[Extra], objects: &dyn Objects) -> Vec<(usize, String, Packed)> {
+    extras.iter().map(|extra| (extra.row, extra.key.clone(), Packed::of(&extra.value, objects))).collect()
+}
+
+pub(super) fn pack_frames(frames: Vec<Frame>) -> Vec<(usize, usize, Vec<u8>)> {
+    frames.into_iter().map(|frame| (frame.height(), frame.width(), frame.into_pixels())).collect()
+}
+
+pub(super) fn pack_call(slots: Vec<usize>, call: &Call, objects: &dyn Objects) -> Question {
+    let args = Packed::List(call.args.iter().map(|arg| Packed::of(arg, objects)).collect());
+    Question::Call(slots, call.name.clone(), args, Packed::options(&call.kwargs, objects))
+}
+
+pub(super) fn open_call(name: String, args: Packed, kwargs: Packed, objects: &dyn Objects) -> Result<Call> {
+    let args = match args.open(objects)? {
+        Value::List(args) => args,
+        _ => Vec::new(),
+    };
+    Ok(Call { name, args, kwargs: kwargs.open_options(objects)? })
+}

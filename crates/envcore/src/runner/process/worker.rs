@@ -1,0 +1,287 @@
+//! A worker: some slots of a vec env, stepped for another process.
+
+#![allow(unsafe_code)]
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, getppid, kill_process};
+
+use super::board::{Board, Entry, Work};
+use super::link::{Cut, Link, hangs_up};
+use super::parts::{Counts, Rows};
+use super::shm::Mapped;
+use super::wire::{
+    Answer, FromWorker, News, Objects, Order, Packed, PackedError, PackedFailure, PackedSpec, Question,
+    ToWorker, open_call, pack_extras, pack_frames,
+};
+use super::look_for;
+use crate::begin::Begin;
+use crate::buffer::{Batch, ColumnIn, Either, Slots};
+use crate::error::{Error, Result};
+use crate::space::{LeafKind, Options, Value};
+use crate::vec_env::{VecEnv, Want};
+
+/// How often a worker looks whether its parent is still there, should nothing
+/// else tell.
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+
+/// What `begin_work` says while the envs are closed.
+pub(super) const CLOSING: usize = u32::MAX as usize;
+
+/// Serves the parent at the other end of `control` until it says that it is
+/// over, or is gone.
+///
+/// `build` makes the vec env of an order, and bytes that tell the parent about
+/// it what the core does not know.
+///
+/// # Errors
+/// Where the parent cannot be understood.
+pub fn serve(
+    control: OwnedFd,
+    objects: &dyn Objects,
+    build: impl FnOnce(Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)>,
+) -> Result<()> {
+    watch(control.try_clone()?)?;
+    let mut link = Link::new(control)?;
+    let memory = link.receive_fd()?;
+    let ToWorker::Build(order) = receive(&mut link)? else { return Err(confused()) };
+    let (worker, first) = (order.worker, order.first_slot);
+    let (envs, about) = match build(order) {
+        Ok(built) => built,
+        Err(error) => {
+            return send(&mut link, &FromWorker::Refused(PackedError::of(error, objects)));
+        }
+    };
+    let spec = PackedSpec::of(envs.spec(), objects);
+    send(&mut link, &FromWorker::Built { spec, about })?;
+    let ToWorker::Plan(plan) = receive(&mut link)? else { return Err(confused()) };
+    let mut mapped = Mapped::new(memory);
+    let base = mapped.at(super::board_span(&plan))?;
+    let look = look_for(plan.workers.len());
+    // SAFETY: the parent laid the board out there, by the same plan; `mapped`
+    // lives as long as the worker.
+    let board = unsafe { Board::new(base.as_ptr(), plan, look) };
+    send(&mut link, &FromWorker::Ready)?;
+    let counts = Counts::of(envs.spec());
+    Worker { worker, first, link, board, mapped, envs, objects, counts, completed: 0 }.run()
+}
+
+/// Ends this process as soon as its parent is gone, whatever its envs are doing.
+fn watch(control: OwnedFd) -> Result<()> {
+    use std::os::fd::AsFd;
+    let parent = getppid();
+    std::thread::Builder::new().name("corral-watch".into()).spawn(move || {
+        while !hangs_up(control.as_fd(), LOOK_AROUND) && getppid() == parent {}
+        let _ = kill_process(getpid(), Signal::KILL);
+    })?;
+    Ok(())
+}
+
+fn confused() -> Error {
+    Error::env("the parent said something out of turn: are both of one version?")
+}
+
+fn receive(link: &mut Link) -> Result<ToWorker> {
+    link.receive(|| Ok(())).map_err(|cut: Cut<()>| Error::env(format!("no message from the parent: {cut:?}")))
+}
+
+fn send(link: &mut Link, message: &FromWorker) -> Result<()> {
+    let sent = link.send(message, || Ok(()));
+    sent.map_err(|cut: Cut<()>| Error::env(format!("the parent takes no message: {cut:?}")))
+}
+
+struct Worker<'a> {
+    worker: usize,
+    /// The number, in the whole, of its first slot.
+    first: usize,
+    link: Link,
+    board: Board,
+    mapped: Mapped,
+    envs: Box<dyn VecEnv>,
+    objects: &'a dyn Objects,
+    counts: Counts,
+    completed: u64,
+}
+
+impl Worker<'_> {
+    fn run(mut self) -> Result<()> {
+        let mut taken = 0;
+        loop {
+            let Some(entry) = self.board.next(self.worker, taken) else { continue };
+            taken += 1;
+            match entry.work {
+                Work::Step | Work::StepWhole | Work::Reset => {
+                    self.board.begin_work(self.worker, entry.first);
+                    let news = match self.play(entry) {
+                        Ok(news) => news,
+                        Err(error) => News { refused: Some(error.to_string()), ..News::default() },
+                    };
+                    let mail = !news.is_empty();
+                    self.complete(Entry { mail, ..entry });
+                    if mail {
+                        send(&mut self.link, &FromWorker::News(news))?;
+                    }
+                }
+                Work::Ask => {
+                    let ToWorker::Ask(id, question) = receive(&mut self.link)? else {
+                        return Err(confused());
+                    };
+                    let answer = self.answer(question).map_err(|e| PackedError::of(e, self.objects));
+                    self.complete(entry);
+                    send(&mut self.link, &FromWorker::Answer(id, answer))?;
+                }
+                Work::Close => {
+                    self.board.begin_work(self.worker, CLOSING);
+                    let closed = self.envs.close().err().map(|e| PackedError::of(e, self.objects));
+                    self.complete(entry);
+                    return send(&mut self.link, &FromWorker::Closed(closed));
+                }
+            }
+        }
+    }
+
+    fn complete(&mut self, entry: Entry) {
+        self.board.complete(self.worker, self.completed, entry);
+        self.completed += 1;
+    }
+
+    /// The worker's own numbers of an entry's slots.
+    fn slots(&self, entry: Entry) -> Slots {
+        let own = entry.first - self.first..entry.first - self.first + entry.count;
+        Slots::of(own.collect(), self.envs.spec().num_slots)
+    }
+
+    fn play(&mut self, entry: Entry) -> Result<News> {
+        let slots = self.slots(entry);
+        if entry.work == Work::Reset {
+            let begin: Vec<Begin> = entry.slots().map(|slot| self.board.begin(slot)).collect();
+            let options = match entry.mail {
+                true => Some(self.read_options()?),
+                false => None,
+            };
+            self.envs.send_reset(&slots, &begin, options.as_ref())?;
+        } else {
+            self.send_actions(entry, &slots)?;
+        }
+        let mut rows = Rows {
+            mapped: &mut self.mapped,
+            board: &self.board,
+            counts: self.counts,
+            whole: entry.work == Work::StepWhole,
+            first: entry.first,
+            rows: entry.count,
+        };
+        let want = Want { buffers: Some(&mut rows), ..Want::all() };
+        let batch = self.envs.recv(want)?.expect("without a deadline there is a batch");
+        put_in_place(&batch, &mut rows);
+        Ok(news(&batch, self.objects))
+    }
+
+    fn read_options(&mut self) -> Result<Options> {
+        let ToWorker::Options(options) = receive(&mut self.link)? else { return Err(confused()) };
+        options.open_options(self.objects)
+    }
+
+    /// Sends the slots of `entry` with the actions that lie in shared memory.
+    fn send_actions(&mut self, entry: Entry, slots: &Slots) -> Result<()> {
+        let mut loose = Vec::new();
+        if entry.mail {
+            let ToWorker::Actions(columns) = receive(&mut self.link)? else { return Err(confused()) };
+            for column in columns {
+                let values = column.into_iter().map(|value| value.open(self.objects));
+                loose.push(values.collect::<Result<Vec<Value>>>()?);
+            }
+        }
+        let mut loose = loose.iter();
+        let space = self.envs.spec().action.clone();
+        let mut shapes = Vec::with_capacity(space.leaves().len());
+        for leaf in space.leaves() {
+            shapes.push(match &leaf.kind {
+                LeafKind::Fixed(tensor) => [&[entry.count], &tensor.shape[..]].concat(),
+                _ => Vec::new(),
+            });
+        }
+        let mut columns = Vec::with_capacity(shapes.len());
+        for (k, (leaf, shape)) in space.leaves().iter().zip(&shapes).enumerate() {
+            columns.push(match &leaf.kind {
+                LeafKind::Fixed(tensor) => {
+                    let start = self.mapped.at(self.board.actions(k))?;
+                    let bytes = tensor.row_bytes();
+                    // SAFETY: the parent put a row for every slot there, and
+                    // leaves those of slots in flight alone.
+                    let bytes = unsafe {
+                        std::slice::from_raw_parts(
+                            start.as_ptr().add(bytes * entry.first),
+                            bytes * entry.count,
+                        )
+                    };
+                    ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes }
+                }
+                _ => ColumnIn::Values(loose.next().ok_or_else(confused)?),
+            });
+        }
+        self.envs.send(slots, &columns)
+    }
+
+    fn answer(&mut self, question: Question) -> Result<Answer> {
+        match question {
+            Question::CheckReset(slots, begin, options) => {
+                let options = options.open_options(self.objects)?;
+                self.envs.check_reset(&Slots::List(slots), &begin, Some(&options))?;
+                Ok(Answer::Done)
+            }
+            Question::SetNext(slots, begin) => {
+                self.envs.set_next(&Slots::List(slots), &begin)?;
+                Ok(Answer::Done)
+            }
+            Question::Save(slot) => Ok(Answer::State(self.envs.save(slot)?)),
+            Question::Load(slot, state) => {
+                self.envs.load(slot, &state)?;
+                Ok(Answer::Done)
+            }
+            Question::Render(slots) => {
+                Ok(Answer::Frames(pack_frames(self.envs.render(&Slots::List(slots))?)))
+            }
+            Question::Call(slots, name, args, kwargs) => {
+                let call = open_call(name, args, kwargs, self.objects)?;
+                let values = self.envs.call(&Slots::List(slots), &call)?;
+                Ok(Answer::Values(values.iter().map(|v| Packed::of(v, self.objects)).collect()))
+            }
+        }
+    }
+}
+
+/// Copies what the vec env did not write where it was told to.
+fn put_in_place(batch: &Batch, rows: &mut Rows<'_>) {
+    batch.visit(|part, column| {
+        if let Either::Fixed(fixed) = column {
+            let bytes = fixed.bytes();
+            if let Some(place) = rows.place(part, bytes.len())
+                && place.as_ptr() != fixed.as_ptr()
+            {
+                // SAFETY: both hold that many bytes and are different blocks.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.as_ptr(), bytes.len());
+                }
+            }
+        }
+    });
+}
+
+fn news(batch: &Batch, objects: &dyn Objects) -> News {
+    let mut columns = Vec::new();
+    batch.visit(|_, column| {
+        if let Either::Values(values) = column {
+            columns.push(values.iter().map(|value| Packed::of(value, objects)).collect());
+        }
+    });
+    let finals = batch.finals.as_ref();
+    News {
+        refused: None,
+        columns,
+        infos: pack_extras(&batch.infos.extras, objects),
+        final_infos: finals.map(|f| pack_extras(&f.infos.extras, objects)).unwrap_or_default(),
+        failures: batch.failures.iter().map(|f| PackedFailure::of(f, objects)).collect(),
+    }
+}
