@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use common::host::Host;
 use common::oracle::{Naive, OddRules, Oracle};
+use common::process::process;
 use common::slow::Slow;
 use common::{Cell, MODES, Seen, columns, config, rows_of, some_action, source, view};
 use envcore::{
@@ -139,12 +140,17 @@ enum Runner {
     Background(usize),
     /// The same, with a timeout.
     Patient(usize),
+    /// In so many other processes.
+    Process(usize),
+    /// The same, each slot by itself.
+    ProcessApart(usize),
     Shard,
     ShardOfShards,
     ShardOfThreads,
+    ShardOfProcesses,
 }
 
-const RUNNERS: [Runner; 11] = [
+const RUNNERS: [Runner; 15] = [
     Runner::Serial,
     Runner::Threaded(1),
     Runner::Threaded(2),
@@ -153,10 +159,19 @@ const RUNNERS: [Runner; 11] = [
     Runner::Background(1),
     Runner::Background(3),
     Runner::Patient(2),
+    Runner::Process(1),
+    Runner::Process(3),
+    Runner::ProcessApart(2),
+    Runner::ShardOfProcesses,
     Runner::Shard,
     Runner::ShardOfShards,
     Runner::ShardOfThreads,
 ];
+
+/// By which number each slot of a process runner knows itself.
+fn names_in_workers(slots: usize, workers: usize) -> Vec<usize> {
+    (0..workers).flat_map(|k| 0..slots * (k + 1) / workers - slots * k / workers).collect()
+}
 
 /// How they are driven.
 #[derive(Clone, Copy, Debug)]
@@ -178,7 +193,8 @@ fn part(source: &dyn Source, whole: &VecConfig, first: usize, n: usize) -> Box<d
 }
 
 impl Runner {
-    fn make(self, source: &Arc<dyn Source>, config: &VecConfig) -> Box<dyn VecEnv> {
+    fn make(self, case: &Case, source: &Arc<dyn Source>, config: &VecConfig) -> Box<dyn VecEnv> {
+        let process = |config: VecConfig, n| process(case.id, &case.options, config, n).unwrap();
         let part = |first, n| part(&**source, config, first, n);
         let on = |num_threads| VecConfig { num_threads: Some(num_threads), ..config.clone() };
         let shard = |parts| Box::new(Shard::new(parts).unwrap());
@@ -189,6 +205,16 @@ impl Runner {
             Runner::Patient(n) => {
                 let timeout = Some(Duration::from_secs(60));
                 start(source.clone(), VecConfig { timeout, ..on(n) }).unwrap()
+            }
+            Runner::Process(n) => Box::new(process(config.clone(), n)),
+            Runner::ProcessApart(n) => {
+                Box::new(process(VecConfig { batch_size: Some(2), ..config.clone() }, n))
+            }
+            Runner::ShardOfProcesses => {
+                let seed = config.seed.map(|seed| seed + 5);
+                let five = VecConfig { num_slots: 5, ..config.clone() };
+                let three = VecConfig { num_slots: 3, seed, ..config.clone() };
+                shard(vec![Box::new(process(five, 2)), Box::new(process(three, 1))])
             }
             Runner::ShardOfThreads => {
                 let some = |first: usize, n| VecConfig {
@@ -212,6 +238,9 @@ impl Runner {
             Runner::Serial | Runner::Threaded(_) | Runner::Background(_) | Runner::Patient(_) => {
                 (0..SLOTS).collect()
             }
+            // A worker's vec env counts its own.
+            Runner::Process(n) | Runner::ProcessApart(n) => names_in_workers(SLOTS, n),
+            Runner::ShardOfProcesses => [names_in_workers(5, 2), names_in_workers(3, 1)].concat(),
             Runner::ShardOfThreads => vec![0, 1, 2, 0, 1, 2, 3, 4],
             Runner::Shard => vec![0, 1, 2, 0, 0, 1, 2, 3],
             Runner::ShardOfShards => vec![0, 0, 1, 0, 1, 0, 1, 2],
@@ -339,7 +368,7 @@ fn every_source_runner_and_drive_gives_the_bytes_of_the_naive_loop() {
                 };
                 let script = script(&case, mode, runner.names());
                 for drive in [Drive::Whole, Drive::Call, Drive::Pieces, Drive::Host] {
-                    let mut envs = runner.make(source, &config);
+                    let mut envs = runner.make(&case, source, &config);
                     let mut host = Host::default();
                     for (at, (request, expected)) in script.iter().enumerate() {
                         let found = play(&mut *envs, drive, &mut host, request);

@@ -7,6 +7,7 @@
 pub mod count;
 pub mod host;
 pub mod oracle;
+pub mod process;
 pub mod runners;
 pub mod slow;
 
