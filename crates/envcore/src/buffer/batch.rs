@@ -208,10 +208,13 @@ impl Batch {
     pub(crate) fn visit<'a>(&'a self, mut each: impl FnMut(Part, Either<'a>)) {
         let mut columns = |part: fn(usize) -> Part, columns: &'a [Column]| {
             for (k, column) in columns.iter().enumerate() {
-                each(part(k), match column {
-                    Column::Fixed(fixed) => Either::Fixed(fixed),
-                    Column::Values(values) => Either::Values(values),
-                });
+                each(
+                    part(k),
+                    match column {
+                        Column::Fixed(fixed) => Either::Fixed(fixed),
+                        Column::Values(values) => Either::Values(values),
+                    },
+                );
             }
         };
         columns(Part::Observation, &self.observation);
@@ -253,9 +256,8 @@ impl Batch {
     pub(crate) fn is_sound(&self, row: usize) -> bool {
         let sound = |columns: &[Column]| columns.iter().filter_map(Column::as_fixed).all(|c| c.is_sound(row));
         let of = |infos: &Infos| sound(&infos.columns) && infos.masks.iter().all(|mask| mask.is_sound(row));
-        let finals = |finals: &Finals| {
-            finals.ended.is_sound(row) && sound(&finals.observation) && of(&finals.infos)
-        };
+        let finals =
+            |finals: &Finals| finals.ended.is_sound(row) && sound(&finals.observation) && of(&finals.infos);
         sound(&self.observation)
             && of(&self.infos)
             && self.terminated.is_sound(row)

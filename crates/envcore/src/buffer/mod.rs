@@ -14,9 +14,9 @@ mod pick;
 mod rows;
 
 pub use actions::{ActRow, Actions, ColumnIn};
+pub(crate) use batch::Either;
 pub use batch::{Batch, BatchPool, Draft, Extra, Finals, Infos, Layout, RowKind, Slots};
 pub use column::{Column, Fixed};
-pub(crate) use batch::Either;
 pub(crate) use lease::Keeper;
 pub use lease::{Buffers, Lease, Part, Pool};
 pub(crate) use pick::with_rows;

@@ -105,9 +105,9 @@ impl Crew {
         config: &VecConfig,
         seed: impl Fn(&Member) -> i64,
     ) -> Result<Vec<Built>> {
-        let started = self.launch(workers, config, seed).and_then(|()| {
-            workers.iter().map(|&worker| self.hear_built(worker)).collect::<Result<Vec<_>>>()
-        });
+        let started = self
+            .launch(workers, config, seed)
+            .and_then(|()| workers.iter().map(|&worker| self.hear_built(worker)).collect::<Result<Vec<_>>>());
         if started.is_err() {
             for &worker in workers {
                 self.end(worker);
@@ -116,12 +116,7 @@ impl Crew {
         started
     }
 
-    fn launch(
-        &mut self,
-        workers: &[usize],
-        config: &VecConfig,
-        seed: impl Fn(&Member) -> i64,
-    ) -> Result<()> {
+    fn launch(&mut self, workers: &[usize], config: &VecConfig, seed: impl Fn(&Member) -> i64) -> Result<()> {
         for &worker in workers {
             let member = &mut self.members[worker];
             let payload = self.host.payload(member.slots.clone())?;
@@ -245,7 +240,8 @@ impl Crew {
         let name = format!("worker {worker} of {count} ({slots})");
         let Some(live) = &mut member.live else { return format!("{name} is gone") };
         // One that hung up is about to end by itself, with a code that tells.
-        let brink = Instant::now() + if live.link.is_gone() { Duration::from_millis(300) } else { Duration::ZERO };
+        let brink =
+            Instant::now() + if live.link.is_gone() { Duration::from_millis(300) } else { Duration::ZERO };
         let patience = Instant::now() + BURIAL;
         let mut killed = false;
         let ended = loop {
@@ -393,7 +389,10 @@ impl Crew {
             match self.hear_closed(worker, began, timeout) {
                 Ok(None) => {}
                 Ok(Some(error)) => errors.push(error.open(first, &*self.host)),
-                Err(stop) => errors.extend(stop),
+                Err(stop) => {
+                    errors.extend(stop);
+                    self.end(worker);
+                }
             }
         }
         for worker in 0..self.members.len() {

@@ -5,7 +5,7 @@
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -46,10 +46,6 @@ impl Link {
         let stream = UnixStream::from(socket);
         stream.set_nonblocking(true)?;
         Ok(Link { stream, inbox: Vec::new(), gone: false })
-    }
-
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
     }
 
     /// Whether the other end is closed.
@@ -200,7 +196,7 @@ pub(super) fn hangs_up(socket: BorrowedFd<'_>, time: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsFd, AsRawFd};
 
     fn pair() -> (Link, Link) {
         let (a, b) = UnixStream::pair().unwrap();
@@ -229,9 +225,9 @@ mod tests {
     fn an_end_that_is_gone_is_noticed_and_what_it_said_before_is_not_lost() {
         let (mut a, mut b) = pair();
         b.send(&"last words", on).unwrap();
-        assert!(!hangs_up(a.fd(), Duration::ZERO));
+        assert!(!hangs_up(a.stream.as_fd(), Duration::ZERO));
         drop(b);
-        assert!(hangs_up(a.fd(), Duration::ZERO) && a.is_gone());
+        assert!(hangs_up(a.stream.as_fd(), Duration::ZERO) && a.is_gone());
         assert_eq!(a.receive::<String, ()>(on).unwrap(), "last words");
         assert!(matches!(a.receive::<String, ()>(on), Err(Cut::Gone)));
         assert!(matches!(a.send(&"anybody?", on), Err(Cut::Gone)));

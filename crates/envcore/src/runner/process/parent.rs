@@ -115,12 +115,8 @@ impl Process {
     ) -> Result<Self> {
         let n = spec.num_slots;
         let counts = Counts::of(&spec);
-        let plan = Plan {
-            num_slots: n,
-            workers: ranges,
-            parts: counts.parts(),
-            leaves: spec.action.leaves().len(),
-        };
+        let plan =
+            Plan { num_slots: n, workers: ranges, parts: counts.parts(), leaves: spec.action.leaves().len() };
         let ground = crew.arena.take(plan.bytes())?;
         debug_assert_eq!(ground.span, board_span(&plan));
         let workers: Vec<usize> = (0..plan.workers.len()).collect();
@@ -197,8 +193,9 @@ impl Process {
             return Ok(());
         }
         let seeds = &self.seeds;
-        let seed =
-            |first: usize, launches: u64| crate::episode::restart_seed(seeds[first], launches) & (i64::MAX >> 1);
+        let seed = |first: usize, launches: u64| {
+            crate::episode::restart_seed(seeds[first], launches) & (i64::MAX >> 1)
+        };
         crew.start(&dead, &self.config, |member| seed(member.slots.start, member.launches))?;
         if let Err(error) = crew.seat(&dead) {
             dead.iter().for_each(|&worker| drop(crew.end(worker)));
@@ -333,8 +330,7 @@ impl Process {
     fn draft_whole(&mut self) -> Result<()> {
         let crew = &*self.crew;
         let board = crew.board();
-        let mut lender =
-            Lender { arena: &crew.arena, board, counts: self.counts, whole: true, failed: None };
+        let mut lender = Lender { arena: &crew.arena, board, counts: self.counts, whole: true, failed: None };
         let n = self.front.spec.num_slots;
         let draft = self.pool.draft(Slots::All, n, Some(&mut lender))?;
         if let Some(error) = lender.failed {

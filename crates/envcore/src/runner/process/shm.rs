@@ -138,8 +138,7 @@ impl Arena {
         shelves.rest -= size as u64;
         // SAFETY: `within + size` is at most the segment's length.
         let ptr = unsafe { segment.map.as_mut_ptr().add(within as usize) };
-        let span =
-            Span { segment: segment.offset, segment_len: segment.len, at: segment.offset + within };
+        let span = Span { segment: segment.offset, segment_len: segment.len, at: segment.offset + within };
         Ok(Free { ptr: NonNull::new(ptr).expect("a map is not at 0"), span })
     }
 }

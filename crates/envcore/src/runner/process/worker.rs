@@ -9,13 +9,13 @@ use rustix::process::{Signal, getpid, getppid, kill_process};
 
 use super::board::{Board, Entry, Work};
 use super::link::{Cut, Link, hangs_up};
+use super::look_for;
 use super::parts::{Counts, Rows};
 use super::shm::Mapped;
 use super::wire::{
     Answer, FromWorker, News, Objects, Order, Packed, PackedError, PackedFailure, PackedSpec, Question,
     ToWorker, open_call, pack_extras, pack_frames,
 };
-use super::look_for;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Either, Slots};
 use crate::error::{Error, Result};
