@@ -8,6 +8,7 @@ from corral._native import __version__
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
 from corral.normalization import Normalization
+from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
 from corral.single import Env
@@ -26,6 +27,7 @@ __all__ = [
     "envs",
     "errors",
     "evaluate",
+    "from_gymnasium",
     "make",
     "make_vec",
     "replay",

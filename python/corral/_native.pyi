@@ -1,20 +1,30 @@
 """The native half; everything public wraps it."""
 
 import os
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Recording", "Schedule", "Statistics", "VecEnv", "__version__", "entries", "make"]
+__all__ = [
+    "Recording",
+    "Schedule",
+    "Source",
+    "Statistics",
+    "VecEnv",
+    "__version__",
+    "entries",
+    "make",
+    "work",
+]
 
 __version__: str
 
 def make(
-    id: str,
+    source: Source,
     num_envs: int,
     *,
-    options: dict[str, Any] | None = None,
     seed: int | None = None,
     autoreset_mode: str | None = None,
     max_episode_steps: int | None = None,
@@ -31,10 +41,35 @@ def make(
     normalize_observation: bool = False,
     reward_gamma: float | None = None,
 ) -> VecEnv: ...
+def work() -> None: ...
 def entries() -> list[dict[str, Any]]: ...
 
 @final
+class Source:
+    @staticmethod
+    def builtin(id: str, options: dict[str, Any] | None = None) -> Source: ...
+    @staticmethod
+    def python(id: str, factories: list[Any], *, check_nan: bool = True) -> Source: ...
+    @staticmethod
+    def workers(
+        payload: Any,
+        *,
+        command: Sequence[str] | None = None,
+        launcher: Any | None = None,
+        num_workers: int | None = None,
+    ) -> Source: ...
+
+@final
 class VecEnv:
+    @property
+    def about(self) -> Any: ...
+    def call(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        slots: Sequence[int] | None = None,
+    ) -> tuple[Any, ...]: ...
     @property
     def id(self) -> str: ...
     @property

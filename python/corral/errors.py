@@ -103,6 +103,7 @@ class SlotFailure:
         text: all of it to read.
         replay: the file that replays it (see `corral.replay`), where the envs were made with
             `record=` and it could be written; `text` says why not.
+        exception: what a Python env raised, if it did.
     """
 
     slot: int
@@ -116,6 +117,7 @@ class SlotFailure:
     message: str
     text: str
     replay: str | None = None
+    exception: BaseException | None = None
 
     @classmethod
     def _make(
@@ -126,9 +128,10 @@ class SlotFailure:
         message: str,
         text: str,
         replay: os.PathLike[str] | None,
+        exception: BaseException | None,
     ) -> SlotFailure:
         file = None if replay is None else os.fspath(replay)
-        return cls(*place, phase, cause, message, text, file)
+        return cls(*place, phase, cause, message, text, file, exception)
 
 
 class EnvError(CorralError, RuntimeError):
@@ -160,6 +163,28 @@ class EnvError(CorralError, RuntimeError):
 
 class EnvTimeoutError(EnvError, TimeoutError):
     """Envs did not answer within the timeout; see `EnvError`."""
+
+
+class WorkerTraceback(CorralError):
+    """Where an exception was raised in a worker process; the cause of the `EnvError` behind it."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0].rstrip()}"
+
+
+def as_raised(exception: BaseException, error: EnvError) -> BaseException:
+    """A Python env's own exception, to be raised because of `error`."""
+    remote = getattr(exception, "__corral_traceback__", None)
+    if isinstance(remote, str):
+        error.__cause__ = WorkerTraceback(remote)
+    elif exception.__cause__ is not None and exception.__cause__ is not error:
+        error.__cause__ = exception.__cause__
+    exception.__cause__ = error
+    note = next((f.text for f in error.failures if f.exception is exception), None)
+    if note is not None and hasattr(exception, "add_note"):
+        if note not in getattr(exception, "__notes__", ()):
+            exception.add_note(note)
+    return exception
 
 
 class ConformanceError(CorralError, AssertionError):

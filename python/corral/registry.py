@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
-import numbers
-import operator
 import os
 from typing import Any
 
 import gymnasium
-import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors
-from corral.frames import LazyVectorEnv
+from corral.settings import Settings
 from corral.single import Env
-from corral.vector import VectorEnv, autoreset_name
+from corral.vector import VectorEnv
 
 _NAMESPACE = "corral/"
 _RENDER_MODES = (None, "rgb_array")
@@ -115,15 +112,9 @@ def make_vec(
             instance.
         EnvError: if an env could not be built.
     """
-    lazy = _flag("lazy_frames", lazy_frames)
-    if lazy and frame_stack is None:
-        raise errors.ArgumentError("lazy_frames says how frames are stacked: give frame_stack too")
-    native = _native.make(
-        id,
-        num_envs,
-        options=config,
+    settings = Settings(
+        autoreset_mode=autoreset_mode,
         seed=seed,
-        autoreset_mode=autoreset_name(autoreset_mode),
         max_episode_steps=max_episode_steps,
         episode_statistics=episode_statistics,
         action_bounds=action_bounds,
@@ -132,17 +123,16 @@ def make_vec(
         timeout=timeout,
         on_failure=on_failure,
         max_restarts=max_restarts,
-        thread_affinity_offset=None if thread_affinity_offset == -1 else thread_affinity_offset,
+        thread_affinity_offset=thread_affinity_offset,
         record=record,
-        frame_stack=None if lazy else frame_stack,
-        normalize_observation=_flag("normalize_observation", normalize_observation),
-        reward_gamma=_gamma(reward_gamma) if _flag("normalize_reward", normalize_reward) else None,
+        frame_stack=frame_stack,
+        lazy_frames=lazy_frames,
+        normalize_observation=normalize_observation,
+        normalize_reward=normalize_reward,
+        reward_gamma=reward_gamma,
     )
-    render_mode = _check_render_mode(native, render_mode)
-    if lazy:
-        vector_env: VectorEnv = LazyVectorEnv(native, _frames(frame_stack), render_mode=render_mode)
-    else:
-        vector_env = VectorEnv(native, render_mode=render_mode)
+    native = settings.native(_native.Source.builtin(id, config), num_envs)
+    vector_env = settings.vector(native, _check_render_mode(native, render_mode))
     vector_env.spec = _spec(native.id, render_mode, config)
     return vector_env
 
@@ -158,9 +148,8 @@ def make(
 ) -> Env:
     """One environment; arguments and errors as `make_vec`."""
     native = _native.make(
-        id,
+        _native.Source.builtin(id, config),
         1,
-        options=config,
         seed=seed,
         autoreset_mode="disabled",
         max_episode_steps=max_episode_steps,
@@ -170,28 +159,6 @@ def make(
     env = Env(native, render_mode=_check_render_mode(native, render_mode))
     env.spec = _spec(native.id, render_mode, config)
     return env
-
-
-def _frames(value: Any) -> int:
-    try:
-        frames = operator.index(value)
-    except TypeError:
-        raise errors.ArgumentTypeError(f"frame_stack is an int, not {value!r}") from None
-    if frames < 1:
-        raise errors.ArgumentError(f"frame_stack is {frames}: stack at least 1 frame")
-    return frames
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise errors.ArgumentTypeError(f"{name} is a bool, not {value!r}")
-    return bool(value)
-
-
-def _gamma(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise errors.ArgumentTypeError(f"reward_gamma is a float, not {value!r}")
-    return float(value)
 
 
 def _check_render_mode(native: _native.VecEnv, render_mode: str | None) -> str | None:

@@ -106,9 +106,8 @@ class Replay:
         limit = head["max_episode_steps"]
         try:
             native = _native.make(
-                self.env,
+                _native.Source.builtin(self.env, self.config),
                 1,
-                options=self.config,
                 seed=self._recording.seed,
                 autoreset_mode=head["autoreset_mode"],
                 max_episode_steps=-1 if limit is None else limit,

@@ -110,13 +110,23 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         self.max_episode_steps = native.max_episode_steps
         self.batch_size = native.batch_size
         self.render_mode = render_mode
-        self.metadata = {
-            **native.metadata,
-            "render_modes": ["rgb_array"] if native.can("render") else [],
-            "autoreset_mode": self.autoreset_mode,
-        }
-        self.single_observation_space = spaces.from_leaves(native.observation_leaves)
-        self.single_action_space = spaces.from_leaves(native.action_leaves)
+        about = native.about
+        if about is None:
+            modes = ["rgb_array"] if native.can("render") else []
+            metadata = {**native.metadata, "render_modes": modes}
+            self.single_observation_space = spaces.from_leaves(native.observation_leaves)
+            self.single_action_space = spaces.from_leaves(native.action_leaves)
+        else:
+            metadata = about.metadata
+            self.single_action_space = about.action_space
+            changed = native.frame_stack is not None or native.observation_statistics is not None
+            self.single_observation_space = (
+                spaces.from_leaves(native.observation_leaves)
+                if changed
+                else about.observation_space
+            )
+            self.spec = about.spec
+        self.metadata = {**metadata, "autoreset_mode": self.autoreset_mode}
         self.observation_space = spaces.batched(self.single_observation_space, self.num_envs)
         self.action_space = spaces.batched(self.single_action_space, self.num_envs)
         self.observation_normalization = _of_observation(native)
@@ -284,10 +294,14 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         return self.native.observe()
 
     def render(self, envs: Sequence[int] | None = None) -> tuple[npt.NDArray[np.uint8], ...] | None:
-        """Frames `uint8 (height, width, 3)` of all envs, or of those named.
+        """Frames `uint8 (height, width, 3)` of all envs, or of those named; of Python envs,
+        whatever their `render` gives.
 
         None, with a warning, unless made with `render_mode="rgb_array"`.
         """
+        if self.native.about is not None:
+            numbers = None if envs is None else [cast("int", slot_number(env)) for env in envs]
+            return self.native.call("render", (), {}, numbers)
         if self.render_mode is None:
             logger.warn(
                 "render() without a render mode gives nothing: "
@@ -300,6 +314,36 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             except TypeError as error:
                 raise errors.ArgumentTypeError(f"envs is a list of ints: {error}") from None
         return tuple(self.native.render(envs))
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """What a method of each env gives, or the attribute of that name.
+
+        For Python envs, as Gymnasium's: found through their wrappers.
+
+        Raises:
+            UnsupportedError: for envs that have nothing to call by name.
+            AttributeError: if the envs do not have it.
+        """
+        return self.native.call(name, args, kwargs)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of each env."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of each env: to its own of a list or tuple of values, or all to one.
+
+        Raises:
+            ArgumentError: for a list or tuple of another length.
+        """
+        if not isinstance(values, list | tuple):
+            values = [values] * self.num_envs
+        if len(values) != self.num_envs:
+            raise errors.ArgumentError(
+                f"{len(values)} values of {name} for {self.num_envs} envs: give one each"
+            )
+        for env, value in enumerate(values):
+            self.native.call("set_wrapper_attr", (name, value), {}, [env])
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every env; called by `close`, once."""

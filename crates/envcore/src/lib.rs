@@ -102,7 +102,7 @@ mod whole;
 
 /// What runs slots in other processes; see [`Process`].
 pub mod process {
-    pub use crate::runner::{Child, Ended, Host, Objects, Order, serve, spawn};
+    pub use crate::runner::{Child, Ended, Host, Objects, Order, serve, spawn, take_stdin};
 }
 
 /// What the derive macros call; not for hands.

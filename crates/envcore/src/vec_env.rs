@@ -81,6 +81,9 @@ bitflags! {
         const RENDER = 1 << 9;
         /// Call functions, get and set attributes by name.
         const CALL = 1 << 10;
+        /// Its options are of the reset that has them alone, as Gymnasium's
+        /// are, and not in force until changed.
+        const OPTIONS_ONCE = 1 << 11;
     }
 }
 

@@ -65,6 +65,21 @@ fn collect<'py>(
             held.push(hold(&space.leaves()[*leaf].kind, given, path, batched)?);
             Ok(())
         }
+        Tree::Tuple(branches) => {
+            let n = branches.len();
+            let parts = match given.cast::<PyDict>() {
+                Ok(_) => None,
+                Err(_) => given.try_iter().ok().and_then(|items| items.collect::<PyResult<Vec<_>>>().ok()),
+            };
+            let Some(parts) = parts.filter(|parts| parts.len() == n) else {
+                let at = if path.is_empty() { "actions are".into() } else { format!("action '{path}' is") };
+                return Err(refuse(py, format!("{at} not the tuple of {n} that belongs there")));
+            };
+            for (k, (branch, part)) in branches.iter().zip(&parts).enumerate() {
+                collect(space, branch, part, &join(path, &k.to_string()), batched, held)?;
+            }
+            Ok(())
+        }
         Tree::Branches(branches) => {
             let names = || branches.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
             let Ok(dict) = given.cast::<PyDict>() else {
@@ -81,8 +96,7 @@ fn collect<'py>(
                     let why = format!("actions lack '{name}': give a dict of {}", names());
                     return Err(refuse(py, why));
                 };
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                collect(space, branch, &inner, &path, batched, held)?;
+                collect(space, branch, &inner, &join(path, name), batched, held)?;
             }
             if dict.len() > branches.len() {
                 let known = |key: &Bound<'_, PyAny>| {
@@ -96,6 +110,10 @@ fn collect<'py>(
             Ok(())
         }
     }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
 }
 
 fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, batched: bool) -> PyResult<Held<'py>> {

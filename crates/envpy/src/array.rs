@@ -41,13 +41,7 @@ pub(crate) fn over<'py>(
     let lease = column.into_lease();
     let data = lease.as_ptr();
     let base = Bound::new(py, Loan { _lease: lease })?;
-    let mut dims = [0 as npy_intp; MAX_AXES];
-    if shape.len() > MAX_AXES {
-        return Err(PyValueError::new_err(format!("{} axes: NumPy has at most {MAX_AXES}", shape.len())));
-    }
-    for (dim, &n) in dims.iter_mut().zip(shape) {
-        *dim = n as npy_intp;
-    }
+    let mut dims = dims_of(shape)?;
     // SAFETY: `data` points to an aligned block with room for `shape` of the
     // column's dtype, which `descr` is; the block lives as long as `base`, which
     // becomes the array's base. NewFromDescr takes over one reference to the
@@ -71,6 +65,48 @@ pub(crate) fn over<'py>(
         }
         Ok(array)
     }
+}
+
+/// A fresh array of `shape` with a copy of `bytes`, elements of `descr`.
+pub(crate) fn copy_of<'py>(
+    py: Python<'py>,
+    descr: &Py<PyArrayDescr>,
+    shape: &[usize],
+    bytes: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut dims = dims_of(shape)?;
+    let size = shape.iter().product::<usize>() * descr.bind(py).itemsize();
+    assert!(!descr.bind(py).has_object() && size == bytes.len());
+    // SAFETY: `dims` holds all of `shape`; NewFromDescr takes over one reference
+    // to the descr, and allocates `size` bytes where it gives an array.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            npyffi::get_type_object(py, NpyTypes::PyArray_Type),
+            descr.clone_ref(py).into_ptr().cast(),
+            shape.len() as c_int,
+            dims.as_mut_ptr(),
+            ptr::null_mut(),
+            ptr::null_mut(),
+            0,
+            ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).data.cast::<u8>();
+        ptr::copy_nonoverlapping(bytes.as_ptr(), data, size);
+        Ok(array)
+    }
+}
+
+fn dims_of(shape: &[usize]) -> PyResult<[npy_intp; MAX_AXES]> {
+    let mut dims = [0 as npy_intp; MAX_AXES];
+    if shape.len() > MAX_AXES {
+        return Err(PyValueError::new_err(format!("{} axes: NumPy has at most {MAX_AXES}", shape.len())));
+    }
+    for (dim, &n) in dims.iter_mut().zip(shape) {
+        *dim = n as npy_intp;
+    }
+    Ok(dims)
 }
 
 /// The element type of an array, if the core has it.

@@ -30,6 +30,10 @@ pub(crate) struct Shapes {
 
 impl Shapes {
     pub(crate) fn of(py: Python<'_>, space: &Space) -> PyResult<Self> {
+        Shapes::with(py, space, Tree::of(space))
+    }
+
+    pub(crate) fn with(py: Python<'_>, space: &Space, tree: Tree) -> PyResult<Self> {
         let leaf = |leaf: &envcore::Leaf| -> PyResult<LeafShape> {
             Ok(match &leaf.kind {
                 LeafKind::Fixed(t) => LeafShape {
@@ -41,7 +45,7 @@ impl Shapes {
             })
         };
         let leaves = space.leaves().iter().map(leaf).collect::<PyResult<_>>()?;
-        Ok(Shapes { leaves, tree: Tree::of(space) })
+        Ok(Shapes { leaves, tree })
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -80,6 +84,10 @@ impl Shapes {
                     dict.set_item(name, self.nest(py, branch, leaves)?)?;
                 }
                 Ok(dict.into_any())
+            }
+            Tree::Tuple(branches) => {
+                let items = branches.iter().map(|branch| self.nest(py, branch, leaves));
+                Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
             }
         }
     }
@@ -183,9 +191,9 @@ pub(crate) struct Assembler {
 static INFOS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
 impl Assembler {
-    pub(crate) fn new(py: Python<'_>, spec: &envcore::Spec) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, spec: &envcore::Spec, observation: Tree) -> PyResult<Self> {
         Ok(Assembler {
-            observation: Shapes::of(py, &spec.observation)?,
+            observation: Shapes::with(py, &spec.observation, observation)?,
             info: Shapes::of(py, &spec.info)?,
             float64: array::descr(py, DType::F64)?,
             bool_: array::descr(py, DType::Bool)?,
@@ -283,6 +291,7 @@ impl Assembler {
                     let rows = mask.rows();
                     (value, array::over(py, mask, &self.bool_, &[rows])?)
                 }
+                Tree::Tuple(_) => continue,
                 Tree::Branches(inner) => {
                     let nested = PyDict::new(py);
                     let Some(mask) = self.info_branches(py, inner, parts, &nested)? else { continue };
@@ -336,6 +345,7 @@ impl Assembler {
                         dict.set_item(name, value)?;
                     }
                 }
+                Tree::Tuple(_) => {}
                 Tree::Branches(inner) => {
                     let nested = PyDict::new(py);
                     self.single_branches(py, inner, infos, &nested)?;

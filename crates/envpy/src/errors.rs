@@ -5,7 +5,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyModule};
 
-use envcore::{Error, Failure, SlotError};
+use envcore::{Cause, Error, Failure, Raised, SlotError};
+
+use crate::values::Opaque;
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -35,6 +37,11 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
         },
         other => other,
     };
+    if let Error::Env(cause) = &error
+        && let Some(raised) = cause.downcast_ref::<Failure>().and_then(|failure| exception(py, failure))
+    {
+        return PyErr::from_value(raised);
+    }
     let name = match &error {
         Error::Action(_) => "InvalidActionError",
         Error::Argument(_) => "ArgumentError",
@@ -57,12 +64,40 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     raise(py, name, error.to_string())
 }
 
-/// `EnvError` for the slots that failed, with what the others gave.
+/// The core's error that an exception of `corral.errors` is, for another
+/// process to raise; `None` for any other exception.
+pub(crate) fn from_py(py: Python<'_>, error: &PyErr) -> Option<Error> {
+    let kinds: [(&str, fn(String) -> Error); 6] = [
+        ("ArgumentError", Error::Argument),
+        ("ArgumentTypeError", Error::ArgumentType),
+        ("OptionValueError", Error::OptionValue),
+        ("UnknownEnvError", Error::UnknownEnv),
+        ("SpaceError", Error::Space),
+        ("UnsupportedError", Error::Unsupported),
+    ];
+    let text = || error.value(py).to_string();
+    kinds.into_iter().find(|(name, _)| is(py, error, name)).map(|(_, make)| make(text()))
+}
+
+/// The exception that an env raised, if it did.
+fn exception<'py>(py: Python<'py>, failure: &Failure) -> Option<Bound<'py, PyAny>> {
+    let Raised(object) = failure.raised.as_ref()?;
+    object.downcast_ref::<Opaque>().map(|Opaque(exception)| exception.bind(py).clone())
+}
+
+/// What is raised for the slots that failed: `EnvError`, with what the others
+/// gave; or the exception that one of them raised, whose cause it is then.
 pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<PyAny>>) -> PyErr {
     let make = || {
         let each = failures.iter().map(|failure| slot_failure(py, failure));
-        let failures = PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?;
-        module(py)?.getattr("EnvError")?.call_method1("of", (failures, batch))
+        let list = PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?;
+        let error = module(py)?.getattr("EnvError")?.call_method1("of", (list, batch))?;
+        let stopped = failures.iter().filter(|failure| failure.failure.cause == Cause::Interrupt);
+        let raised = stopped.chain(failures).find_map(|failure| exception(py, &failure.failure));
+        match raised {
+            Some(raised) => module(py)?.getattr("as_raised")?.call1((raised, error)),
+            None => Ok(error),
+        }
     };
     make().map_or_else(|error: PyErr| error, PyErr::from_value)
 }
@@ -74,7 +109,8 @@ pub(crate) fn slot_failure<'py>(py: Python<'py>, failure: &SlotError) -> PyResul
     let Failure { phase, cause, message, .. } = cause;
     let place = (*slot, *seed, index, *episode, *step, action.as_deref());
     let file = replay.as_ref().and_then(|replay| replay.as_deref().ok());
-    let told = (place, phase.to_string(), cause.to_string(), message, failure.to_string(), file);
+    let raised = exception(py, &failure.failure);
+    let told = (place, phase.to_string(), cause.to_string(), message, failure.to_string(), file, raised);
     module(py)?.getattr("SlotFailure")?.call_method1("_make", told)
 }
 

@@ -8,10 +8,13 @@ mod array;
 mod assemble;
 mod begin;
 mod errors;
+mod host;
 mod layers;
+mod py_env;
 mod registry;
 mod replay;
 mod schedule;
+mod source;
 mod spaces;
 mod values;
 mod vec_env;
@@ -23,9 +26,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<vec_env::VecEnv>()?;
     module.add_class::<layers::Statistics>()?;
+    module.add_class::<source::Source>()?;
     module.add_class::<schedule::Schedule>()?;
     module.add_class::<replay::Recording>()?;
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;
     module.add_function(wrap_pyfunction!(registry::entries, module)?)?;
+    module.add_function(wrap_pyfunction!(host::work, module)?)?;
     Ok(())
 }

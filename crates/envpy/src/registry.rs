@@ -2,30 +2,29 @@
 
 use std::path::PathBuf;
 
-use envcore::{ActionBounds, Error, OnFailure, Recorder, Tolerant, VecConfig, start};
+use envcore::{ActionBounds, Error, OnFailure, Recorder, Tolerant, VecConfig};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList};
 
 use crate::begin;
 use crate::errors::OrRaise;
 use crate::layers::Layers;
-use crate::values;
+use crate::source::Source;
 use crate::vec_env::{VecEnv, seconds};
 
 /// Restarts of a slot in a row, unless told otherwise.
 const MAX_RESTARTS: u32 = 10;
 
-/// A vec env of a built-in env.
+/// A vec env.
 ///
 /// `max_episode_steps`: None for the env's own limit, -1 for none.
 #[pyfunction]
-#[pyo3(signature = (id, num_envs, *, options=None, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=None, record=None, frame_stack=None, normalize_observation=false, reward_gamma=None))]
+#[pyo3(signature = (source, num_envs, *, seed=None, autoreset_mode=None, max_episode_steps=None, episode_statistics=false, action_bounds="env", num_threads=None, batch_size=None, timeout=None, thread_affinity_offset=None, on_failure="raise", max_restarts=None, record=None, frame_stack=None, normalize_observation=false, reward_gamma=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn make(
     py: Python<'_>,
-    id: &str,
+    source: &Bound<'_, Source>,
     num_envs: &Bound<'_, PyAny>,
-    options: Option<&Bound<'_, PyDict>>,
     seed: Option<&Bound<'_, PyAny>>,
     autoreset_mode: Option<&str>,
     max_episode_steps: Option<&Bound<'_, PyAny>>,
@@ -42,10 +41,9 @@ pub(crate) fn make(
     normalize_observation: bool,
     reward_gamma: Option<f64>,
 ) -> PyResult<VecEnv> {
-    let options = options.map(values::options).transpose()?.unwrap_or_default();
-    let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
+    let source = source.get();
     let limit = match max_episode_steps {
-        None => Ok(source.spec().max_episode_steps),
+        None => Ok(source.usual_limit()),
         Some(steps) => time_limit(steps),
     };
     let frame_stack = frame_stack.map(|n| count("frame_stack", n)).transpose().or_raise(py)?;
@@ -82,15 +80,16 @@ pub(crate) fn make(
             .or_raise(py)?,
     };
     let envs = py.detach(|| {
-        let text = source.spec().config.clone();
-        let mut envs = start(source.into(), config)?;
+        let (mut envs, about) = source.start(config)?;
         if let Some(dir) = record {
-            envs = Box::new(Recorder::new(envs, &text, action_bounds, &dir)?);
+            envs = Box::new(Recorder::new(envs, &source.config(), action_bounds, &dir)?);
         }
-        layers.over(Box::new(Tolerant::new(envs, policy, max_restarts)?))
+        let (envs, layered) = layers.over(Box::new(Tolerant::new(envs, policy, max_restarts)?))?;
+        Ok((envs, layered, about))
     });
-    let (envs, layered) = envs.or_raise(py)?;
-    Ok(VecEnv::new(py, envs, batch_size)?.layered(layered))
+    let (envs, layered, about) = envs.or_raise(py)?;
+    let face = source.face(py, about)?;
+    Ok(VecEnv::new(py, envs, batch_size, face)?.layered(layered))
 }
 
 /// A number of things.

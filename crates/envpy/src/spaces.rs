@@ -47,15 +47,19 @@ fn describe_leaf<'py>(py: Python<'py>, leaf: &Leaf) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// The tree that dots in leaf names make.
+/// How leaves hang together: by the dots in their names, or as told.
+#[derive(Clone)]
 pub(crate) enum Tree {
     /// The leaf of this number.
     Leaf(usize),
     /// Named branches, in order.
     Branches(Vec<(String, Tree)>),
+    /// Branches by place.
+    Tuple(Vec<Tree>),
 }
 
 impl Tree {
+    /// The one that dots in leaf names make.
     pub(crate) fn of(space: &Space) -> Self {
         if space.is_single() {
             return Tree::Leaf(0);

@@ -3,7 +3,7 @@
 use envcore::{Array, DType, Error, Options, Value};
 use numpy::{PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::sync::Arc;
 
 use crate::array;
@@ -64,6 +64,48 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     Ok(Value::Object(Arc::new(Opaque(object.clone().unbind()))))
 }
 
+/// A Python object as it is, which the core never opens.
+pub(crate) fn opaque(object: &Bound<'_, PyAny>) -> Value {
+    Value::Object(Arc::new(Opaque(object.clone().unbind())))
+}
+
+/// A Python object as a loose value that comes back as just what it was: only
+/// what keeps its type becomes one of the core's own.
+pub(crate) fn faithful(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    faithful_to(object, 0)
+}
+
+fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
+    if object.is_none() {
+        return Ok(Value::None);
+    }
+    if let Ok(v) = object.cast_exact::<PyBool>() {
+        return Ok(Value::Bool(v.is_true()));
+    }
+    if let Ok(v) = object.cast_exact::<PyFloat>() {
+        return Ok(Value::Float(v.value()));
+    }
+    if let Ok(v) = object.cast_exact::<PyInt>() {
+        return Ok(v.extract().map_or_else(|_| opaque(object), Value::Int));
+    }
+    if let Ok(v) = object.cast_exact::<PyString>()
+        && let Ok(text) = v.extract()
+    {
+        return Ok(Value::Text(text));
+    }
+    if depth < MAX_DEPTH
+        && let Ok(dict) = object.cast_exact::<PyDict>()
+        && dict.keys().iter().all(|key| key.is_exact_instance_of::<PyString>())
+    {
+        let mut map = Options::new();
+        for (key, value) in dict {
+            map.set(key.extract::<String>()?, faithful_to(&value, depth + 1)?);
+        }
+        return Ok(Value::Map(map));
+    }
+    Ok(opaque(object))
+}
+
 /// A dict with text keys as options.
 pub(crate) fn options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
     nested_options(dict, 0)
@@ -79,6 +121,13 @@ fn nested_options(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Options> {
         options.set(key, nested_from_py(&value, depth)?);
     }
     Ok(options)
+}
+
+/// Options as a dict.
+pub(crate) fn options_to_py<'py>(py: Python<'py>, options: &Options) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    options.iter().try_for_each(|(key, value)| dict.set_item(key, to_py(py, value)?))?;
+    Ok(dict)
 }
 
 fn array_from_py(array: &Bound<'_, PyUntypedArray>) -> Option<Array> {
@@ -100,11 +149,7 @@ pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, 
             let items = items.iter().map(|item| to_py(py, item)).collect::<PyResult<Vec<_>>>()?;
             PyList::new(py, items)?.into_any()
         }
-        Value::Map(map) => {
-            let dict = PyDict::new(py);
-            map.iter().try_for_each(|(key, value)| dict.set_item(key, to_py(py, value)?))?;
-            dict.into_any()
-        }
+        Value::Map(map) => options_to_py(py, map)?.into_any(),
         Value::Object(object) => match object.downcast_ref::<Opaque>() {
             Some(Opaque(object)) => object.bind(py).clone(),
             None => PyString::new(py, "<an object that is not Python's>").into_any(),
@@ -119,10 +164,7 @@ pub(crate) fn array_to_py<'py>(
     shape: &[usize],
     bytes: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    let numpy = py.import("numpy")?;
-    let flat = numpy.call_method1("frombuffer", (PyBytes::new(py, bytes), dtype.name()))?;
-    let shape = PyTuple::new(py, shape)?;
-    flat.call_method1("reshape", (shape,))?.call_method0("copy")
+    array::copy_of(py, &array::descr(py, dtype)?, shape, bytes)
 }
 
 /// `uint8[height, width, 3]` from a frame.

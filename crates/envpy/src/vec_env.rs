@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use envcore::{Batch, Begin, Birth, Caps, Error, Slots, Want};
+use envcore::{Batch, Begin, Birth, Call, Caps, Error, Slots, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyTuple};
 
@@ -18,8 +18,9 @@ use crate::assemble::{Assembler, Shapes};
 use crate::begin;
 use crate::errors::{self, OrRaise, failed, raise, to_py};
 use crate::layers::{Layered, Statistics};
+use crate::py_env::Face;
 use crate::replay::Recording;
-use crate::spaces;
+use crate::spaces::{self, Tree};
 use crate::values;
 
 /// How long a wait goes on before signals are looked at.
@@ -55,6 +56,7 @@ pub(crate) struct VecEnv {
     closing: AtomicBool,
     birth: Birth,
     layers: Layered,
+    about: Option<Py<PyAny>>,
 }
 
 /// An argument that may be left out.
@@ -72,16 +74,22 @@ impl VecEnv {
         py: Python<'_>,
         envs: Box<dyn envcore::VecEnv>,
         batch_size: Option<usize>,
+        face: Option<Face>,
     ) -> PyResult<Self> {
         let spec = envs.spec().clone();
-        let assembler = Assembler::new(py, &spec)?;
-        let action = Shapes::of(py, &spec.action)?;
+        let (observation, action) = match &face {
+            Some(face) => (face.observation.clone(), face.action.clone()),
+            None => (Tree::of(&spec.observation), Tree::of(&spec.action)),
+        };
+        let assembler = Assembler::new(py, &spec, observation)?;
+        let action = Shapes::with(py, &spec.action, action)?;
         Ok(VecEnv {
             state: Mutex::new(State { envs, assembler, action, interrupted: false }),
             batch_size: batch_size.unwrap_or(spec.num_slots),
             closing: AtomicBool::new(false),
             birth: Birth::here(),
             layers: Layered::default(),
+            about: face.map(|face| face.about),
             spec,
         })
     }
@@ -288,6 +296,12 @@ impl VecEnv {
         spaces::describe(py, &self.spec.info)
     }
 
+    /// What `corral._python_env.about` told of its envs, of Python ones.
+    #[getter]
+    fn about(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.about.as_ref().map(|about| about.clone_ref(py))
+    }
+
     /// How many frames are stacked, if they are.
     #[getter]
     fn frame_stack(&self) -> Option<usize> {
@@ -476,6 +490,31 @@ impl VecEnv {
         let frames = py.detach(|| envs.render(&slots)).or_raise(py)?;
         let frames = frames.into_iter().map(|frame| values::frame_to_py(py, frame));
         PyList::new(py, frames.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// What calling `name` on each of `slots` (all without any) gives, or the
+    /// attribute of that name.
+    #[pyo3(signature = (name, args, kwargs, slots=None))]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        name: String,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+        slots: Option<Vec<usize>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let mut state = self.lock(py)?;
+        let slots = self.slots(slots);
+        let args = args.iter().map(|arg| values::opaque(&arg)).collect();
+        let mut named = envcore::Options::new();
+        for (key, value) in kwargs {
+            named.set(key.extract::<String>()?, values::opaque(&value));
+        }
+        let call = Call { name, args, kwargs: named };
+        let envs = &mut state.envs;
+        let results = py.detach(|| envs.call(&slots, &call)).or_raise(py)?;
+        let results = results.iter().map(|value| values::to_py(py, value));
+        PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// The state of `slot`, as bytes; of all and what they share without one.

@@ -280,6 +280,15 @@ impl<'a> ActRow<'a> {
         }
     }
 
+    /// The bytes of the next leaf's elements, in row-major order.
+    #[inline]
+    pub fn bytes(&mut self) -> &'a [u8] {
+        match self.next() {
+            Held::Fixed(fixed) => fixed.bytes_of(self.slot),
+            Held::Values(_) => panic!("leaf {} has no fixed shape", self.leaf - 1),
+        }
+    }
+
     /// The next leaf, a scalar.
     #[inline]
     pub fn scalar<T: Element>(&mut self) -> T {

@@ -116,19 +116,20 @@ impl Fixed {
         self.bytes_mut()[from..from + bytes.len()].copy_from_slice(bytes);
     }
 
+    /// The bytes of one row.
+    #[inline]
+    pub(crate) fn bytes_of(&self, row: usize) -> &[u8] {
+        assert!(row < self.rows);
+        let n = self.row_bytes();
+        // SAFETY: the row's bytes are within the lease (`new` checked), and
+        // initialised; of this row alone, for others may be written.
+        unsafe { std::slice::from_raw_parts(self.lease.as_ptr().add(row * n), n) }
+    }
+
     /// Whether row `row` holds what its dtype may: others may have written
     /// it who know nothing of `bool`.
     pub(crate) fn is_sound(&self, row: usize) -> bool {
-        assert!(row < self.rows);
-        if self.dtype != DType::Bool {
-            return true;
-        }
-        // SAFETY: the row's bytes are within the lease (`new` checked), and
-        // initialised; of this row alone, for others may be written.
-        let bytes = unsafe {
-            std::slice::from_raw_parts(self.lease.as_ptr().add(row * self.row_bytes()), self.row_bytes())
-        };
-        bytes.iter().all(|byte| *byte <= 1)
+        self.dtype != DType::Bool || self.bytes_of(row).iter().all(|byte| *byte <= 1)
     }
 
     /// Makes row `row` zeros.

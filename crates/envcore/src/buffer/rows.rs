@@ -393,6 +393,26 @@ impl Row<'_> {
         unsafe { *place.ptr.cast::<Value>().add(self.row) = value }
     }
 
+    /// The next leaf from the bytes of its elements, in row-major order.
+    ///
+    /// # Panics
+    /// Where they are of another dtype or number, or no `bool`s.
+    #[inline]
+    pub fn bytes(&mut self, dtype: DType, bytes: &[u8]) {
+        let place = self.next();
+        if !place.fixed || place.dtype != dtype {
+            self.mismatch(dtype.name());
+        }
+        let size = place.elements * dtype.size();
+        assert!(bytes.len() == size, "{} bytes written to a leaf of {size}", bytes.len());
+        assert!(dtype != DType::Bool || bytes.iter().all(|byte| *byte <= 1), "bytes that are no bool");
+        // SAFETY: the column has that row of `size` bytes, and it is this
+        // writer's alone; what is written makes elements of the dtype.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.ptr.add(self.row * size), size);
+        }
+    }
+
     /// Leaves the next leaf unwritten (an info that this row does not have).
     pub fn skip(&mut self) {
         assert!(self.leaf < self.places.len(), "more leaves skipped than the space has");

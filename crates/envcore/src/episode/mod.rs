@@ -324,6 +324,9 @@ impl Episodes {
         let life = &mut self.lives[slot];
         let before = options.map(|_| life.options.clone());
         if let Some(options) = options.filter(|options| !options.is_empty()) {
+            if self.caps.contains(Caps::OPTIONS_ONCE) {
+                life.options = Arc::default();
+            }
             Arc::make_mut(&mut life.options).merge(options);
         }
         let rebuild = (self.status[slot] == Status::Lost).then(|| {
@@ -340,7 +343,8 @@ impl Episodes {
         }
         let again = rebuild.is_some() || matches!(begin, Begin::Seed(_));
         let in_force = life.options.clone();
-        let give = (options.is_some() || again) && !in_force.is_empty();
+        let lasts = again && !self.caps.contains(Caps::OPTIONS_ONCE);
+        let give = (options.is_some() || lasts) && !in_force.is_empty();
         if begin != Begin::Keep {
             life.begun = begin;
         }

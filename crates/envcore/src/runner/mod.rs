@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use background::Background;
-pub use process::{Child, Ended, Host, Objects, Order, Process, serve, spawn};
+pub use process::{Child, Ended, Host, Objects, Order, Process, serve, spawn, take_stdin};
 pub use serial::Serial;
 pub use threaded::Threaded;
 

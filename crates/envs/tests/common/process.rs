@@ -1,11 +1,11 @@
 //! Workers for the process runner: this test program itself, started again.
 
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use envcore::process::{Child, Host, Objects, serve, spawn};
+use envcore::process::{Child, Host, Objects, serve, spawn, take_stdin};
 use envcore::{Error, Object, Options, Process, Result, VecConfig, VecEnv, start, state};
 
 /// Set where the program is a worker.
@@ -65,7 +65,7 @@ fn worker() {
     if std::env::var_os(MARK).is_none() {
         return;
     }
-    let control = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+    let control = take_stdin().unwrap();
     let served = serve(control, &Bytes, |order| {
         let (id, options): (String, Options) = state::from_bytes(&order.payload)?;
         let source: Arc<dyn envcore::Source> = envs::find(&id)?.source(&options)?.into();

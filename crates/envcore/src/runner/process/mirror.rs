@@ -8,7 +8,7 @@ use crate::buffer::RowKind;
 use crate::episode::{Asked, SavedLife, Status};
 use crate::error::{Failure, Phase, SlotError};
 use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Spec};
+use crate::vec_env::{AutoresetMode, Caps, Spec};
 
 /// What a slot is in flight for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,13 +185,13 @@ impl Mirror {
         }
     }
 
-    /// Its env is a new one, of `seed`.
-    pub(super) fn rebuild(&mut self, seed: i64) {
+    /// Its env is a new one, of `seed`, of a source that can do `caps`.
+    pub(super) fn rebuild(&mut self, seed: i64, caps: Caps) {
         if self.doomed.is_none() && self.status != Status::Fresh {
             self.status = Status::Lost;
         }
         (self.seed, self.episodes, self.next) = (seed, 0, Begin::Own);
-        self.owes_options = true;
+        self.owes_options = !caps.contains(Caps::OPTIONS_ONCE);
     }
 
     /// Takes up what a state of it said.

@@ -29,7 +29,7 @@ use std::time::Duration;
 pub use member::{Child, Ended, Host, spawn};
 pub use parent::Process;
 pub use wire::{Objects, Order};
-pub use worker::serve;
+pub use worker::{serve, take_stdin};
 
 use board::Plan;
 use shm::Span;

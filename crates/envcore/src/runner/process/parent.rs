@@ -205,7 +205,7 @@ impl Process {
             let member = &crew.members[worker];
             let first = seed(member.slots.start, member.launches - 1);
             for (k, slot) in member.slots.clone().enumerate() {
-                self.slots[slot].rebuild(first + k as i64);
+                self.slots[slot].rebuild(first + k as i64, self.front.spec.caps);
                 self.skip[slot] = false;
             }
         }

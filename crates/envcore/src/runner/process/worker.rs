@@ -67,6 +67,18 @@ pub fn serve(
     Worker { worker, first, link, board, mapped, envs, objects, counts, completed: 0 }.run()
 }
 
+/// The socket that is this process's standard input, which is empty from now on.
+///
+/// # Errors
+/// The system's.
+pub fn take_stdin() -> Result<OwnedFd> {
+    use std::os::fd::AsFd;
+    let control = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let nothing = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(nothing).map_err(std::io::Error::from)?;
+    Ok(control)
+}
+
 /// Ends this process as soon as its parent is gone, whatever its envs are doing.
 fn watch(control: OwnedFd) -> Result<()> {
     use std::os::fd::AsFd;

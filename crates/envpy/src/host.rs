@@ -1,0 +1,164 @@
+//! Python as the language of worker processes: how they are started, how
+//! Python's objects travel, and what a worker does.
+
+use std::ops::Range;
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::process::Command;
+use std::sync::Arc;
+
+use envcore::process::{Child, Ended, Host, Objects, Order, serve, spawn, take_stdin};
+use envcore::{Error, Object, Result, Serial, VecEnv};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyModule};
+
+use crate::errors::{OrRaise, raise};
+use crate::py_env::PySource;
+use crate::values::Opaque;
+
+/// Starts workers that speak Python.
+pub(crate) struct PyHost {
+    payload: Py<PyAny>,
+    command: Option<Vec<String>>,
+    launcher: Option<Py<PyAny>>,
+}
+
+impl PyHost {
+    pub(crate) fn new(payload: Py<PyAny>, command: Option<Vec<String>>, launcher: Option<Py<PyAny>>) -> Self {
+        PyHost { payload, command, launcher }
+    }
+}
+
+fn transport(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("corral._transport")
+}
+
+/// The object that `corral._transport.pack` made these bytes of.
+pub(crate) fn unpack<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    transport(py)?.call_method1("unpack", (PyBytes::new(py, bytes),))
+}
+
+fn pack(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    transport(py)?.call_method1("pack", (object,))?.extract()
+}
+
+/// Python's objects, by pickle.
+struct Pickled;
+
+const NO_PYTHON: &str = "Python has ended";
+
+impl Objects for Pickled {
+    fn pack(&self, object: &Object) -> Result<Vec<u8>, String> {
+        let Some(Opaque(object)) = object.downcast_ref::<Opaque>() else {
+            return Err("it is no object of Python's".into());
+        };
+        Python::try_attach(|py| pack(py, object.bind(py)).map_err(|error| error.to_string()))
+            .unwrap_or_else(|| Err(NO_PYTHON.into()))
+    }
+
+    fn unpack(&self, bytes: &[u8]) -> Result<Object, String> {
+        Python::try_attach(|py| {
+            let object = unpack(py, bytes).map_err(|error| error.to_string())?;
+            Ok(Arc::new(Opaque(object.unbind())) as Object)
+        })
+        .unwrap_or_else(|| Err(NO_PYTHON.into()))
+    }
+}
+
+impl Objects for PyHost {
+    fn pack(&self, object: &Object) -> Result<Vec<u8>, String> {
+        Pickled.pack(object)
+    }
+
+    fn unpack(&self, bytes: &[u8]) -> Result<Object, String> {
+        Pickled.unpack(bytes)
+    }
+}
+
+impl Host for PyHost {
+    fn launch(&self, worker: usize, control: OwnedFd, stderr: OwnedFd) -> Result<Box<dyn Child>> {
+        if let Some([program, args @ ..]) = self.command.as_deref() {
+            return spawn(Command::new(program).args(args), control, stderr);
+        }
+        let Some(launcher) = &self.launcher else {
+            return Err(Error::Argument("nothing says how to start a worker".into()));
+        };
+        let started = Python::try_attach(|py| {
+            // From here on they are Python's to close.
+            let (control, stderr) = (control.into_raw_fd(), stderr.into_raw_fd());
+            let child = launcher.bind(py).call_method1("launch", (worker, control, stderr))?;
+            let pid = child.getattr("pid")?.extract()?;
+            Ok(Box::new(PyChild { child: child.unbind(), pid }) as Box<dyn Child>)
+        });
+        started.unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON))).map_err(Error::env)
+    }
+
+    fn payload(&self, slots: Range<usize>) -> Result<Vec<u8>> {
+        let made = Python::try_attach(|py| {
+            self.payload.bind(py).call1((slots.start, slots.end))?.extract::<Vec<u8>>()
+        });
+        made.unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON))).map_err(Error::env)
+    }
+
+    fn pulse(&self) -> Result<()> {
+        Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(())).map_err(Error::env)
+    }
+}
+
+/// A process that Python started.
+struct PyChild {
+    child: Py<PyAny>,
+    pid: u32,
+}
+
+impl Child for PyChild {
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn ended(&mut self) -> Option<Ended> {
+        let code =
+            Python::try_attach(|py| self.child.bind(py).call_method0("poll")?.extract::<Option<i32>>());
+        match code {
+            Some(Ok(None)) => None,
+            Some(Ok(Some(code))) if code < 0 => Some(Ended::Signal(-code)),
+            Some(Ok(Some(code))) => Some(Ended::Code(code)),
+            Some(Err(_)) | None => Some(Ended::Unknown),
+        }
+    }
+
+    fn kill(&mut self) {
+        let _ = Python::try_attach(|py| self.child.bind(py).call_method0("kill").map(drop));
+    }
+}
+
+/// What a worker process does from beginning to end: hosts the Python envs that
+/// its parent asks for, at the other end of the socket that is the standard
+/// input.
+#[pyfunction]
+pub(crate) fn work(py: Python<'_>) -> PyResult<()> {
+    let control = take_stdin().or_raise(py)?;
+    py.detach(|| serve(control, &Pickled, build)).or_raise(py)
+}
+
+fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
+    let made = Python::try_attach(|py| {
+        let worker = py.import("corral._worker")?;
+        let asked = worker.call_method1("envs_of", (PyBytes::new(py, &order.payload),))?;
+        let (id, factories, check_nan): (String, Vec<Py<PyAny>>, bool) = asked.extract()?;
+        let (source, face) = PySource::new(py, &id, factories, order.first_slot, check_nan)?;
+        let about = pack(py, face.about.bind(py)).map_err(|error| {
+            let why = format!("the envs' spaces or metadata cannot go to another process: {error}");
+            raise(py, "UnsupportedError", why)
+        })?;
+        Ok((source, about))
+    });
+    let made: PyResult<(PySource, Vec<u8>)> = made.unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON)));
+    let (source, about) = made.map_err(core_error)?;
+    Ok((Box::new(Serial::new(&source, order.config)?), about))
+}
+
+/// The core's error that an exception is, as far as it may travel.
+fn core_error(error: PyErr) -> Error {
+    Python::try_attach(|py| crate::errors::from_py(py, &error)).flatten().unwrap_or_else(|| Error::env(error))
+}

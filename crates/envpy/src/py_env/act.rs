@@ -1,0 +1,79 @@
+//! Actions out of the core's columns, as Gymnasium gives them to an env: NumPy
+//! scalars for labels, arrays of the env's own for the rest.
+
+use envcore::ActRow;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::shape::{Node, Part, Shape};
+use crate::array;
+use crate::values;
+
+/// Makes the actions of one vec env.
+pub(super) struct Actor {
+    shape: Shape,
+    /// The labels of a single small `Discrete`, made once: most envs' actions.
+    labels: Vec<Py<PyAny>>,
+    first: i64,
+}
+
+/// More labels than this are made one by one.
+const MOST: i128 = 4096;
+
+impl Actor {
+    pub(super) fn new(py: Python<'_>, shape: Shape) -> PyResult<Self> {
+        let mut labels = Vec::new();
+        let mut first = 0;
+        if let (Node::Leaf(_), [Part { tensor: Some((tensor, descr)), .. }]) = (&shape.node, &shape.parts[..])
+            && tensor.is_discrete_scalar()
+            && tensor.dtype == envcore::DType::I64
+            && let (envcore::Scalar::Int(low), envcore::Scalar::Int(high)) = tensor.bounds.at(0)
+            && high - low < MOST
+        {
+            first = low as i64;
+            let make = descr.bind(py).getattr("type")?;
+            for label in low..=high {
+                labels.push(make.call1((label as i64,))?.unbind());
+            }
+        }
+        Ok(Actor { shape, labels, first })
+    }
+
+    /// The action in `row`.
+    #[inline]
+    pub(super) fn action<'py>(&self, py: Python<'py>, row: &mut ActRow<'_>) -> PyResult<Bound<'py, PyAny>> {
+        if !self.labels.is_empty() {
+            let label = row.scalar::<i64>();
+            if let Some(known) = self.labels.get((label - self.first) as usize) {
+                return Ok(known.bind(py).clone());
+            }
+        }
+        self.node(py, &self.shape.node, row)
+    }
+
+    fn node<'py>(&self, py: Python<'py>, node: &Node, row: &mut ActRow<'_>) -> PyResult<Bound<'py, PyAny>> {
+        match node {
+            Node::Leaf(leaf) => leaf_of(py, &self.shape.parts[*leaf], row),
+            Node::Dict(branches) => {
+                let dict = PyDict::new(py);
+                for (key, branch) in branches {
+                    dict.set_item(key, self.node(py, branch, row)?)?;
+                }
+                Ok(dict.into_any())
+            }
+            Node::Tuple(branches) => {
+                let items = branches.iter().map(|branch| self.node(py, branch, row));
+                Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+        }
+    }
+}
+
+fn leaf_of<'py>(py: Python<'py>, part: &Part, row: &mut ActRow<'_>) -> PyResult<Bound<'py, PyAny>> {
+    let Some((tensor, descr)) = &part.tensor else {
+        return values::to_py(py, row.value());
+    };
+    let array = array::copy_of(py, descr, &tensor.shape, row.bytes())?;
+    // Of no axes it is a scalar, as an array's element is.
+    if tensor.shape.is_empty() { array.get_item(PyTuple::empty(py)) } else { Ok(array) }
+}

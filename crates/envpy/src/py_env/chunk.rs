@@ -1,0 +1,153 @@
+//! Python envs as a chunk: stepped one after the other, under one hold of the
+//! GIL.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use envcore::{
+    Call, Cause, Chunk, Error, Failure, Frame, Phase, ResetOf, Result, RowsMut, Side, StepOf, Value,
+};
+use pyo3::prelude::*;
+
+use super::act::Actor;
+use super::env::{PyEnv, failure, is_exit, raised};
+use super::shape::Shape;
+
+/// What all slots of a source share.
+pub(super) struct Common {
+    pub(super) observation: Shape,
+    pub(super) actor: Actor,
+    pub(super) check_nan: bool,
+}
+
+pub(super) struct PyChunk {
+    pub(super) common: Arc<Common>,
+    /// One per slot: what makes its env.
+    pub(super) factories: Vec<Py<PyAny>>,
+    /// `None` where the env failed and was not rebuilt yet.
+    pub(super) envs: Vec<Option<PyEnv>>,
+}
+
+/// The message of a call without Python, at its end.
+const NO_PYTHON: &str = "Python has ended";
+
+impl PyChunk {
+    /// Gives up an env that failed.
+    fn lose(&mut self, py: Python<'_>, slot: usize) {
+        if let Some(env) = self.envs[slot].take() {
+            // Whatever it does now, its failure is reported already.
+            let _ = env.close(py);
+        }
+    }
+
+    fn with<R>(
+        &mut self,
+        slot: usize,
+        use_it: impl FnOnce(Python<'_>, &mut PyEnv) -> Result<R>,
+    ) -> Result<R> {
+        Python::try_attach(|py| match &mut self.envs[slot] {
+            Some(env) => use_it(py, env),
+            None => Err(Error::NeedsReset(format!("slot {slot} holds no env until its next reset"))),
+        })
+        .unwrap_or_else(|| Err(Error::env(NO_PYTHON)))
+    }
+}
+
+impl Chunk for PyChunk {
+    fn step(
+        &mut self,
+        slots: Range<usize>,
+        skip: &[bool],
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let common = self.common.clone();
+        let done = Python::try_attach(|py| {
+            let how = (&common.observation, common.check_nan);
+            for slot in slots.clone() {
+                if skip[slot] {
+                    continue;
+                }
+                let row = slot - slots.start;
+                let env = self.envs[slot].as_mut().expect("runners step no slot that failed");
+                let action = common.actor.action(py, &mut actions.row(slot));
+                let played = action
+                    .map_err(|error| failure(py, Phase::Step, error))
+                    .and_then(|action| env.play(py, action, how, rows, row, side));
+                if let Err(failure) = played {
+                    side.failures.push((slot, failure));
+                    self.lose(py, slot);
+                }
+            }
+        });
+        if done.is_none() {
+            let gone = |slot| (slot, Failure::new(Phase::Step, Cause::Error, NO_PYTHON));
+            side.failures.extend(slots.filter(|slot| !skip[*slot]).map(gone));
+        }
+    }
+
+    fn reset(
+        &mut self,
+        slot: usize,
+        reset: ResetOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        let common = self.common.clone();
+        let done = Python::try_attach(|py| {
+            if let Some(seed) = reset.rebuild {
+                self.lose(py, slot);
+                let built = PyEnv::build(py, &self.factories[slot], seed);
+                self.envs[slot] = Some(built.map_err(|error| failure(py, Phase::Build, error))?);
+            }
+            let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
+            let how = (&common.observation, common.check_nan);
+            let begun = env.begin(py, reset.begin, reset.options, how, (rows, row), side);
+            if begun.is_err() {
+                self.lose(py, slot);
+            }
+            begun
+        });
+        done.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, NO_PYTHON)))
+    }
+
+    fn save(&mut self, _: usize) -> Result<Vec<u8>> {
+        Err(Error::Unsupported("Python envs do not save their state".into()))
+    }
+
+    fn load(&mut self, _: usize, _: &[u8]) -> Result<()> {
+        Err(Error::Unsupported("Python envs do not load a state".into()))
+    }
+
+    fn render(&mut self, slot: usize) -> Result<Frame> {
+        let frame =
+            self.with(slot, |py, env| env.render(py).map_err(|error| raised(py, Phase::Render, error)))?;
+        frame.ok_or_else(|| {
+            Error::Unsupported(
+                "this env's render gives no picture: make it with render_mode=\"rgb_array\"".into(),
+            )
+        })
+    }
+
+    fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
+        self.with(slot, |py, env| env.call(py, call).map_err(|error| raised(py, Phase::Call, error)))
+    }
+
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        let closed = Python::try_attach(|py| {
+            let mut failures = Vec::new();
+            for (slot, env) in self.envs.iter_mut().enumerate() {
+                if let Some(env) = env.take()
+                    && let Err(error) = env.close(py)
+                    && !is_exit(py, &error)
+                {
+                    failures.push((slot, failure(py, Phase::Close, error)));
+                }
+            }
+            failures
+        });
+        closed.unwrap_or_default()
+    }
+}

@@ -1,0 +1,288 @@
+//! One Python env.
+
+use envcore::{
+    Begin, Call, Cause, Error, Failure, Frame, Options, Phase, Raised, Result, RowsMut, Side, Value,
+};
+use numpy::{PyArray3, PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyTuple};
+use std::sync::Arc;
+
+use super::observe::{self, Refused};
+use super::shape::Shape;
+use crate::values::{self, Opaque};
+
+/// A Python env in a slot.
+pub(super) struct PyEnv {
+    env: Py<PyAny>,
+    step: Py<PyAny>,
+    reset: Py<PyAny>,
+    is_modern: bool,
+    /// What holds Gymnasium's own generator, if it does.
+    pub(super) bare: Option<Py<PyAny>>,
+    /// Its own generator, put aside while an indexed episode runs.
+    aside: Option<Py<PyAny>>,
+    /// What it showed last.
+    last: Option<Py<PyAny>>,
+    /// The seed of its first own episode, which has not begun.
+    seed: Option<i64>,
+}
+
+/// The failure that an exception is.
+pub(super) fn failure(py: Python<'_>, phase: Phase, error: PyErr) -> Failure {
+    let stops = error.is_instance_of::<PyKeyboardInterrupt>(py);
+    let cause = if stops { Cause::Interrupt } else { Cause::Error };
+    let kind = error.get_type(py).name().map_or_else(|_| "exception".into(), |name| name.to_string());
+    let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string());
+    let message = if text.is_empty() { kind } else { format!("{kind}: {text}") };
+    let raised = Raised(Arc::new(Opaque(error.into_value(py).into_any())));
+    Failure { phase, cause, message, raised: Some(raised) }
+}
+
+fn refused(py: Python<'_>, phase: Phase, refused: Refused) -> Failure {
+    match refused {
+        Refused::Raised(error) => failure(py, phase, error),
+        Refused::Misfit(why) => Failure::new(phase, Cause::Error, why),
+    }
+}
+
+/// `sys.exit` in an env ends the env, not the program.
+pub(super) fn is_exit(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PySystemExit>(py)
+}
+
+impl PyEnv {
+    /// What `factory` makes, seeded with `seed` at its first own reset.
+    pub(super) fn build(py: Python<'_>, factory: &Py<PyAny>, seed: i64) -> PyResult<Self> {
+        PyEnv::of(&factory.bind(py).call0()?, seed)
+    }
+
+    pub(super) fn of(env: &Bound<'_, PyAny>, seed: i64) -> PyResult<Self> {
+        let py = env.py();
+        let parts = py.import("corral._python_env")?.call_method1("parts_of", (env,))?;
+        Ok(PyEnv {
+            env: env.clone().unbind(),
+            step: parts.getattr("step")?.unbind(),
+            reset: parts.getattr("reset")?.unbind(),
+            is_modern: parts.getattr("is_modern")?.extract()?,
+            bare: parts.getattr("bare")?.extract()?,
+            aside: None,
+            last: None,
+            seed: Some(seed),
+        })
+    }
+
+    pub(super) fn env<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.env.bind(py)
+    }
+
+    /// The env anew, from the same kind of parts, with another seed.
+    pub(super) fn reseed(&mut self, seed: i64) {
+        self.seed = Some(seed);
+    }
+
+    /// Plays `action` into row `row`.
+    #[inline]
+    pub(super) fn play(
+        &mut self,
+        py: Python<'_>,
+        action: Bound<'_, PyAny>,
+        (shape, check_nan): (&Shape, bool),
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        let fail = |error: PyErr| failure(py, Phase::Step, error);
+        let result = self.step.bind(py).call1((action,)).map_err(fail)?;
+        let Ok(result) = result.cast_into::<PyTuple>() else {
+            let why = "step must return a tuple of 5 (or, as old gym's, of 4)";
+            return Err(Failure::new(Phase::Step, Cause::Error, why));
+        };
+        let n = result.len();
+        if n != 5 && n != 4 {
+            let why = format!("step returned a tuple of {n}, where 5 belong (or, as old gym's, 4)");
+            return Err(Failure::new(Phase::Step, Cause::Error, why));
+        }
+        let item = |k: usize| result.get_borrowed_item(k).map_err(fail);
+        let observation = item(0)?;
+        let reward = number(&*item(1)?).map_err(fail)?;
+        if check_nan && reward.is_nan() {
+            let why = "the reward is NaN (check_nan=False lets it pass)";
+            return Err(Failure::new(Phase::Step, Cause::Error, why));
+        }
+        let mut terminated = truth(&*item(2)?).map_err(fail)?;
+        let info = item(n - 1)?;
+        let truncated = if n == 5 {
+            truth(&*item(3)?).map_err(fail)?
+        } else {
+            let cut = cut_short(&info).map_err(fail)?;
+            terminated &= !cut;
+            cut
+        };
+        observe::write(shape, &observation, &mut rows.observation(row), check_nan)
+            .map_err(|why| refused(py, Phase::Step, why))?;
+        rows.set(row, reward, terminated, truncated);
+        self.last = Some(observation.to_owned().unbind());
+        tell(&info, rows.start() + row, side).map_err(fail)
+    }
+
+    /// Begins an episode, or shows again what it showed, in row `row`.
+    pub(super) fn begin(
+        &mut self,
+        py: Python<'_>,
+        begin: Begin,
+        options: Option<&Options>,
+        (shape, check_nan): (&Shape, bool),
+        (rows, row): (&mut RowsMut<'_>, usize),
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        let fail = |error: PyErr| failure(py, Phase::Reset, error);
+        let (observation, info) = match begin {
+            Begin::Keep => {
+                let Some(last) = &self.last else {
+                    return Err(Failure::new(Phase::Reset, Cause::Error, "it has shown nothing yet"));
+                };
+                (last.bind(py).clone(), None)
+            }
+            Begin::Own => {
+                if let (Some(own), Some(bare)) = (self.aside.take(), &self.bare) {
+                    let args = (bare.bind(py), own.bind(py));
+                    helpers(py).and_then(|h| h.call_method1("restore_generator", args)).map_err(fail)?;
+                }
+                let seed = self.seed.take();
+                self.reset(py, seed, options).map_err(fail)?
+            }
+            Begin::Seed(seed) => {
+                (self.seed, self.aside) = (None, None);
+                self.reset(py, Some(seed), options).map_err(fail)?
+            }
+            Begin::Index(index) => {
+                if let (None, Some(bare)) = (&self.aside, &self.bare) {
+                    let own = helpers(py).and_then(|h| h.call_method1("own_generator", (bare.bind(py),)));
+                    self.aside = Some(own.map_err(fail)?.unbind());
+                }
+                let seed = i64::try_from(index).map_err(|_| {
+                    Failure::new(Phase::Reset, Cause::Error, format!("index {index} is too large for a seed"))
+                })?;
+                self.reset(py, Some(seed), options).map_err(fail)?
+            }
+        };
+        observe::write(shape, &observation, &mut rows.observation(row), check_nan)
+            .map_err(|why| refused(py, Phase::Reset, why))?;
+        self.last = Some(observation.unbind());
+        match info {
+            Some(info) => tell(&info, rows.start() + row, side).map_err(fail),
+            None => Ok(()),
+        }
+    }
+
+    /// Its `reset`: observation, and infos where there are some.
+    fn reset<'py>(
+        &self,
+        py: Python<'py>,
+        seed: Option<i64>,
+        options: Option<&Options>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
+        let kwargs = PyDict::new(py);
+        if self.is_modern {
+            kwargs.set_item(intern!(py, "seed"), seed)?;
+            let options = options.map(|options| values::options_to_py(py, options)).transpose()?;
+            kwargs.set_item(intern!(py, "options"), options)?;
+        } else if let Some(seed) = seed
+            && self.env.bind(py).hasattr("seed")?
+        {
+            self.env.bind(py).call_method1("seed", (seed,))?;
+        }
+        let result = self.reset.bind(py).call((), Some(&kwargs))?;
+        // Old gym's gives the observation alone, which may be a tuple too.
+        if let Ok(pair) = result.cast::<PyTuple>()
+            && pair.len() == 2
+            && (self.is_modern || pair.get_item(1)?.is_instance_of::<PyDict>())
+        {
+            return Ok((pair.get_item(0)?, Some(pair.get_item(1)?)));
+        }
+        Ok((result, None))
+    }
+
+    pub(super) fn render(&self, py: Python<'_>) -> PyResult<Option<Frame>> {
+        let drawn = self.env.bind(py).call_method0("render")?;
+        let numpy = py.import("numpy")?;
+        let array = numpy.call_method1("ascontiguousarray", (&drawn, "uint8")).ok();
+        let Some(array) = array.and_then(|array| array.cast_into::<PyArray3<u8>>().ok()) else {
+            return Ok(None);
+        };
+        let [height, width, 3] = array.shape() else { return Ok(None) };
+        Ok(Frame::new(*height, *width, array.to_vec()?).ok())
+    }
+
+    pub(super) fn call(&self, py: Python<'_>, call: &Call) -> PyResult<Value> {
+        let args = call.args.iter().map(|arg| values::to_py(py, arg)).collect::<PyResult<Vec<_>>>()?;
+        let args = PyTuple::new(py, args)?;
+        let kwargs = values::options_to_py(py, &call.kwargs)?;
+        let done = helpers(py)?.call_method1("call", (self.env.bind(py), &call.name, args, kwargs))?;
+        Ok(values::opaque(&done))
+    }
+
+    pub(super) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.env.bind(py).getattr_opt("close")? {
+            Some(close) => close.call0().map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "corral._python_env"))
+}
+
+#[inline]
+fn number(given: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match given.cast_exact::<PyFloat>() {
+        Ok(float) => Ok(float.value()),
+        Err(_) => given.extract().or_else(|_| {
+            // An array of one, as Gymnasium takes.
+            given.py().import("builtins")?.call_method1("float", (given,))?.extract()
+        }),
+    }
+}
+
+#[inline]
+fn truth(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match given.cast_exact::<PyBool>() {
+        Ok(truth) => Ok(truth.is_true()),
+        Err(_) => given.is_truthy(),
+    }
+}
+
+/// Whether old gym's time limit ended the episode.
+fn cut_short(info: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let dict = info.cast::<PyDict>()?;
+    dict.get_item("TimeLimit.truncated")?.map_or(Ok(false), |cut| cut.is_truthy())
+}
+
+/// Adds what an env tells beside its observation.
+#[inline]
+fn tell(info: &Bound<'_, PyAny>, row: usize, side: &mut Side) -> PyResult<()> {
+    let Ok(dict) = info.cast::<PyDict>() else {
+        if info.is_none() {
+            return Ok(());
+        }
+        let why = format!("the info is a {}, where a dict belongs", info.get_type().name()?);
+        return Err(pyo3::exceptions::PyTypeError::new_err(why));
+    };
+    for (key, value) in dict {
+        let key = match key.extract::<String>() {
+            Ok(key) => key,
+            Err(_) => key.str()?.to_string(),
+        };
+        side.extras.push(envcore::Extra { row, key, value: values::faithful(&value)? });
+    }
+    Ok(())
+}
+
+/// An error of an env's own, which keeps its exception.
+pub(super) fn raised(py: Python<'_>, phase: Phase, error: PyErr) -> Error {
+    Error::env(failure(py, phase, error))
+}

@@ -1,0 +1,194 @@
+//! Python envs as a source.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use envcore::{
+    AutoresetMode, Begin, Caps, Chunk, Error, Failure, Options, Phase, Result, SlotError, Source, SourceSpec,
+    Space,
+};
+use pyo3::prelude::*;
+
+use super::act::Actor;
+use super::chunk::{Common, PyChunk};
+use super::env::{PyEnv, failure};
+use super::shape::Shape;
+use crate::errors::to_py;
+use crate::spaces::Tree;
+
+/// Python envs, one factory per slot.
+pub(crate) struct PySource {
+    spec: SourceSpec,
+    common: Arc<Common>,
+    factories: Vec<Py<PyAny>>,
+    /// The first slot's env, made to learn its spaces.
+    first: Mutex<Option<PyEnv>>,
+    first_slot: usize,
+}
+
+/// The trees of observations and actions, and what a sink shows of the envs.
+pub(crate) struct Face {
+    pub(crate) observation: Tree,
+    pub(crate) action: Tree,
+    pub(crate) about: Py<PyAny>,
+}
+
+impl Face {
+    /// The face of envs that `corral._python_env.about` told of.
+    pub(crate) fn of(about: Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = about.py();
+        let tree = |name| Shape::of(&about.getattr(name)?)?.tree(py);
+        let (observation, action) = (tree("observation_space")?, tree("action_space")?);
+        Ok(Face { observation, action, about: about.unbind() })
+    }
+
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        Face {
+            observation: self.observation.clone(),
+            action: self.action.clone(),
+            about: self.about.clone_ref(py),
+        }
+    }
+}
+
+fn unbuilt(id: &str, slot: usize, seed: i64, failure: Failure) -> Error {
+    Error::Slots(vec![SlotError {
+        env: id.into(),
+        slot,
+        begin: Begin::Seed(seed),
+        seed,
+        episode: 0,
+        step: 0,
+        action: None,
+        failure,
+        replay: None,
+    }])
+}
+
+impl PySource {
+    /// The source of what `factories` make, the first of which is called at
+    /// once. `first_slot` is that slot's number, for messages.
+    pub(crate) fn new(
+        py: Python<'_>,
+        id: &str,
+        factories: Vec<Py<PyAny>>,
+        first_slot: usize,
+        check_nan: bool,
+    ) -> PyResult<(Self, Face)> {
+        let Some(factory) = factories.first() else {
+            return Err(to_py(py, Error::Argument("there are no envs: give at least one".into())));
+        };
+        let unmade = |error| to_py(py, unbuilt(id, first_slot, 0, failure(py, Phase::Build, error)));
+        let first = PyEnv::build(py, factory, 0).map_err(unmade)?;
+        let read = || -> PyResult<(Shape, Shape, Py<PyAny>)> {
+            let env = first.env(py);
+            let observation = Shape::of(&env.getattr("observation_space")?)?;
+            let action = Shape::of(&env.getattr("action_space")?)?;
+            let about = py.import("corral._python_env")?.call_method1("about", (env,))?;
+            for (shape, what) in [(&observation, "observation"), (&action, "action")] {
+                shape.space.check(what).map_err(|error| to_py(py, error))?;
+            }
+            Ok((observation, action, about.unbind()))
+        };
+        let (observation, action, about) = read().inspect_err(|_| drop(first.close(py)))?;
+        let mut caps = Caps::ENV | Caps::OPTIONS | Caps::OPTIONS_ONCE | Caps::CALL;
+        caps.set(Caps::INDEX, first.bare.is_some());
+        caps.set(Caps::RENDER, !about.bind(py).getattr("render_mode")?.is_none());
+        let face = Face { observation: observation.tree(py)?, action: action.tree(py)?, about };
+        let spec = SourceSpec {
+            id: id.into(),
+            observation: observation.space.clone(),
+            action: action.space.clone(),
+            info: Space::empty(),
+            caps,
+            autoreset: None::<AutoresetMode>,
+            max_episode_steps: None,
+            metadata: Options::new(),
+            config: String::new(),
+        };
+        let actor = Actor::new(py, action)?;
+        let common = Arc::new(Common { observation, actor, check_nan });
+        let first = Mutex::new(Some(first));
+        Ok((PySource { spec, common, factories, first, first_slot }, face))
+    }
+
+    fn build(&self, py: Python<'_>, k: usize, seed: i64) -> Result<PyEnv> {
+        let slot = self.first_slot + k;
+        let report = |error| unbuilt(&self.spec.id, slot, seed, failure(py, Phase::Build, error));
+        if k == 0
+            && let Some(mut first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            first.reseed(seed);
+            return Ok(first);
+        }
+        let env = PyEnv::build(py, &self.factories[k], seed).map_err(report)?;
+        let checked = self.check(&env, py);
+        checked.map(|()| env).map_err(|error| match error {
+            Ok(error) => error,
+            Err(error) => report(error),
+        })
+    }
+
+    /// Errors where an env has other spaces than the first.
+    fn check(&self, env: &PyEnv, py: Python<'_>) -> Result<(), Result<Error, PyErr>> {
+        let spaces = [
+            ("observation", "observation_space", &self.spec.observation),
+            ("action", "action_space", &self.spec.action),
+        ];
+        for (what, attribute, space) in spaces {
+            let given = env.env(py).getattr(attribute).and_then(|space| Shape::of(&space)).map_err(Err)?;
+            if given.space != *space {
+                let _ = env.close(py);
+                return Err(Ok(Error::Space(format!(
+                    "{}: an env's {what} space differs from that of slot {}: all slots must have the same",
+                    self.spec.id, self.first_slot
+                ))));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PySource {
+    fn drop(&mut self) {
+        // Where no chunk was ever made of it.
+        if let Some(first) = self.first.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = Python::try_attach(|py| first.close(py));
+        }
+    }
+}
+
+impl Source for PySource {
+    fn spec(&self) -> &SourceSpec {
+        &self.spec
+    }
+
+    fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
+        let built = Python::try_attach(|py| {
+            let mut envs: Vec<Option<PyEnv>> = Vec::with_capacity(seeds.len());
+            for (k, &seed) in seeds.iter().enumerate() {
+                match self.build(py, first_slot + k, seed) {
+                    Ok(env) => envs.push(Some(env)),
+                    Err(error) => {
+                        envs.iter().flatten().for_each(|env| drop(env.close(py)));
+                        return Err(error);
+                    }
+                }
+            }
+            let factories = (0..seeds.len()).map(|k| self.factories[first_slot + k].clone_ref(py));
+            Ok(PyChunk { common: self.common.clone(), factories: factories.collect(), envs })
+        });
+        match built {
+            Some(chunk) => Ok(Box::new(chunk?)),
+            None => Err(Error::env("Python has ended")),
+        }
+    }
+
+    fn vacant(&self, slot: usize) -> Result<Box<dyn Chunk>> {
+        let chunk = Python::try_attach(|py| PyChunk {
+            common: self.common.clone(),
+            factories: vec![self.factories[slot].clone_ref(py)],
+            envs: vec![None],
+        });
+        chunk.map(|chunk| Box::new(chunk) as Box<dyn Chunk>).ok_or_else(|| Error::env("Python has ended"))
+    }
+}

@@ -1,0 +1,235 @@
+"""Other ways to start a worker than a new Python: forks of this process, or of a server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any, Protocol
+
+from corral import errors
+
+
+class Child(Protocol):
+    """A process that was started."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Its exit code, or minus the signal that ended it; None while it runs."""
+        ...
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        ...
+
+
+def _become(control: int, stderr: int) -> None:
+    """Makes this process, a fork, a worker; it does not return."""
+    code = 70
+    try:
+        os.dup2(control, 0)
+        os.dup2(stderr, 2)
+        from corral import _worker
+
+        _worker.main()
+        code = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except BaseException:
+            pass
+        os._exit(code)
+
+
+def _code(status: int) -> int:
+    return os.waitstatus_to_exitcode(status)
+
+
+class _Forked:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                # Someone else has waited for it.
+                self._code = 255
+            else:
+                if pid:
+                    self._code = _code(status)
+        return self._code
+
+    def kill(self) -> None:
+        if self._code is None:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+class Fork:
+    """Forks this process: fast, and nothing needs to be pickled; but whatever locks other threads
+    hold at that moment stay locked in the worker for ever."""
+
+    def launch(self, worker: int, control: int, stderr: int) -> Child:
+        """Starts a worker; both file descriptors are its own from now on."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            _become(control, stderr)
+        os.close(control)
+        os.close(stderr)
+        return _Forked(pid)
+
+
+class _Served:
+    def __init__(self, server: ForkServer, pid: int) -> None:
+        self.pid = pid
+        self._server = server
+
+    def poll(self) -> int | None:
+        return self._server.ended(self.pid)
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+class ForkServer:
+    """Forks a process that has imported corral and done nothing else, and no thread runs in."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._codes: dict[int, int] = {}
+        self._heard = b""
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    def launch(self, worker: int, control: int, stderr: int) -> Child:
+        """Starts a worker; both file descriptors are its own from now on."""
+        try:
+            with self._lock:
+                link = self._start()
+                socket.send_fds(link, [b"f"], [control, stderr])
+                link.settimeout(30)
+                while True:
+                    kind, pid, code = self._hear()
+                    if kind == "started":
+                        return _Served(self, pid)
+                    self._codes[pid] = code
+        except (OSError, ValueError) as error:
+            self._socket = None
+            raise errors.EnvError(f"the fork server is gone: {error}") from error
+        finally:
+            os.close(control)
+            os.close(stderr)
+
+    def ended(self, pid: int) -> int | None:
+        """A worker's exit code, once it has ended."""
+        with self._lock:
+            link = self._socket
+            if pid in self._codes or link is None:
+                return self._codes.get(pid, 255)
+            link.settimeout(0)
+            try:
+                while True:
+                    _, ended, code = self._hear()
+                    self._codes[ended] = code
+            except BlockingIOError:
+                return self._codes.get(pid)
+            except (OSError, ValueError):
+                self._socket = None
+                return self._codes.get(pid, 255)
+
+    def _hear(self) -> tuple[str, int, int]:
+        """The server's next line; keeps what of it has come, should it not be whole."""
+        assert self._socket is not None
+        while b"\n" not in self._heard:
+            piece = self._socket.recv(4096)
+            if not piece:
+                raise ValueError("it has ended")
+            self._heard += piece
+        line, self._heard = self._heard.split(b"\n", 1)
+        kind, pid, code = line.split()
+        return kind.decode(), int(pid), int(code)
+
+    def _start(self) -> socket.socket:
+        if self._socket is not None and self._pid == os.getpid():
+            return self._socket
+        ours, theirs = socket.socketpair()
+        flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        program = f"import sys; sys.path[:] = {sys.path!r}; import corral._launch as l; l.serve()"
+        self._process = (
+            subprocess.Popen([sys.executable, *flags, "-c", program], stdin=theirs, process_group=0)
+            if sys.version_info >= (3, 11)
+            else subprocess.Popen(
+                [sys.executable, *flags, "-c", program], stdin=theirs, start_new_session=True
+            )
+        )
+        theirs.close()
+        self._socket, self._heard, self._codes, self._pid = ours, b"", {}, os.getpid()
+        return ours
+
+
+fork_server = ForkServer()
+
+
+def serve() -> None:
+    """The fork server's program: forks when asked, and tells how its children end."""
+    from corral import _worker  # noqa: F401  what is imported here, no worker imports again
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    link = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    link.settimeout(0.05)
+    children: set[int] = set()
+    while True:
+        try:
+            asked, fds, _, _ = socket.recv_fds(link, 1, 2)
+            if not asked:
+                return
+            pid = os.fork()
+            if pid == 0:
+                link.close()
+                _become(*fds)
+            for fd in fds:
+                os.close(fd)
+            children.add(pid)
+            link.sendall(f"started {pid} 0\n".encode())
+        except TimeoutError:
+            pass
+        for pid in list(children):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                children.discard(pid)
+                link.sendall(f"ended {pid} {_code(status)}\n".encode())
+
+
+def launcher(context: str) -> Any:
+    """What starts workers in this way; None for a new Python each."""
+    if context == "spawn":
+        return None
+    if context == "fork":
+        return Fork()
+    if context == "forkserver":
+        return fork_server
+    raise errors.ArgumentError(f"context is 'spawn', 'forkserver' or 'fork', not {context!r}")

@@ -1,0 +1,169 @@
+"""What the native half asks of a Python env: its spaces as leaves, and how to build it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+# How leaves hang together: ("leaf", number), ("dict", [(key, tree), …]) or ("tuple", [tree, …]).
+Tree = tuple[str, Any]
+Leaf = dict[str, Any]
+
+
+def kind_of(space: Any) -> str:
+    """The name of the kind of space that it is, old gym's included."""
+    known = {"Box", "Discrete", "MultiDiscrete", "MultiBinary", "Dict", "Tuple", "Text"}
+    for base in type(space).__mro__:
+        if base.__name__ in known and base.__module__.split(".")[0] in ("gymnasium", "gym"):
+            return base.__name__
+    return "other"
+
+
+def leaves_of(space: Any) -> tuple[Tree, list[Leaf]]:
+    """The leaves of a space, and its tree."""
+    leaves: list[Leaf] = []
+    return _collect(space, "", leaves), leaves
+
+
+def _collect(space: Any, name: str, leaves: list[Leaf]) -> Tree:
+    kind = kind_of(space)
+    if kind == "Dict":
+        return "dict", [
+            (key, _collect(inner, _inner_name(name, key), leaves))
+            for key, inner in space.spaces.items()
+        ]
+    if kind == "Tuple":
+        return "tuple", [
+            _collect(inner, _inner_name(name, k), leaves) for k, inner in enumerate(space.spaces)
+        ]
+    leaves.append({"name": name, **_leaf(kind, space)})
+    return "leaf", len(leaves) - 1
+
+
+def _inner_name(name: str, key: Any) -> str:
+    # A dot would nest what is not nested.
+    own = str(key).replace(".", "_") or "_"
+    return f"{name}.{own}" if name else own
+
+
+def _leaf(kind: str, space: Any) -> Leaf:
+    if kind == "Box":
+        return _fixed(space.dtype, space.shape, space.low, space.high, discrete=False)
+    if kind == "Discrete":
+        start = int(getattr(space, "start", 0))
+        dtype = getattr(space, "dtype", None) or np.int64
+        return _fixed(dtype, (), start, start + int(space.n) - 1, discrete=True)
+    if kind == "MultiDiscrete":
+        start = np.asarray(getattr(space, "start", np.zeros_like(space.nvec)))
+        return _fixed(space.dtype, space.shape, start, start + space.nvec - 1, discrete=True)
+    if kind == "MultiBinary":
+        return _fixed(space.dtype, space.shape, 0, 1, discrete=True)
+    if kind == "Text":
+        return {"kind": "text", "max_len": int(space.max_length)}
+    return {"kind": "object"}
+
+
+def _fixed(dtype: Any, shape: Any, low: Any, high: Any, *, discrete: bool) -> Leaf:
+    dtype = np.dtype(dtype)
+    try:
+        known = dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.isnative
+    except TypeError:
+        known = False
+    if not known:
+        return {"kind": "object"}
+
+    def side(values: Any) -> list[int | float]:
+        array = np.asarray(values)
+        uniform = array.size > 0 and bool((array == array.flat[0]).all())
+        flat = array.ravel()[:1] if uniform or array.size == 0 else array.ravel()
+        numbers = flat.astype(np.float64 if dtype.kind == "f" else object).tolist()
+        return [float(n) if dtype.kind == "f" else int(n) for n in numbers] or [0]
+
+    return {
+        "kind": "fixed",
+        "dtype": dtype.name,
+        "shape": tuple(int(n) for n in shape),
+        "low": side(low),
+        "high": side(high),
+        "discrete": discrete,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class About:
+    """What a sink shows of Python envs that the core does not know."""
+
+    observation_space: Any
+    action_space: Any
+    metadata: dict[str, Any]
+    render_mode: str | None
+    spec: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """One env, taken apart for the native half."""
+
+    env: Any
+    step: Any
+    reset: Any
+    # Whether `reset` takes a seed and options, as Gymnasium's; else old gym's.
+    is_modern: bool
+    # What holds Gymnasium's own generator, if it does.
+    bare: Any | None
+
+
+def parts_of(env: Any) -> Parts:
+    """An env taken apart.
+
+    Raises:
+        TypeError: for what is no env.
+    """
+    for name in ("reset", "step", "observation_space", "action_space"):
+        if not hasattr(env, name):
+            raise TypeError(f"{env!r} is no env: it has no {name}")
+    modern = isinstance(env, gymnasium.Env)
+    if not modern:
+        try:
+            modern = "seed" in inspect.signature(env.reset).parameters
+        except (TypeError, ValueError):
+            modern = False
+    bare = getattr(env, "unwrapped", None)
+    owns = isinstance(bare, gymnasium.Env) and hasattr(bare, "_np_random")
+    return Parts(env, env.step, env.reset, modern, bare if owns else None)
+
+
+def about(env: Any) -> About:
+    """What a sink shows of it."""
+    metadata = getattr(env, "metadata", None)
+    return About(
+        env.observation_space,
+        env.action_space,
+        dict(metadata) if isinstance(metadata, Mapping) else {},
+        getattr(env, "render_mode", None),
+        getattr(env, "spec", None),
+    )
+
+
+def own_generator(bare: Any) -> tuple[Any, Any]:
+    """An env's own random generator, to be put aside."""
+    return bare._np_random, getattr(bare, "_np_random_seed", None)
+
+
+def restore_generator(bare: Any, own: tuple[Any, Any]) -> None:
+    """Puts back what `own_generator` gave."""
+    bare._np_random, bare._np_random_seed = own
+
+
+def call(env: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An attribute of an env, through its wrappers; called where it can be."""
+    if name == "set_wrapper_attr" and not hasattr(env, name):
+        return setattr(env, *args)
+    find = getattr(env, "get_wrapper_attr", None)
+    found = getattr(env, name) if find is None or name.startswith("set_") else find(name)
+    return found(*args, **kwargs) if callable(found) else found

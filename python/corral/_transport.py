@@ -1,0 +1,102 @@
+"""How Python objects travel between processes: by pickle, and by cloudpickle where that is not
+enough. Exceptions always arrive, whatever they hold."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from typing import Any
+
+import cloudpickle
+
+from corral import errors
+
+_PROTOCOL = 5
+
+
+def pack(value: Any) -> bytes:
+    """The bytes of a value.
+
+    Raises:
+        Exception: whatever pickle has against it.
+    """
+    if isinstance(value, BaseException):
+        return _pack_exception(value)
+    try:
+        return pickle.dumps(value, _PROTOCOL)
+    except Exception:
+        return cloudpickle.dumps(value, _PROTOCOL)
+
+
+def unpack(data: bytes) -> Any:
+    """The value that `pack` made these bytes of."""
+    value = pickle.loads(data)
+    return value.open() if isinstance(value, _PackedException) else value
+
+
+class _PackedException:
+    """An exception with the text of its traceback, which cannot travel itself."""
+
+    def __init__(self, exception: Any, text: str) -> None:
+        self.exception = exception
+        self.text = text
+
+    def open(self) -> BaseException:
+        exception: BaseException = (
+            self.exception.open() if isinstance(self.exception, _Rebuilt) else self.exception
+        )
+        exception.__corral_traceback__ = self.text  # type: ignore[attr-defined]
+        return exception
+
+
+class _Rebuilt:
+    """An exception that pickle cannot carry, as its class and what of it can be carried."""
+
+    def __init__(self, kind: type[BaseException], args: Any, state: dict[str, Any]) -> None:
+        self.kind, self.args, self.state = kind, args, state
+
+    def open(self) -> BaseException:
+        exception = self.kind.__new__(self.kind)
+        exception.args = self.args
+        exception.__dict__.update(self.state)
+        return exception
+
+
+def _pack_exception(exception: BaseException) -> bytes:
+    text = "".join(traceback.format_exception(exception))
+    for candidate in (
+        lambda: exception,
+        lambda: _Rebuilt(
+            type(exception), tuple(map(_carried, exception.args)), _state_of(exception)
+        ),
+    ):
+        try:
+            data = cloudpickle.dumps(_PackedException(candidate(), text), _PROTOCOL)
+            opened = unpack(data)
+        except Exception:
+            continue
+        if type(opened).__name__ == type(exception).__name__:
+            return data
+    name = type(exception).__qualname__
+    told = errors.EnvError(f"{name}: {exception} (its class cannot be pickled)")
+    return pickle.dumps(_PackedException(told, text), _PROTOCOL)
+
+
+def _state_of(exception: BaseException) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in vars(exception).items()
+        if not name.startswith("__") and _can_travel(value)
+    }
+
+
+def _carried(value: Any) -> Any:
+    return value if _can_travel(value) else repr(value)
+
+
+def _can_travel(value: Any) -> bool:
+    try:
+        pickle.loads(cloudpickle.dumps(value, _PROTOCOL))
+    except Exception:
+        return False
+    return True

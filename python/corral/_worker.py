@@ -1,0 +1,109 @@
+"""The program of a worker process, and what its parent tells it."""
+
+from __future__ import annotations
+
+import dataclasses
+import faulthandler
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import cloudpickle
+
+from corral import _native, errors
+
+
+@dataclasses.dataclass(frozen=True)
+class _Payload:
+    id: str
+    path: list[str]
+    directory: str
+    # Pickled by themselves, for they may need the path.
+    factories: bytes
+    check_nan: bool
+
+
+def payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) -> bytes:
+    """What tells a worker to make these envs.
+
+    Raises:
+        UnsupportedError: for a factory that cannot be pickled.
+    """
+    try:
+        pickled = cloudpickle.dumps(list(factories))
+    except Exception as error:
+        raise errors.UnsupportedError(_unpicklable(factories, error)) from error
+    return pickle.dumps(_Payload(id, list(sys.path), os.getcwd(), pickled, check_nan), protocol=5)
+
+
+# What forked workers find where their parent left it.
+_left_behind: dict[int, tuple[str, list[Callable[[], Any]], bool]] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Inherited:
+    key: int
+
+
+def inherited_payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) -> bytes:
+    """As `payload`, for a worker that will be forked from this process: nothing is pickled."""
+    key = len(_left_behind)
+    _left_behind[key] = (id, list(factories), check_nan)
+    return pickle.dumps(_Inherited(key), protocol=5)
+
+
+def _unpicklable(factories: Sequence[Callable[[], Any]], error: Exception) -> str:
+    culprit = next((f for f in factories if not _pickles(f)), factories[0])
+    return (
+        f"{culprit!r} cannot be sent to a worker process: {error}. Make what cannot be pickled "
+        "(locks, files, sockets, loaded libraries, other envs) inside the function, not before "
+        'it; or use runner="serial", or context="fork"'
+    )
+
+
+def _pickles(factory: Callable[[], Any]) -> bool:
+    try:
+        cloudpickle.dumps(factory)
+    except Exception:
+        return False
+    return True
+
+
+def envs_of(data: bytes) -> tuple[str, list[Callable[[], Any]], bool]:
+    """(id, factories, whether to look for NaN) of a `payload`; called by the native half."""
+    told = pickle.loads(data)
+    if isinstance(told, _Inherited):
+        return _left_behind[told.key]
+    sys.path[:] = told.path
+    try:
+        os.chdir(told.directory)
+    except OSError:
+        pass
+    return told.id, pickle.loads(told.factories), told.check_nan
+
+
+def main() -> None:
+    """Serves the parent at the other end of the standard input, until it ends."""
+    # Ctrl-C is the parent's to handle.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Were one of these closed, something else would be opened in its place, and printed into.
+    for fd in (1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is not None:
+        faulthandler.enable()
+    _native.work()
+
+
+def command() -> list[str]:
+    """The command that runs `main` in a new Python like this one."""
+    import subprocess
+
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    program = f"import sys; sys.path[:] = {sys.path!r}; import corral._worker as w; w.main()"
+    return [sys.executable, *flags, "-c", program]

@@ -1,0 +1,190 @@
+"""Python environments as a `VectorEnv`: `from_gymnasium`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import AutoresetMode
+
+from corral import _native, errors
+from corral.settings import Settings
+from corral.vector import VectorEnv
+
+Factory = Callable[[], Any]
+
+_RUNNERS = ("process", "serial", "thread")
+
+
+def from_gymnasium(
+    env: str | Factory | Sequence[str | Factory],
+    num_envs: int | None = None,
+    *,
+    runner: str = "process",
+    num_workers: int | None = None,
+    context: str = "spawn",
+    render_mode: str | None = None,
+    check_nan: bool = True,
+    autoreset_mode: str | AutoresetMode = "next_step",
+    seed: int | None = None,
+    max_episode_steps: int | None = None,
+    episode_statistics: bool = False,
+    action_bounds: str = "env",
+    num_threads: int | None = None,
+    batch_size: int | None = None,
+    timeout: float | None = None,
+    on_failure: str = "raise",
+    max_restarts: int = 10,
+    frame_stack: int | None = None,
+    lazy_frames: bool = False,
+    normalize_observation: bool = False,
+    normalize_reward: bool = False,
+    reward_gamma: float = 0.99,
+    **kwargs: Any,
+) -> VectorEnv:
+    """A batch of Python environments: Gymnasium's, old gym's, or anything that looks like one.
+
+    Args:
+        env: a Gymnasium id, a function without arguments that makes an env, or a list with one of
+            these per env.
+        num_envs: how many; with a list, its length.
+        runner: "process" hosts them in worker processes, many to each; an env that crashes takes
+            its worker along and not this process. "serial" steps them here, one after the other:
+            the fastest for envs whose step takes microseconds. "thread" steps them in threads of
+            this process, for envs that release the GIL.
+        num_workers: with "process", how many processes; None for as many as there are cores.
+        context: how workers are started. "spawn": a new Python each; the functions are sent by
+            cloudpickle, so that lambdas and what `__main__` defines will do, and no
+            `if __name__ == "__main__"` is needed. "forkserver": forks of a process that has
+            imported corral and nothing else. "fork": forks of this one; nothing is pickled, but
+            locks that other threads hold stay locked in them.
+        render_mode: passed on to `gymnasium.make`, where `env` is an id.
+        check_nan: whether a NaN in an observation or a reward is the env's failure.
+        num_threads: with "thread", how many.
+        timeout: as in `corral.make_vec`; with "process" the worker of an env that takes longer is
+            ended, and with it the other envs that it hosts.
+        autoreset_mode, seed, max_episode_steps, episode_statistics, action_bounds, batch_size,
+        on_failure, max_restarts, frame_stack, lazy_frames, normalize_observation,
+        normalize_reward, reward_gamma: as in `corral.make_vec`.
+        **kwargs: passed on to `gymnasium.make`, where `env` is an id.
+
+    Returns:
+        A `VectorEnv`. Seeds, options and infos are Gymnasium's: options are of the reset that has
+        them alone. Index ix plays `reset(seed=ix)`, after which the env's own generator
+        (Gymnasium's `np_random`) goes on where it was. What an env raises is raised here, as what
+        it is; its cause is the `EnvError` that says which env it was and carries the others'
+        results.
+
+    Raises:
+        ArgumentError, ArgumentTypeError: name what is wrong.
+        UnsupportedError: for functions that cannot be sent to another process.
+        SpaceError: if the envs' spaces differ.
+        Exception: what the making of an env raises.
+    """
+    factories = _factories(env, num_envs, render_mode, kwargs)
+    name = _name(env if isinstance(env, str) or callable(env) else env[0])
+    settings = Settings(
+        autoreset_mode=autoreset_mode,
+        seed=seed,
+        max_episode_steps=max_episode_steps,
+        episode_statistics=episode_statistics,
+        action_bounds=action_bounds,
+        num_threads=num_threads,
+        batch_size=batch_size,
+        timeout=timeout,
+        on_failure=on_failure,
+        max_restarts=max_restarts,
+        frame_stack=frame_stack,
+        lazy_frames=lazy_frames,
+        normalize_observation=normalize_observation,
+        normalize_reward=normalize_reward,
+        reward_gamma=reward_gamma,
+    )
+    if runner == "serial":
+        settings = dataclasses.replace(settings, num_threads=1)
+    if runner == "process":
+        if num_threads is not None:
+            raise errors.ArgumentError('num_threads is for runner="thread": give num_workers')
+        source = _in_workers(name, factories, bool(check_nan), num_workers, context)
+    elif runner in _RUNNERS:
+        if num_workers is not None:
+            raise errors.ArgumentError('num_workers is for runner="process"')
+        source = _native.Source.python(name, factories, check_nan=bool(check_nan))
+    else:
+        raise errors.ArgumentError(f"runner is one of {', '.join(_RUNNERS)}, not {runner!r}")
+    native = settings.native(source, len(factories))
+    return settings.vector(native, native.about.render_mode)
+
+
+def _in_workers(
+    name: str, factories: list[Factory], check_nan: bool, num_workers: int | None, context: str
+) -> _native.Source:
+    from corral import _launch, _worker
+
+    if num_workers is not None and (isinstance(num_workers, bool) or num_workers < 1):
+        raise errors.ArgumentError(f"num_workers is {num_workers}: it must be at least 1")
+    launcher = _launch.launcher(context)
+    make = _worker.inherited_payload if context == "fork" else _worker.payload
+
+    def payload(start: int, stop: int) -> bytes:
+        return make(name, factories[start:stop], check_nan)
+
+    return _native.Source.workers(
+        payload,
+        command=_worker.command() if launcher is None else None,
+        launcher=launcher,
+        num_workers=num_workers,
+    )
+
+
+def _factories(
+    env: Any, num_envs: int | None, render_mode: str | None, kwargs: dict[str, Any]
+) -> list[Factory]:
+    if isinstance(env, str) or callable(env):
+        count = 1 if num_envs is None else num_envs
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise errors.ArgumentTypeError(f"num_envs is an int, not {count!r}")
+        if count < 1:
+            raise errors.ArgumentError(f"num_envs is {count}: it must be at least 1")
+        each = [env] * count
+    else:
+        try:
+            each = list(env)
+        except TypeError:
+            kind = type(env).__name__
+            raise errors.ArgumentTypeError(
+                f"env is an id, a function that makes an env, or a list of these, not {kind}"
+            ) from None
+        if not each:
+            raise errors.ArgumentError("there are no envs: give at least one")
+        if num_envs is not None and num_envs != len(each):
+            raise errors.ArgumentError(f"num_envs is {num_envs} and there are {len(each)} envs")
+    if render_mode is not None:
+        kwargs = {**kwargs, "render_mode": render_mode}
+    if kwargs and not all(isinstance(one, str) for one in each):
+        raise errors.ArgumentError(
+            f"{', '.join(kwargs)}: arguments of gymnasium.make, but what makes the envs is no id"
+        )
+    return [_factory(one, kwargs) for one in each]
+
+
+def _factory(one: Any, kwargs: dict[str, Any]) -> Factory:
+    if isinstance(one, str):
+        return functools.partial(gymnasium.make, one, **kwargs)
+    if not callable(one) or isinstance(one, gymnasium.Env):
+        raise errors.ArgumentTypeError(
+            f"an env is made by a function without arguments, or an id; {one!r} is neither"
+        )
+    made: Factory = one
+    return made
+
+
+def _name(one: Any) -> str:
+    if isinstance(one, str):
+        return one
+    inner = one.func if isinstance(one, functools.partial) else one
+    name = getattr(inner, "__qualname__", None) or type(one).__name__
+    return str(name).replace("<locals>.", "").replace("<lambda>", "lambda")
