@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -42,16 +43,14 @@ def _become(control: int, stderr: int) -> None:
 
         traceback.print_exc()
     finally:
-        try:
+        with contextlib.suppress(BaseException):
             sys.stdout.flush()
             sys.stderr.flush()
-        except BaseException:
-            pass
         os._exit(code)
 
 
 def _code(status: int) -> int:
-    return os.waitstatus_to_exitcode(status)
+    return int(os.waitstatus_to_exitcode(status))
 
 
 class _Forked:
@@ -73,10 +72,8 @@ class _Forked:
 
     def kill(self) -> None:
         if self._code is None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
 
 class Fork:
@@ -105,10 +102,8 @@ class _Served:
 
     def kill(self) -> None:
         if self.poll() is None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
 
 class ForkServer:
@@ -176,12 +171,9 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         program = f"import sys; sys.path[:] = {sys.path!r}; import corral._launch as l; l.serve()"
-        self._process = (
-            subprocess.Popen([sys.executable, *flags, "-c", program], stdin=theirs, process_group=0)
-            if sys.version_info >= (3, 11)
-            else subprocess.Popen(
-                [sys.executable, *flags, "-c", program], stdin=theirs, start_new_session=True
-            )
+        # A session of its own: the terminal's Ctrl-C is the parent's.
+        self._process = subprocess.Popen(
+            [sys.executable, *flags, "-c", program], stdin=theirs.fileno(), start_new_session=True
         )
         theirs.close()
         self._socket, self._heard, self._codes, self._pid = ours, b"", {}, os.getpid()

@@ -59,8 +59,8 @@ def _leaf(kind: str, space: Any) -> Leaf:
         dtype = getattr(space, "dtype", None) or np.int64
         return _fixed(dtype, (), start, start + int(space.n) - 1, discrete=True)
     if kind == "MultiDiscrete":
-        start = np.asarray(getattr(space, "start", np.zeros_like(space.nvec)))
-        return _fixed(space.dtype, space.shape, start, start + space.nvec - 1, discrete=True)
+        starts = np.asarray(getattr(space, "start", np.zeros_like(space.nvec)))
+        return _fixed(space.dtype, space.shape, starts, starts + space.nvec - 1, discrete=True)
     if kind == "MultiBinary":
         return _fixed(space.dtype, space.shape, 0, 1, discrete=True)
     if kind == "Text":

@@ -25,7 +25,13 @@ def pack(value: Any) -> bytes:
     try:
         return pickle.dumps(value, _PROTOCOL)
     except Exception:
-        return cloudpickle.dumps(value, _PROTOCOL)
+        return by_value(value)
+
+
+def by_value(value: Any) -> bytes:
+    """The bytes of a value, functions and classes that cannot be imported included."""
+    data: bytes = cloudpickle.dumps(value, _PROTOCOL)
+    return data
 
 
 def unpack(data: bytes) -> Any:
@@ -71,7 +77,7 @@ def _pack_exception(exception: BaseException) -> bytes:
         ),
     ):
         try:
-            data = cloudpickle.dumps(_PackedException(candidate(), text), _PROTOCOL)
+            data = by_value(_PackedException(candidate(), text))
             opened = unpack(data)
         except Exception:
             continue
@@ -96,7 +102,7 @@ def _carried(value: Any) -> Any:
 
 def _can_travel(value: Any) -> bool:
     try:
-        pickle.loads(cloudpickle.dumps(value, _PROTOCOL))
+        pickle.loads(by_value(value))
     except Exception:
         return False
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import faulthandler
 import os
@@ -11,9 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import cloudpickle
-
 from corral import _native, errors
+from corral._transport import by_value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ def payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) ->
         UnsupportedError: for a factory that cannot be pickled.
     """
     try:
-        pickled = cloudpickle.dumps(list(factories))
+        pickled = by_value(list(factories))
     except Exception as error:
         raise errors.UnsupportedError(_unpicklable(factories, error)) from error
     return pickle.dumps(_Payload(id, list(sys.path), os.getcwd(), pickled, check_nan), protocol=5)
@@ -66,7 +66,7 @@ def _unpicklable(factories: Sequence[Callable[[], Any]], error: Exception) -> st
 
 def _pickles(factory: Callable[[], Any]) -> bool:
     try:
-        cloudpickle.dumps(factory)
+        by_value(factory)
     except Exception:
         return False
     return True
@@ -78,10 +78,8 @@ def envs_of(data: bytes) -> tuple[str, list[Callable[[], Any]], bool]:
     if isinstance(told, _Inherited):
         return _left_behind[told.key]
     sys.path[:] = told.path
-    try:
+    with contextlib.suppress(OSError):
         os.chdir(told.directory)
-    except OSError:
-        pass
     return told.id, pickle.loads(told.factories), told.check_nan
 
 

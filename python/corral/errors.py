@@ -168,22 +168,19 @@ class EnvTimeoutError(EnvError, TimeoutError):
 class WorkerTraceback(CorralError):
     """Where an exception was raised in a worker process; the cause of the `EnvError` behind it."""
 
-    def __str__(self) -> str:
-        return f"\n{self.args[0].rstrip()}"
-
 
 def as_raised(exception: BaseException, error: EnvError) -> BaseException:
     """A Python env's own exception, to be raised because of `error`."""
     remote = getattr(exception, "__corral_traceback__", None)
     if isinstance(remote, str):
-        error.__cause__ = WorkerTraceback(remote)
+        error.__cause__ = WorkerTraceback("\n" + remote.rstrip())
     elif exception.__cause__ is not None and exception.__cause__ is not error:
         error.__cause__ = exception.__cause__
     exception.__cause__ = error
     note = next((f.text for f in error.failures if f.exception is exception), None)
-    if note is not None and hasattr(exception, "add_note"):
-        if note not in getattr(exception, "__notes__", ()):
-            exception.add_note(note)
+    told = getattr(exception, "__notes__", ())
+    if note is not None and note not in told and hasattr(exception, "add_note"):
+        exception.add_note(note)
     return exception
 
 

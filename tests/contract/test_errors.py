@@ -38,6 +38,7 @@ BASES = [
     (errors.EnvTimeoutError, [errors.EnvError, TimeoutError]),
     (errors.RecvTimeoutError, [TimeoutError]),
     (errors.ForkedError, [RuntimeError]),
+    (errors.WorkerTraceback, []),
     (errors.ConformanceError, [AssertionError]),
 ]
 

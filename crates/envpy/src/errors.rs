@@ -67,7 +67,8 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
 /// The core's error that an exception of `corral.errors` is, for another
 /// process to raise; `None` for any other exception.
 pub(crate) fn from_py(py: Python<'_>, error: &PyErr) -> Option<Error> {
-    let kinds: [(&str, fn(String) -> Error); 6] = [
+    type Make = fn(String) -> Error;
+    let kinds: [(&str, Make); 6] = [
         ("ArgumentError", Error::Argument),
         ("ArgumentTypeError", Error::ArgumentType),
         ("OptionValueError", Error::OptionValue),

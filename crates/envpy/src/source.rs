@@ -20,6 +20,9 @@ enum Kind {
     },
 }
 
+/// What workers told of their envs, if there are any.
+type About = Option<Vec<u8>>;
+
 /// What a vec env is made of: a built-in env with its options, or Python envs,
 /// in this process or in workers.
 #[pyclass(module = "corral._native", frozen)]
@@ -84,7 +87,7 @@ impl Source {
     }
 
     /// A vec env of it, and, of workers, what they tell of their envs.
-    pub(crate) fn start(&self, config: VecConfig) -> Result<(Box<dyn VecEnv>, Option<Vec<u8>>)> {
+    pub(crate) fn start(&self, config: VecConfig) -> Result<(Box<dyn VecEnv>, About)> {
         match &self.kind {
             Kind::Here(source) => Ok((start(source.clone(), config)?, None)),
             Kind::There { host, num_workers } => {
@@ -96,7 +99,7 @@ impl Source {
     }
 
     /// What sinks show of its envs, if the core does not know.
-    pub(crate) fn face(&self, py: Python<'_>, about: Option<Vec<u8>>) -> PyResult<Option<Face>> {
+    pub(crate) fn face(&self, py: Python<'_>, about: About) -> PyResult<Option<Face>> {
         match (&self.face, about) {
             (Some(face), _) => Ok(Some(face.clone_ref(py))),
             (None, Some(about)) => Face::of(crate::host::unpack(py, &about)?).map(Some),
