@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := $(VENV)-oldest
+PEERS := $(VENV)-bench
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
 	Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan lint format docs clean
+.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan bench bench-peers bench-rust lint format docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,6 +53,20 @@ test-oldest: build ## Run the Python tests with the oldest Gymnasium and NumPy s
 	$(OLDEST)/bin/python -m pip install --quiet "gymnasium==1.2.0" "numpy==1.26.*" --group test
 	PYTHONPATH=python $(OLDEST)/bin/python -m pytest -p no:cacheprovider
 
+bench: build ## Measure beside the peers: make bench NAME=cartpole QUICK=1.
+	PYTHONPATH=python $(if $(wildcard $(PEERS)/bin/python),$(PEERS),$(VENV))/bin/python \
+	-m corral bench $(NAME) $(if $(QUICK),--quick) --benches benches
+
+bench-peers: ## Install the peers into .venv-bench.
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(PEERS)/bin/python -m pip install --quiet --group bench
+	$(PEERS)/bin/python -m pip install --quiet --no-deps stable-baselines3
+	-$(PEERS)/bin/python benches/install_pufferlib.py
+
+bench-rust: ## Measure the core's inner loops by criterion.
+	cargo bench --locked -p envs --bench inner_loops
+
 lint: build ## Check format, lints, types and stubs.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -72,4 +87,4 @@ docs: build ## Build the Rust docs, and docs/faults.md.
 	mv docs/faults.md.new docs/faults.md
 
 clean: ## Remove what was built.
-	rm -rf target $(VENV) $(OLDEST)
+	rm -rf target $(VENV) $(OLDEST) $(PEERS)

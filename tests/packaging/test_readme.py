@@ -34,7 +34,9 @@ def test_the_check_prints_what_it_shows() -> None:
     assert printed(f"import corral\n{code}") == expected
 
 
-@pytest.mark.parametrize("command", ["demo", "test", "lint", "help", "docs"])
+@pytest.mark.parametrize(
+    "command", ["demo", "test", "bench", "bench-peers", "lint", "help", "docs"]
+)
 def test_commands_that_the_papers_name_exist(command: str) -> None:
     makefile = (ROOT / "Makefile").read_text()
     assert re.search(rf"^{command}:.*## ", makefile, flags=re.MULTILINE)

@@ -1,0 +1,110 @@
+//! The bound that the runners are measured against: a plain loop over a list of
+//! one env type, which writes the same batch as a vec env does, and nothing more.
+//!
+//! `bare_loop CartPole-v1 4096` says `ready`, and answers every line of seconds
+//! on its standard input with a line of steps and seconds: `corral bench` lets it
+//! and Python run in turns.
+
+use std::io::{BufRead, Write};
+use std::time::Instant;
+
+use envcore::Env;
+use envs::classic::{CartPole, CartPoleConfig};
+
+const LIMIT: u32 = 500;
+/// Batches of actions that are prepared.
+const PREPARED: usize = 64;
+
+/// A batch, allocated once.
+struct Batch {
+    observation: Vec<[f32; 4]>,
+    reward: Vec<f64>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+}
+
+/// Envs with what an episode needs: its age, and whether it is over.
+struct Envs {
+    envs: Vec<CartPole>,
+    age: Vec<u32>,
+    over: Vec<bool>,
+    batch: Batch,
+}
+
+impl Envs {
+    fn new(num_envs: usize) -> envcore::Result<Self> {
+        let config = CartPoleConfig::default();
+        let mut envs =
+            (0..num_envs).map(|i| CartPole::build(&config, i as i64)).collect::<Result<Vec<_>, _>>()?;
+        let observation = envs.iter_mut().map(|env| env.reset(None)).collect::<Result<_, _>>()?;
+        Ok(Envs {
+            envs,
+            age: vec![0; num_envs],
+            over: vec![false; num_envs],
+            batch: Batch {
+                observation,
+                reward: vec![0.0; num_envs],
+                terminated: vec![false; num_envs],
+                truncated: vec![false; num_envs],
+            },
+        })
+    }
+
+    /// One step of every env, or its reset after an end (NEXT_STEP).
+    fn step(&mut self, actions: &[i64]) -> envcore::Result<()> {
+        let batch = &mut self.batch;
+        for (slot, (env, &action)) in self.envs.iter_mut().zip(actions).enumerate() {
+            if self.over[slot] {
+                batch.observation[slot] = env.reset(None)?;
+                batch.reward[slot] = 0.0;
+                (batch.terminated[slot], batch.truncated[slot]) = (false, false);
+                (self.age[slot], self.over[slot]) = (0, false);
+                continue;
+            }
+            let (step, _) = env.step(&envcore::Discrete(action))?;
+            self.age[slot] += 1;
+            batch.observation[slot] = step.obs;
+            batch.reward[slot] = step.reward;
+            batch.terminated[slot] = step.is_terminated;
+            batch.truncated[slot] = step.is_truncated || self.age[slot] >= LIMIT;
+            self.over[slot] = batch.terminated[slot] || batch.truncated[slot];
+        }
+        std::hint::black_box(batch);
+        Ok(())
+    }
+}
+
+/// Random pushes; any generator will do.
+fn prepared(num_envs: usize) -> Vec<Vec<i64>> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut push = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33 & 1) as i64
+    };
+    (0..PREPARED).map(|_| (0..num_envs).map(|_| push()).collect()).collect()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let num_envs = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["CartPole-v1", num_envs] => num_envs.parse()?,
+        _ => return Err("usage: bare_loop CartPole-v1 NUM_ENVS".into()),
+    };
+    let (mut envs, actions) = (Envs::new(num_envs)?, prepared(num_envs));
+    let mut out = std::io::stdout();
+    writeln!(out, "ready")?;
+    for line in std::io::stdin().lock().lines() {
+        let seconds: f64 = line?.trim().parse()?;
+        let (began, mut steps) = (Instant::now(), 0);
+        while began.elapsed().as_secs_f64() < seconds {
+            for batch in &actions {
+                envs.step(batch)?;
+            }
+            steps += num_envs * actions.len();
+        }
+        writeln!(out, "{steps} {}", began.elapsed().as_secs_f64())?;
+    }
+    Ok(())
+}
