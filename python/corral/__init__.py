@@ -5,6 +5,7 @@ Importing this module registers `corral/…` ids with Gymnasium.
 
 from corral import errors, testing
 from corral._native import __version__
+from corral.adapters import to_sb3
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
 from corral.normalization import Normalization
@@ -32,4 +33,5 @@ __all__ = [
     "make_vec",
     "replay",
     "testing",
+    "to_sb3",
 ]

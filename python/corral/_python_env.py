@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
@@ -162,8 +162,32 @@ def restore_generator(bare: Any, own: tuple[Any, Any]) -> None:
 
 def call(env: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An attribute of an env, through its wrappers; called where it can be."""
-    if name == "set_wrapper_attr" and not hasattr(env, name):
-        return setattr(env, *args)
+    own = _OWN.get(name)
+    if own is not None:
+        return own(env, *args)
     find = getattr(env, "get_wrapper_attr", None)
-    found = getattr(env, name) if find is None or name.startswith("set_") else find(name)
+    found = getattr(env, name) if find is None else find(name)
     return found(*args, **kwargs) if callable(found) else found
+
+
+def _set_attr(env: Any, name: str, value: Any) -> None:
+    """Where the wrappers have it; else on the outermost, as Gymnasium does."""
+    if hasattr(env, "set_wrapper_attr"):
+        env.set_wrapper_attr(name, value)
+    else:
+        setattr(env, name, value)
+
+
+def _is_wrapped(env: Any, wrapper: type) -> bool:
+    while env is not None:
+        if isinstance(env, wrapper):
+            return True
+        env = vars(env).get("env")
+    return False
+
+
+# What is asked of envs that they need not know themselves.
+_OWN: dict[str, Callable[..., Any]] = {
+    "corral:set_attr": _set_attr,
+    "corral:is_wrapped": _is_wrapped,
+}

@@ -343,7 +343,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
                 f"{len(values)} values of {name} for {self.num_envs} envs: give one each"
             )
         for env, value in enumerate(values):
-            self.native.call("set_wrapper_attr", (name, value), {}, [env])
+            self.native.call("corral:set_attr", (name, value), {}, [env])
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every env; called by `close`, once."""

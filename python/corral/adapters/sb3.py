@@ -1,0 +1,140 @@
+"""Stable-Baselines3's `VecEnv` over a `corral.VectorEnv`; see `corral.to_sb3`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv
+
+from corral import errors
+from corral.adapters.infos import rows
+from corral.vector import VectorEnv
+
+
+class SB3VecEnv(VecEnv):  # type: ignore[misc]
+    """Made by `corral.to_sb3`.
+
+    Attributes:
+        envs: the vector env underneath.
+    """
+
+    def __init__(self, envs: VectorEnv) -> None:
+        if envs.autoreset_mode is not AutoresetMode.SAME_STEP:
+            raise errors.UnsupportedError(
+                "SB3 resets an env in the step that ends its episode: make the envs with "
+                'autoreset_mode="same_step"'
+            )
+        self.envs = envs
+        super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+        self.metadata = envs.metadata
+
+    def reset(self) -> Any:
+        """Observations of all envs; their infos are in `reset_infos`. Seeds and options set
+        before are used up by it."""
+        seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
+        first = self._options[0] if self._options else {}
+        if all(options == first for options in self._options):
+            observations, infos = self.envs.reset(seed=seeds, options=first or None)
+            self.reset_infos = rows(infos, self.num_envs)
+        else:
+            observations = self._reset_one_by_one(seeds)
+        self._reset_seeds()
+        self._reset_options()
+        return observations
+
+    def _reset_one_by_one(self, seeds: list[int | None] | None) -> Any:
+        """Each with options of its own."""
+        # All must have begun before some can be left as they are.
+        observations, infos = self.envs.reset(seed=seeds)
+        self.reset_infos = rows(infos, self.num_envs)
+        for env, options in enumerate(self._options):
+            mask = np.zeros(self.num_envs, dtype=np.bool_)
+            mask[env] = True
+            seed = None if seeds is None else [s if k == env else None for k, s in enumerate(seeds)]
+            observations, infos = self.envs.reset(
+                seed=seed, options={**options, "reset_mask": mask}
+            )
+            self.reset_infos[env] = rows(infos, self.num_envs)[env]
+        return observations
+
+    def step_async(self, actions: Any) -> None:
+        """Sends the actions; `step_wait` receives."""
+        self.envs.send(actions)
+
+    def step_wait(self) -> tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any], list[Any]]:
+        """(observations, rewards float32, dones, infos), all `(num_envs, …)`."""
+        batch = self.envs.drain()
+        if batch is None:
+            raise errors.NothingPendingError("step_async comes before step_wait")
+        observations, rewards, terminations, truncations, infos = batch
+        del infos["env_id"]
+        dones = terminations | truncations
+        each = rows(infos, self.num_envs) if infos else [{} for _ in range(self.num_envs)]
+        ended = np.flatnonzero(dones)
+        if ended.size:
+            self._end(ended, infos, each)
+        cut = truncations & ~terminations
+        for info, truncated in zip(each, cut.tolist(), strict=True):
+            info["TimeLimit.truncated"] = truncated
+        return observations, rewards.astype(np.float32), dones, each
+
+    def _end(self, ended: Any, infos: dict[str, Any], each: list[dict[str, Any]]) -> None:
+        """In rows that ended, the infos that lie on top are the next episode's."""
+        last = rows(infos.get("final_info", {}), self.num_envs)
+        for row in ended:
+            top = each[row]
+            info = last[row]
+            info["terminal_observation"] = top.pop("final_obs")
+            top.pop("final_info", None)
+            # What the runner tells of the step itself.
+            for key in ("episode", "failed"):
+                if key in top:
+                    info[key] = top.pop(key)
+            self.reset_infos[row] = top
+            each[row] = info
+
+    def close(self) -> None:
+        """Closes the envs."""
+        self.envs.close()
+
+    def get_images(self) -> Sequence[Any]:
+        """Frames `uint8 (height, width, 3)` of all envs."""
+        if self.render_mode != "rgb_array":
+            warnings.warn(f"the render mode is {self.render_mode}, not rgb_array", stacklevel=2)
+            return [None] * self.num_envs
+        return list(self.envs.render() or ())
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """An attribute of each env, through its wrappers."""
+        if attr_name == "render_mode":
+            return [self.envs.render_mode for _ in self._get_indices(indices)]
+        return self._call(attr_name, indices, (), {})
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Sets an attribute of each env."""
+        self._call("corral:set_attr", indices, (attr_name, value), {})
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Calls a method of each env, through its wrappers."""
+        return self._call(method_name, indices, method_args, method_kwargs)
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """Whether each env has such a wrapper around it."""
+        if not self.envs.native.can("call"):
+            return [False for _ in self._get_indices(indices)]
+        return self._call("corral:is_wrapped", indices, (wrapper_class,), {})
+
+    def _call(
+        self, name: str, indices: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> list[Any]:
+        numbers = [int(index) for index in self._get_indices(indices)]
+        try:
+            return list(self.envs.native.call(name, args, kwargs, numbers))
+        except errors.UnsupportedError as error:
+            raise AttributeError(str(error)) from None

@@ -1,0 +1,177 @@
+"""`corral.to_sb3` beside SB3's own DummyVecEnv: the same numbers, infos and conventions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete
+
+import corral
+from tests.support import assert_same
+
+N = 4
+
+
+class Walk(gymnasium.Env[Any, Any]):
+    """Walks along a line from a random place; leaving it is the end, as are twelve steps."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.observation_space = Dict({"at": Box(-9, 9, (2,), np.float32), "age": Discrete(100)})
+        self.action_space = Discrete(2)
+        self.render_mode = render_mode
+        self.color = 7
+
+    def _seen(self) -> dict[str, Any]:
+        return {"at": np.array([self.at, -self.at], np.float32), "age": self.age}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.at = float(self.np_random.uniform(-1, 1)) + (options or {}).get("shift", 0.0)
+        self.age = 0
+        return self._seen(), {"began": self.at, "options": str(options)}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.at += 0.3 if action else -0.25
+        self.age += 1
+        infos = {"age": self.age, "nested": {"even": self.age % 2 == 0}}
+        return self._seen(), self.at, abs(self.at) > 1.5, self.age >= 12, infos
+
+    def render(self) -> Any:
+        return np.full((4, 6, 3), self.color, np.uint8)
+
+    def paint(self, color: int, *, twice: bool = False) -> int:
+        self.color = color * (2 if twice else 1)
+        return self.color
+
+
+def ours(**settings: Any) -> Any:
+    envs = corral.from_gymnasium(Walk, N, autoreset_mode="same_step", **settings)
+    return corral.to_sb3(envs)
+
+
+@pytest.mark.parametrize("runner", ["serial", "process"])
+def test_a_run_is_dummy_vec_envs(sb3: Any, runner: str) -> None:
+    mine, theirs = ours(runner=runner), sb3.DummyVecEnv([Walk] * N)
+    assert isinstance(mine, sb3.VecEnv)
+    assert mine.num_envs == theirs.num_envs
+    assert mine.observation_space == theirs.observation_space
+    assert mine.action_space == theirs.action_space
+    assert mine.seed(5) == theirs.seed(5)
+    mine.set_options({"shift": 0.25})
+    theirs.set_options({"shift": 0.25})
+    assert_same(mine.reset(), dict(theirs.reset()))
+    assert mine.reset_infos == theirs.reset_infos
+    rng = np.random.default_rng(0)
+    ends = 0
+    for _ in range(60):
+        actions = rng.integers(0, 2, N)
+        got, expected = mine.step(actions), theirs.step(actions)
+        assert_same(got[0], dict(expected[0]))
+        assert_same(got[1], expected[1])
+        assert got[1].dtype == np.float32
+        assert_same(got[2], expected[2])
+        ends += int(got[2].sum())
+        for info, right in zip(got[3], expected[3], strict=True):
+            last, right_last = (one.pop("terminal_observation", None) for one in (info, right))
+            assert (last is None) == (right_last is None)
+            if last is not None:
+                assert_same(last["at"], right_last["at"])
+                assert last["age"] == right_last["age"]
+            assert info == right
+        assert mine.reset_infos == theirs.reset_infos
+    assert ends > 10
+    mine.close()
+
+
+def test_seeds_and_options_of_each_env_hold_for_one_reset(sb3: Any) -> None:
+    mine, theirs = ours(runner="serial"), sb3.DummyVecEnv([Walk] * N)
+    for envs in (mine, theirs):
+        envs.seed(3)
+        envs.set_options([{"shift": float(k)} for k in range(N)])
+    assert_same(mine.reset(), dict(theirs.reset()))
+    assert mine.reset_infos == theirs.reset_infos
+    for envs in (mine, theirs):
+        envs.seed(9)
+    assert_same(mine.reset(), dict(theirs.reset()))
+    assert mine.reset_infos == theirs.reset_infos
+
+
+@pytest.mark.parametrize("runner", ["serial", "process"])
+def test_attributes_methods_and_pictures(sb3: Any, runner: str) -> None:
+    mine = ours(runner=runner, render_mode=None)
+    assert mine.get_attr("color") == [7] * N
+    mine.set_attr("color", 9, indices=[1, 3])
+    assert mine.get_attr("color") == [7, 9, 7, 9]
+    assert mine.env_method("paint", 4, indices=2, twice=True) == [8]
+    assert mine.get_attr("color", indices=range(1, 3)) == [9, 8]
+    assert mine.env_is_wrapped(gymnasium.wrappers.TimeLimit) == [False] * N
+    with pytest.raises(AttributeError):
+        mine.get_attr("no such thing")
+    mine.close()
+    wrapped = corral.from_gymnasium("CartPole-v1", 2, autoreset_mode="same_step", runner=runner)
+    assert corral.to_sb3(wrapped).env_is_wrapped(gymnasium.wrappers.TimeLimit) == [True, True]
+    wrapped.close()
+
+
+def test_frames_are_tiled_as_sb3_tiles_them(sb3: Any) -> None:
+    drawn = [lambda: Walk("rgb_array")] * N
+    mine = corral.to_sb3(corral.from_gymnasium(drawn, autoreset_mode="same_step", runner="serial"))
+    theirs = sb3.DummyVecEnv(drawn)
+    for envs in (mine, theirs):
+        envs.seed(0)
+        envs.reset()
+    assert_same(mine.render(), theirs.render())
+
+
+def test_built_in_envs_are_sb3_envs_too_and_tell_their_episodes(sb3: Any) -> None:
+    envs = corral.make_vec(
+        "CartPole-v1", N, autoreset_mode="same_step", episode_statistics=True, max_episode_steps=20
+    )
+    mine = sb3.VecMonitor(corral.to_sb3(envs))
+    mine.seed(0)
+    assert mine.reset().shape == (N, 4)
+    told = 0
+    for _ in range(60):
+        _, _, dones, infos = mine.step(np.ones(N, dtype=np.int64))
+        for done, info in zip(dones, infos, strict=True):
+            if done:
+                told += 1
+                assert info["episode"]["l"] == pytest.approx(info["episode"]["r"])
+                assert info["terminal_observation"].shape == (4,)
+    assert told > 10
+    with pytest.raises(AttributeError):
+        mine.get_attr("gravity")
+    assert mine.env_is_wrapped(gymnasium.wrappers.TimeLimit) == [False] * N
+
+
+def test_sb3s_own_wrappers_take_it(sb3: Any) -> None:
+    mine = sb3.VecCheckNan(
+        corral.to_sb3(corral.make_vec("CartPole-v1", 2, autoreset_mode="same_step"))
+    )
+    stacked = sb3.VecFrameStack(mine, 3)
+    assert stacked.reset().shape == (2, 12)
+    assert stacked.step(np.zeros(2, dtype=np.int64))[0].shape == (2, 12)
+
+
+def test_another_autoreset_mode_is_refused_with_what_to_do(sb3: Any) -> None:
+    with pytest.raises(corral.errors.UnsupportedError, match='autoreset_mode="same_step"'):
+        corral.to_sb3(corral.make_vec("CartPole-v1", 2))
+
+
+def test_what_an_env_raises_comes_through(sb3: Any) -> None:
+    class Broken(Walk):
+        def step(self, action: Any) -> Any:
+            raise ZeroDivisionError("broken on purpose")
+
+    mine = corral.to_sb3(
+        corral.from_gymnasium(Broken, 2, autoreset_mode="same_step", runner="process")
+    )
+    mine.reset()
+    with pytest.raises(ZeroDivisionError, match="broken on purpose"):
+        mine.step(np.zeros(2, dtype=np.int64))
+    mine.close()
