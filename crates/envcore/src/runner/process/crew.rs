@@ -270,7 +270,7 @@ impl Crew {
         let Some(mut live) = self.members[worker].live.take() else { return String::new() };
         match live.ear.last_words() {
             words if words.is_empty() => String::new(),
-            words => format!("; its last words:\n  {}", words.replace('\n', "\n  ")),
+            words => format!("\n  its last words:\n    {}", words.replace('\n', "\n    ")),
         }
     }
 
