@@ -52,6 +52,16 @@ pub(super) struct Crew {
     pub(super) host: Arc<dyn Host>,
 }
 
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for worker in 0..self.members.len() {
+            if self.members[worker].live.is_some() {
+                self.end(worker);
+            }
+        }
+    }
+}
+
 /// What a worker said of itself.
 pub(super) struct Built {
     pub(super) spec: Spec,
