@@ -96,7 +96,7 @@ fn column<'py, T: numpy::Element + Default + Clone>(
 ) -> Bound<'py, PyAny> {
     let mut column = vec![T::default(); rows];
     items.for_each(|(row, value)| column[row] = value);
-    PyArray1::from_vec(py, column).into_any()
+    PyArray1::from_slice(py, &column).into_any()
 }
 
 fn maps<'py>(
