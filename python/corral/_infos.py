@@ -44,7 +44,7 @@ def _objects(batch: Any, mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _empty_like(value: Any, rows: int) -> np.ndarray[Any, Any]:
-    if type(value) in (int, float, bool):
+    if type(value) in (int, float, bool) or isinstance(value, np.number):
         return np.zeros(rows, dtype=type(value))
     if isinstance(value, np.ndarray):
         return np.zeros((rows, *value.shape), dtype=value.dtype)

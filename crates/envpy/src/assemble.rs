@@ -4,11 +4,11 @@ use envcore::{Batch, Column, DType, Element, Fixed, Infos, LeafKind, RowKind, Sl
 use numpy::{PyArray1, PyArrayDescr};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyModule, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use crate::array;
 use crate::errors;
+use crate::infos;
 use crate::spaces::Tree;
 use crate::values;
 
@@ -188,8 +188,6 @@ pub(crate) struct Assembler {
     bool_: Py<PyArrayDescr>,
 }
 
-static INFOS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-
 impl Assembler {
     pub(crate) fn new(py: Python<'_>, spec: &envcore::Spec, observation: Tree) -> PyResult<Self> {
         Ok(Assembler {
@@ -248,23 +246,16 @@ impl Assembler {
         (observation, reward, terminated, truncated, info).into_pyobject(py)
     }
 
-    fn infos<'py>(&self, py: Python<'py>, infos: Infos, rows: usize) -> PyResult<Bound<'py, PyDict>> {
+    fn infos<'py>(&self, py: Python<'py>, given: Infos, rows: usize) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        if !infos.columns.is_empty() {
+        if !given.columns.is_empty() {
             let mut parts: Vec<Option<(Column, Fixed)>> =
-                infos.columns.into_iter().zip(infos.masks).map(Some).collect();
+                given.columns.into_iter().zip(given.masks).map(Some).collect();
             if let Tree::Branches(branches) = &self.info.tree {
                 self.info_branches(py, branches, &mut parts, &dict)?;
             }
         }
-        if !infos.extras.is_empty() {
-            let module =
-                INFOS.get_or_try_init(py, || PyModule::import(py, "corral._infos").map(Bound::unbind))?;
-            let add = module.bind(py).getattr("add_info")?;
-            for extra in infos.extras {
-                add.call1((&dict, extra.key, values::to_py(py, &extra.value)?, extra.row, rows))?;
-            }
-        }
+        infos::add(&dict, &given.extras, rows)?;
         Ok(dict)
     }
 
@@ -388,7 +379,7 @@ impl Assembler {
 }
 
 /// An object array of `rows` times None.
-fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
     py.import("numpy")?.call_method1("full", (rows, py.None(), "object"))
 }
 

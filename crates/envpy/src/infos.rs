@@ -1,0 +1,173 @@
+//! Infos that an env did not declare, put where Gymnasium puts them: numbers in
+//! typed arrays, arrays stacked, dicts nested, the rest in object arrays, each
+//! with a mask `_key`.
+//!
+//! Rows that agree on what a key holds, which is nearly always so, are put
+//! together here; others by `corral._infos`, one value at a time.
+
+use envcore::{Extra, Value};
+use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use crate::assemble::empty_objects;
+use crate::values;
+
+/// What the rows of one key hold.
+struct Group<'a> {
+    key: &'a str,
+    items: Vec<(usize, &'a Value)>,
+}
+
+/// Adds `extras` to the infos of a batch of `rows`.
+pub(crate) fn add(infos: &Bound<'_, PyDict>, extras: &[Extra], rows: usize) -> PyResult<()> {
+    put(infos, grouped(extras.iter().map(|extra| (extra.row, &*extra.key, &extra.value))), rows)
+}
+
+fn grouped<'a>(items: impl Iterator<Item = (usize, &'a str, &'a Value)>) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    let mut next = 0;
+    for (row, key, value) in items {
+        // Rows tell their keys in the same order, as a rule.
+        let at = match groups.get(next) {
+            Some(group) if group.key == key => next,
+            _ => groups.iter().position(|group| group.key == key).unwrap_or_else(|| {
+                groups.push(Group { key, items: Vec::new() });
+                groups.len() - 1
+            }),
+        };
+        groups[at].items.push((row, value));
+        next = if at + 1 == groups.len() { 0 } else { at + 1 };
+    }
+    groups
+}
+
+fn put(infos: &Bound<'_, PyDict>, groups: Vec<Group<'_>>, rows: usize) -> PyResult<()> {
+    let py = infos.py();
+    for Group { key, items } in groups {
+        let name = PyString::new(py, key);
+        let batched = if infos.contains(&name)? { None } else { batched(py, key, &items, rows)? };
+        let Some(batched) = batched else {
+            one_by_one(infos, &name, &items, rows)?;
+            continue;
+        };
+        infos.set_item(&name, batched)?;
+        infos.set_item(format!("_{key}"), column(py, rows, items.iter().map(|(row, _)| (*row, true))))?;
+    }
+    Ok(())
+}
+
+/// All rows' values of one key; `None` where they do not agree.
+fn batched<'py>(
+    py: Python<'py>,
+    key: &str,
+    items: &[(usize, &Value)],
+    rows: usize,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    macro_rules! numbers {
+        ($kind:ident) => {{
+            let all = items.iter().map(|(row, value)| match value {
+                Value::$kind(number) => Some((*row, *number)),
+                _ => None,
+            });
+            all.collect::<Option<Vec<_>>>().map(|all| column(py, rows, all.into_iter()))
+        }};
+    }
+    let Some((_, first)) = items.first() else { return Ok(None) };
+    Ok(match first {
+        // Where a wrapper inside has put it, it stays one object a row.
+        _ if key == "final_obs" => Some(objects(py, items, rows)?),
+        Value::Float(_) => numbers!(Float),
+        Value::Int(_) => numbers!(Int),
+        Value::Bool(_) => numbers!(Bool),
+        Value::Map(_) => maps(py, items, rows)?,
+        _ if items.iter().any(|(_, value)| matches!(value, Value::Map(_))) => None,
+        Value::Array(_) | Value::Object(_) => foreign(py, items, rows)?,
+        Value::None | Value::Text(_) | Value::List(_) => Some(objects(py, items, rows)?),
+    })
+}
+
+/// Zeros but for these rows.
+fn column<'py, T: numpy::Element + Default + Clone>(
+    py: Python<'py>,
+    rows: usize,
+    items: impl Iterator<Item = (usize, T)>,
+) -> Bound<'py, PyAny> {
+    let mut column = vec![T::default(); rows];
+    items.for_each(|(row, value)| column[row] = value);
+    PyArray1::from_slice(py, &column).into_any()
+}
+
+fn maps<'py>(
+    py: Python<'py>,
+    items: &[(usize, &Value)],
+    rows: usize,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut inner = Vec::new();
+    for (row, value) in items {
+        let Value::Map(map) = value else { return Ok(None) };
+        inner.extend(map.iter().map(|(key, value)| (*row, key, value)));
+    }
+    let nested = PyDict::new(py);
+    put(&nested, grouped(inner.into_iter()), rows)?;
+    Ok(Some(nested.into_any()))
+}
+
+/// Arrays of one shape and dtype, NumPy's scalars of one kind, other objects.
+fn foreign<'py>(
+    py: Python<'py>,
+    items: &[(usize, &Value)],
+    rows: usize,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let given = items.iter().map(|(row, value)| Ok((*row, values::to_py(py, value)?)));
+    let given = given.collect::<PyResult<Vec<_>>>()?;
+    let first = &given[0].1;
+    let zeros = || py.import("numpy")?.getattr("zeros");
+    let array = if let Ok(array) = first.cast::<PyUntypedArray>() {
+        let alike = |other: &Bound<'_, PyUntypedArray>| {
+            other.shape() == array.shape() && other.dtype().is(array.dtype())
+        };
+        if !given.iter().all(|(_, value)| value.cast::<PyUntypedArray>().is_ok_and(alike)) {
+            return Ok(None);
+        }
+        let shape: Vec<usize> = std::iter::once(rows).chain(array.shape().iter().copied()).collect();
+        zeros()?.call1((PyTuple::new(py, shape)?, array.dtype()))?
+    } else if is_number(first)? {
+        let kind = first.get_type();
+        if !given.iter().all(|(_, value)| value.get_type().is(&kind)) {
+            return Ok(None);
+        }
+        zeros()?.call1((rows, kind))?
+    } else {
+        empty_objects(py, rows)?
+    };
+    given.into_iter().try_for_each(|(row, value)| array.set_item(row, value))?;
+    Ok(Some(array))
+}
+
+fn is_number(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static NUMBER: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    given.is_instance(NUMBER.import(given.py(), "numpy", "number")?)
+}
+
+/// One object a row, None where there is none.
+fn objects<'py>(py: Python<'py>, items: &[(usize, &Value)], rows: usize) -> PyResult<Bound<'py, PyAny>> {
+    let array = empty_objects(py, rows)?;
+    items.iter().try_for_each(|(row, value)| array.set_item(*row, values::to_py(py, value)?))?;
+    Ok(array)
+}
+
+fn one_by_one(
+    infos: &Bound<'_, PyDict>,
+    name: &Bound<'_, PyString>,
+    items: &[(usize, &Value)],
+    rows: usize,
+) -> PyResult<()> {
+    static ADD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = infos.py();
+    let add = ADD.import(py, "corral._infos", "add_info")?;
+    items.iter().try_for_each(|(row, value)| {
+        add.call1((infos, name, values::to_py(py, value)?, *row, rows)).map(drop)
+    })
+}
