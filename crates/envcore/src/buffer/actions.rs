@@ -5,6 +5,7 @@
 //! rows that it is about.
 
 use std::cell::UnsafeCell;
+use std::ops::Range;
 
 use crate::buffer::column::Fixed;
 use crate::buffer::lease::{Lease, Pool};
@@ -213,20 +214,29 @@ unsafe fn store_fixed<S: Element, D: Element>(
         return Ok(());
     }
     let place = |first_slot: usize, (k, why): Refusal| (Some((first_slot + k / n, k % n)), why);
+    // Neighbours together, for what a check costs is mostly its beginning.
+    let take = |row: usize, slots: Range<usize>| {
+        // SAFETY: the caller's duty.
+        let to = unsafe { column.rows_mut::<D>(slots.start, slots.len()) };
+        accept(&from[row * n..(row + slots.len()) * n], to, tensor, bounds)
+            .map_err(|refusal| place(slots.start, refusal))
+    };
     match slots {
-        Slots::All if !skip.contains(&true) => {
-            // SAFETY: the caller's duty.
-            let to = unsafe { column.rows_mut::<D>(0, column.rows()) };
-            accept(from, to, tensor, bounds).map_err(|refusal| place(0, refusal))
+        Slots::All => {
+            let mut next = 0;
+            for run in skip.split(|skipped| *skipped) {
+                if !run.is_empty() {
+                    take(next, next..next + run.len())?;
+                }
+                next += run.len() + 1;
+            }
+            Ok(())
         }
-        _ => {
-            slots.iter(skip.len()).enumerate().filter(|(_, slot)| !skip[*slot]).try_for_each(|(row, slot)| {
-                // SAFETY: the caller's duty.
-                let to = unsafe { column.rows_mut::<D>(slot, 1) };
-                accept(&from[row * n..(row + 1) * n], to, tensor, bounds)
-                    .map_err(|refusal| place(slot, refusal))
-            })
-        }
+        Slots::List(list) => list
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| !skip[**slot])
+            .try_for_each(|(row, &slot)| take(row, slot..slot + 1)),
     }
 }
 
