@@ -220,6 +220,7 @@ impl<E: Env> EnvList<E> {
     }
 }
 
+#[inline(always)]
 fn write_observation<O: ToRow>(obs: &O, rows: &mut RowsMut<'_>, row: usize) -> Result<()> {
     let mut writer = rows.observation(row);
     obs.write(&mut writer);

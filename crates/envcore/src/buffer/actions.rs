@@ -300,7 +300,7 @@ impl<'a> ActRow<'a> {
     }
 
     /// The next leaf, a scalar.
-    #[inline]
+    #[inline(always)]
     pub fn scalar<T: Element>(&mut self) -> T {
         match self.fixed::<T>() {
             [element] => *element,

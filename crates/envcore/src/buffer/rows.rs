@@ -239,6 +239,25 @@ impl<'a> RowsMut<'a> {
         kind, u8
     );
 
+    /// The rewards and both flags.
+    pub(crate) fn outcome(&mut self) -> (&[f64], &[bool], &mut [bool]) {
+        let place = |place: Option<Place>| place.expect("a draft has all its places").ptr;
+        let places = self.places;
+        // SAFETY: as in `reward`, `terminated` and `truncated`; the columns are
+        // different blocks.
+        unsafe {
+            let (start, len) = (self.start, self.len);
+            let reward = place(places.reward).cast::<f64>().add(start);
+            let terminated = place(places.terminated).cast::<bool>().add(start);
+            let truncated = place(places.truncated).cast::<bool>().add(start);
+            (
+                std::slice::from_raw_parts(reward, len),
+                std::slice::from_raw_parts(terminated, len),
+                std::slice::from_raw_parts_mut(truncated, len),
+            )
+        }
+    }
+
     /// Sets row `row`'s reward and flags.
     #[inline]
     pub fn set(&mut self, row: usize, reward: f64, terminated: bool, truncated: bool) {

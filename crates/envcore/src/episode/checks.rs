@@ -85,6 +85,11 @@ impl Episodes {
 
     /// Errors unless every slot may be stepped now.
     pub(crate) fn check_steps(&self) -> Result<()> {
+        // Whoever is pending has ended.
+        let ready = |(status, pending): (&Status, &bool)| (*status == Status::Running) | *pending;
+        if self.status.iter().zip(&self.pending).fold(true, |all, slot| all & ready(slot)) {
+            return Ok(());
+        }
         (0..self.status.len()).try_for_each(|slot| self.check_step(slot))
     }
 

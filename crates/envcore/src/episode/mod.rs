@@ -69,6 +69,8 @@ pub(crate) struct Episodes {
     status: Vec<Status>,
     /// Whether the next step plays no action: the slot awaits its autoreset.
     pending: Vec<bool>,
+    /// Within a step: whose episode ends or begins.
+    due: Vec<bool>,
     steps: Vec<u64>,
     returns: Vec<f64>,
     lives: Vec<Life>,
@@ -184,6 +186,7 @@ impl Episodes {
             rules: rules.clone(),
             status: vec![Status::Fresh; n],
             pending: vec![false; n],
+            due: vec![false; n],
             steps: vec![0; n],
             returns: vec![0.0; n],
             lives,
@@ -230,27 +233,37 @@ impl Episodes {
             let episode = self.lives[slot].episodes.saturating_sub(1);
             self.fail(slot, slot - slots.start, failure, (episode, Some(action)), rows, report);
         }
-        for slot in slots.clone() {
-            let row = slot - slots.start;
+        self.count(slots.clone(), rows);
+        for (row, slot) in slots.enumerate() {
+            if !self.due[slot] {
+                continue;
+            }
             if self.pending[slot] {
                 rows.clear(row);
                 self.autoreset(slot, row, RowKind::Reset, rows, report);
-            } else if self.status[slot] == Status::Running {
-                self.count(slot, row, rows, report);
+            } else {
+                self.end(slot, row, rows, report);
             }
         }
     }
 
-    /// Counts a step that was played, and ends the episode where it did.
-    #[inline]
-    fn count(&mut self, slot: usize, row: usize, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
-        self.steps[slot] += 1;
-        self.returns[slot] += rows.reward()[row];
-        if self.steps[slot] >= self.rules.limit {
-            rows.truncated()[row] = true;
-        }
-        if rows.terminated()[row] || rows.truncated()[row] {
-            self.end(slot, row, rows, report);
+    /// Counts the steps that were played, truncates at the limit, and notes in
+    /// `due` whose episodes end or begin: one pass without a branch.
+    fn count(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>) {
+        let (reward, terminated, truncated) = rows.outcome();
+        let n = slots.len();
+        let status = &self.status[slots.clone()][..n];
+        let pending = &self.pending[slots.clone()][..n];
+        let steps = &mut self.steps[slots.clone()][..n];
+        let returns = &mut self.returns[slots.clone()][..n];
+        let due = &mut self.due[slots][..n];
+        let (reward, terminated, truncated) = (&reward[..n], &terminated[..n], &mut truncated[..n]);
+        for row in 0..n {
+            let played = status[row] == Status::Running;
+            steps[row] += u64::from(played);
+            returns[row] += if played { reward[row] } else { 0.0 };
+            truncated[row] |= played & (steps[row] >= self.rules.limit);
+            due[row] = pending[row] | (played & (terminated[row] | truncated[row]));
         }
     }
 

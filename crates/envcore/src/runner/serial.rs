@@ -61,7 +61,10 @@ impl VecEnv for Serial {
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.front.check_slots(slots)?;
         let episodes = &self.desk.episodes;
-        slots.iter(self.front.spec.num_slots).try_for_each(|slot| episodes.check_step(slot))?;
+        match slots {
+            Slots::All => episodes.check_steps()?,
+            Slots::List(list) => list.iter().try_for_each(|&slot| episodes.check_step(slot))?,
+        }
         self.actions.store(slots, actions, episodes.pending())
     }
 
