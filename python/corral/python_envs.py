@@ -85,7 +85,7 @@ def from_gymnasium(
         Exception: what the making of an env raises.
     """
     factories = _factories(env, num_envs, render_mode, kwargs)
-    name = _name(env if isinstance(env, str) or callable(env) else env[0])
+    name = name_of(env if isinstance(env, str) or callable(env) else env[0])
     settings = Settings(
         autoreset_mode=autoreset_mode,
         seed=seed,
@@ -103,10 +103,33 @@ def from_gymnasium(
         normalize_reward=normalize_reward,
         reward_gamma=reward_gamma,
     )
+    native = native_of(
+        name,
+        factories,
+        settings,
+        runner=runner,
+        num_workers=num_workers,
+        context=context,
+        check_nan=check_nan,
+    )
+    return settings.vector(native, native.about.render_mode)
+
+
+def native_of(
+    name: str,
+    factories: list[Factory],
+    settings: Settings,
+    *,
+    runner: str,
+    num_workers: int | None = None,
+    context: str = "spawn",
+    check_nan: bool = True,
+) -> _native.VecEnv:
+    """The native vec env of what `factories` make, one each; see `from_gymnasium`."""
     if runner == "serial":
         settings = dataclasses.replace(settings, num_threads=1)
     if runner == "process":
-        if num_threads is not None:
+        if settings.num_threads is not None:
             raise errors.ArgumentError('num_threads is for runner="thread": give num_workers')
         source = _in_workers(name, factories, bool(check_nan), num_workers, context)
     elif runner in _RUNNERS:
@@ -115,8 +138,7 @@ def from_gymnasium(
         source = _native.Source.python(name, factories, check_nan=bool(check_nan))
     else:
         raise errors.ArgumentError(f"runner is one of {', '.join(_RUNNERS)}, not {runner!r}")
-    native = settings.native(source, len(factories))
-    return settings.vector(native, native.about.render_mode)
+    return settings.native(source, len(factories))
 
 
 def _in_workers(
@@ -182,7 +204,8 @@ def _factory(one: Any, kwargs: dict[str, Any]) -> Factory:
     return made
 
 
-def _name(one: Any) -> str:
+def name_of(one: Any) -> str:
+    """What messages call the envs that an id or a function makes."""
     if isinstance(one, str):
         return one
     inner = one.func if isinstance(one, functools.partial) else one

@@ -106,6 +106,24 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     Ok(opaque(object))
 }
 
+/// A dict with text keys as options whose values come back as just what they
+/// were.
+pub(crate) fn faithful_options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let mut options = Options::new();
+    for (key, value) in dict {
+        // Not opened, a dict in it stays the caller's own.
+        options.set(name_of(&key)?, opaque(&value));
+    }
+    Ok(options)
+}
+
+fn name_of(key: &Bound<'_, PyAny>) -> PyResult<String> {
+    key.extract().map_err(|_| {
+        let text = format!("option names are strings, not {key:?}");
+        crate::errors::to_py(key.py(), Error::ArgumentType(text))
+    })
+}
+
 /// A dict with text keys as options.
 pub(crate) fn options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
     nested_options(dict, 0)
@@ -114,11 +132,7 @@ pub(crate) fn options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
 fn nested_options(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Options> {
     let mut options = Options::new();
     for (key, value) in dict {
-        let key: String = key.extract().map_err(|_| {
-            let text = format!("option names are strings, not {key:?}");
-            crate::errors::to_py(dict.py(), Error::ArgumentType(text))
-        })?;
-        options.set(key, nested_from_py(&value, depth)?);
+        options.set(name_of(&key)?, nested_from_py(&value, depth)?);
     }
     Ok(options)
 }
