@@ -99,11 +99,7 @@ fn column<'py, T: numpy::Element + Default + Clone>(
     PyArray1::from_slice(py, &column).into_any()
 }
 
-fn maps<'py>(
-    py: Python<'py>,
-    items: &[(usize, &Value)],
-    rows: usize,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn maps<'py>(py: Python<'py>, items: &[(usize, &Value)], rows: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut inner = Vec::new();
     for (row, value) in items {
         let Value::Map(map) = value else { return Ok(None) };

@@ -6,6 +6,7 @@
 //! `chunk` many of them.
 
 mod act;
+mod cast;
 mod chunk;
 mod env;
 mod observe;

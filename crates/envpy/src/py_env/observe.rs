@@ -4,8 +4,10 @@ use envcore::{DType, Row, Tensor, Value};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFloat, PyString, PyTuple};
 
+use super::cast;
 use super::shape::{Node, Part, Shape};
 use crate::array;
 use crate::values;
@@ -102,16 +104,30 @@ fn write_leaf(
     {
         return write_bytes(part, tensor, bytes, row, check_nan);
     }
-    // A label is often a plain int.
-    if tensor.is_discrete_scalar()
-        && tensor.dtype == DType::I64
-        && given.is_exact_instance_of::<PyInt>()
-        && let Ok(label) = given.extract::<i64>()
-    {
-        row.scalar(label);
+    if tensor.shape.is_empty() && write_number(tensor, given, row, check_nan) {
         return Ok(());
     }
     write_cast(part, tensor, given, row, check_nan)
+}
+
+/// Writes a label that counts as an int, or a plain float; `false` for anything
+/// else.
+fn write_number(tensor: &Tensor, given: &Bound<'_, PyAny>, row: &mut Row<'_>, check_nan: bool) -> bool {
+    if tensor.dtype.is_float() {
+        let Ok(number) = given.cast::<PyFloat>().map(|number| number.value()) else { return false };
+        if check_nan && number.is_nan() {
+            return false;
+        }
+        return cast::write(row, DType::F64, tensor.dtype, &number.to_ne_bytes())
+            || (tensor.dtype == DType::F64 && {
+                row.scalar(number);
+                true
+            });
+    }
+    if tensor.dtype != DType::I64 || given.is_instance_of::<PyFloat>() {
+        return false;
+    }
+    given.extract::<i64>().map(|label| row.scalar(label)).is_ok()
 }
 
 fn write_bytes(
@@ -121,9 +137,8 @@ fn write_bytes(
     row: &mut Row<'_>,
     check_nan: bool,
 ) -> Result<(), Refused> {
-    if check_nan && tensor.dtype.is_float() && holds_nan(tensor.dtype, bytes) {
-        let at = place(part);
-        return Err(Refused::Misfit(format!("the observation{at} holds NaN (check_nan=False lets it pass)")));
+    if check_nan && cast::holds_nan(tensor.dtype, bytes) {
+        return Err(holds_nan(part));
     }
     if tensor.dtype == DType::Bool && bytes.iter().any(|byte| *byte > 1) {
         return Err(Refused::Misfit(format!("the observation{} holds bools that are none", place(part))));
@@ -132,8 +147,7 @@ fn write_bytes(
     Ok(())
 }
 
-/// Through NumPy, which casts where that is of the same kind.
-#[cold]
+/// What is no array, or not one like the leaf.
 fn write_cast(
     part: &Part,
     tensor: &Tensor,
@@ -143,55 +157,75 @@ fn write_cast(
 ) -> Result<(), Refused> {
     let py = given.py();
     let at = place(part);
-    let numpy = py.import(intern!(py, "numpy"))?;
-    let array = numpy.call_method1(intern!(py, "asarray"), (given,)).map_err(|error| {
+    let is_plain = !given.is_instance_of::<PyUntypedArray>() && !given.hasattr(intern!(py, "dtype"))?;
+    let array = as_array(given).map_err(|error| {
         Refused::Misfit(format!("the observation{at} is a {} that is no array: {error}", kind_of(given)))
     })?;
-    let shape: Vec<usize> = array.getattr(intern!(py, "shape"))?.extract()?;
-    let dtype = array.getattr(intern!(py, "dtype"))?;
-    if shape != tensor.shape {
+    if !b"biufc".contains(&array.dtype().kind()) {
+        let what = if is_plain { kind_of(given) } else { format!("array of {}", array.dtype()) };
+        let (shape, dtype) = (tuple(&tensor.shape), tensor.dtype);
         return Err(Refused::Misfit(format!(
-            "the observation{at} has shape {} where {} belongs",
-            tuple(&shape),
-            tuple(&tensor.shape)
+            "the observation{at} is of type {what} where an array of {dtype}, shape {shape}, belongs"
         )));
     }
-    let kwargs = PyDict::new(py);
-    // Plain ints have no dtype that they came with: what fits, fits.
-    let casting = if given.hasattr(intern!(py, "dtype"))? { "same_kind" } else { "unsafe" };
-    kwargs.set_item("casting", casting)?;
-    kwargs.set_item("order", "C")?;
-    kwargs.set_item("copy", false)?;
-    let cast = array.call_method("astype", (tensor.dtype.name(),), Some(&kwargs)).map_err(|_| {
-        Refused::Misfit(format!("the observation{at} has dtype {dtype} where {} belongs", tensor.dtype))
-    })?;
-    if casting == "unsafe" {
-        let same = numpy
-            .call_method1("array_equal", (&cast, &array, true))
-            .or_else(|_| numpy.call_method1("array_equal", (&cast, &array)))?;
-        let rounds = tensor.dtype.is_float();
-        if !rounds && !same.is_truthy()? {
-            return Err(Refused::Misfit(format!(
-                "the observation{at} is {given}, which does not fit {}",
-                tensor.dtype
-            )));
+    if array.shape() != tensor.shape {
+        let (shape, right) = (tuple(array.shape()), tuple(&tensor.shape));
+        return Err(Refused::Misfit(format!("the observation{at} has shape {shape} where {right} belongs")));
+    }
+    if let (Some(from), Some(bytes)) = (array::dtype_of(&array), array::bytes(&array)) {
+        if from == tensor.dtype {
+            return write_bytes(part, tensor, bytes, row, check_nan);
+        }
+        // Plain ints have no dtype that they came with: what fits, fits.
+        let is_int = is_plain && from == DType::I64 && !tensor.dtype.is_float();
+        if is_int && !cast::fits(bytes, tensor.dtype) {
+            let why = format!("the observation{at} is {given}, which does not fit {}", tensor.dtype);
+            return Err(Refused::Misfit(why));
+        }
+        if is_int || cast::is_same_kind(from, tensor.dtype) {
+            if check_nan && cast::holds_nan(from, bytes) {
+                return Err(holds_nan(part));
+            }
+            if cast::write(row, from, tensor.dtype, bytes) {
+                return Ok(());
+            }
         }
     }
-    let cast = cast.cast_into::<PyUntypedArray>().map_err(PyErr::from)?;
-    let Some(bytes) = array::bytes(&cast) else {
-        return Err(Refused::Misfit(format!("the observation{at} is no plain array")));
-    };
-    write_bytes(part, tensor, bytes, row, check_nan)
+    let cast = by_numpy(&array, tensor.dtype).map_err(|_| {
+        let (dtype, right) = (array.dtype(), tensor.dtype);
+        Refused::Misfit(format!("the observation{at} has dtype {dtype} where {right} belongs"))
+    })?;
+    match array::bytes(&cast) {
+        Some(bytes) => write_bytes(part, tensor, bytes, row, check_nan),
+        None => Err(Refused::Misfit(format!("the observation{at} is no plain array"))),
+    }
 }
 
-fn holds_nan(dtype: DType, bytes: &[u8]) -> bool {
-    match dtype {
-        DType::F32 => bytes.chunks_exact(4).any(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]]).is_nan()),
-        DType::F64 => {
-            bytes.chunks_exact(8).any(|b| f64::from_ne_bytes(b.try_into().expect("eight bytes")).is_nan())
-        }
-        _ => bytes.chunks_exact(2).any(|b| envcore::f16::from_ne_bytes([b[0], b[1]]).is_nan()),
+/// A C-contiguous array of it.
+fn as_array<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = given.py();
+    let array = match given.cast::<PyUntypedArray>() {
+        Ok(array) => array.clone(),
+        Err(_) => ASARRAY.import(py, "numpy", "asarray")?.call1((given,))?.cast_into()?,
+    };
+    if array.is_c_contiguous() {
+        Ok(array)
+    } else {
+        Ok(array.call_method0(intern!(py, "copy"))?.cast_into()?)
     }
+}
+
+#[cold]
+fn by_numpy<'py>(array: &Bound<'py, PyUntypedArray>, dtype: DType) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let kwargs = PyDict::new(array.py());
+    kwargs.set_item("casting", "same_kind")?;
+    kwargs.set_item("order", "C")?;
+    Ok(array.call_method("astype", (dtype.name(),), Some(&kwargs))?.cast_into()?)
+}
+
+fn holds_nan(part: &Part) -> Refused {
+    Refused::Misfit(format!("the observation{} holds NaN (check_nan=False lets it pass)", place(part)))
 }
 
 fn place(part: &Part) -> String {
