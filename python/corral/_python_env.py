@@ -118,6 +118,16 @@ class Parts:
     bare: Any | None
 
 
+def _takes_seed(env: Any) -> bool:
+    """Whether `reset` takes a seed; a wrapper that passes on what it is given, as what it wraps."""
+    parameters = inspect.signature(env.reset).parameters
+    inner = getattr(env, "unwrapped", env)
+    passes_on = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    if "seed" not in parameters and passes_on and inner is not env:
+        return _takes_seed(inner)
+    return "seed" in parameters
+
+
 def parts_of(env: Any) -> Parts:
     """An env taken apart.
 
@@ -130,12 +140,19 @@ def parts_of(env: Any) -> Parts:
     modern = isinstance(env, gymnasium.Env)
     if not modern:
         try:
-            modern = "seed" in inspect.signature(env.reset).parameters
+            modern = _takes_seed(env)
         except (TypeError, ValueError):
             modern = False
     bare = getattr(env, "unwrapped", None)
     owns = isinstance(bare, gymnasium.Env) and hasattr(bare, "_np_random")
     return Parts(env, env.step, env.reset, modern, bare if owns else None)
+
+
+def are_equal(space: Any, first: Any) -> bool | None:
+    """Whether two spaces are equal; None where their class does not say."""
+    if space is first or bool(space == first):
+        return True
+    return None if type(space).__eq__ is object.__eq__ else False
 
 
 def about(env: Any) -> About:

@@ -1,6 +1,6 @@
 //! The one place where the core's errors become Python's.
 
-use pyo3::exceptions::PyMemoryError;
+use pyo3::exceptions::{PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyModule};
@@ -94,7 +94,10 @@ pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<Py
         let list = PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?;
         let error = module(py)?.getattr("EnvError")?.call_method1("of", (list, batch))?;
         let stopped = failures.iter().filter(|failure| failure.failure.cause == Cause::Interrupt);
-        let raised = stopped.chain(failures).find_map(|failure| exception(py, &failure.failure));
+        let raised = stopped.chain(failures).find_map(|failure| {
+            // `sys.exit` in an env ends that env, not the program.
+            exception(py, &failure.failure).filter(|raised| !raised.is_instance_of::<PySystemExit>())
+        });
         match raised {
             Some(raised) => module(py)?.getattr("as_raised")?.call1((raised, error)),
             None => Ok(error),

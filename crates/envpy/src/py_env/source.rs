@@ -6,6 +6,7 @@ use envcore::{
     AutoresetMode, Begin, Caps, Chunk, Error, Failure, Options, Phase, Result, SlotError, Source, SourceSpec,
     Space,
 };
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::act::Actor;
@@ -20,6 +21,8 @@ pub(crate) struct PySource {
     spec: SourceSpec,
     common: Arc<Common>,
     factories: Vec<Py<PyAny>>,
+    /// What the first env told of itself, its spaces among it.
+    about: Py<PyAny>,
     /// The first slot's env, made to learn its spaces.
     first: Mutex<Option<PyEnv>>,
     first_slot: usize,
@@ -93,7 +96,8 @@ impl PySource {
         let mut caps = Caps::ENV | Caps::OPTIONS | Caps::OPTIONS_ONCE | Caps::CALL;
         caps.set(Caps::INDEX, first.bare.is_some());
         caps.set(Caps::RENDER, !about.bind(py).getattr("render_mode")?.is_none());
-        let face = Face { observation: observation.tree(py)?, action: action.tree(py)?, about };
+        let face =
+            Face { observation: observation.tree(py)?, action: action.tree(py)?, about: about.clone_ref(py) };
         let spec = SourceSpec {
             id: id.into(),
             observation: observation.space.clone(),
@@ -108,7 +112,7 @@ impl PySource {
         let actor = Actor::new(py, action)?;
         let common = Arc::new(Common { observation, actor, check_nan });
         let first = Mutex::new(Some(first));
-        Ok((PySource { spec, common, factories, first, first_slot }, face))
+        Ok((PySource { spec, common, factories, about, first, first_slot }, face))
     }
 
     fn build(&self, py: Python<'_>, k: usize, seed: i64) -> Result<PyEnv> {
@@ -121,26 +125,38 @@ impl PySource {
             return Ok(first);
         }
         let env = PyEnv::build(py, &self.factories[k], seed).map_err(report)?;
-        let checked = self.check(&env, py);
-        checked.map(|()| env).map_err(|error| match error {
-            Ok(error) => error,
-            Err(error) => report(error),
-        })
+        match self.check(&env, slot, py) {
+            Ok(()) => Ok(env),
+            Err(error) => {
+                let _ = env.close(py);
+                Err(error.unwrap_or_else(report))
+            }
+        }
     }
 
     /// Errors where an env has other spaces than the first.
-    fn check(&self, env: &PyEnv, py: Python<'_>) -> Result<(), Result<Error, PyErr>> {
+    fn check(&self, env: &PyEnv, slot: usize, py: Python<'_>) -> Result<(), Result<Error, PyErr>> {
         let spaces = [
-            ("observation", "observation_space", &self.spec.observation),
-            ("action", "action_space", &self.spec.action),
+            ("observation", intern!(py, "observation_space"), &self.spec.observation),
+            ("action", intern!(py, "action_space"), &self.spec.action),
         ];
-        for (what, attribute, space) in spaces {
-            let given = env.env(py).getattr(attribute).and_then(|space| Shape::of(&space)).map_err(Err)?;
-            if given.space != *space {
-                let _ = env.close(py);
+        for (what, attribute, first) in spaces {
+            let is_equal = || -> PyResult<bool> {
+                let space = env.env(py).getattr(attribute)?;
+                let right = self.about.bind(py).getattr(attribute)?;
+                let helpers = py.import(intern!(py, "corral._python_env"))?;
+                match helpers.call_method1("are_equal", (&space, right))?.extract()? {
+                    Some(is_equal) => Ok(is_equal),
+                    // A space of a class that does not compare.
+                    None => Ok(Shape::of(&space)?.space == *first),
+                }
+            };
+            if !is_equal().map_err(Err)? {
+                let Self { spec, first_slot, .. } = self;
+                let id = &spec.id;
                 return Err(Ok(Error::Space(format!(
-                    "{}: an env's {what} space differs from that of slot {}: all slots must have the same",
-                    self.spec.id, self.first_slot
+                    "{id}: the {what} space of slot {slot} differs from that of slot {first_slot}: \
+                     all slots must have the same"
                 ))));
             }
         }
