@@ -9,6 +9,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
+
+from corral.spaces import Opaque
 
 # How leaves hang together: ("leaf", number), ("dict", [(key, tree), …]) or ("tuple", [tree, …]).
 Tree = tuple[str, Any]
@@ -22,6 +25,27 @@ def kind_of(space: Any) -> str:
         if base.__name__ in known and base.__module__.split(".")[0] in ("gymnasium", "gym"):
             return base.__name__
     return "other"
+
+
+def as_gymnasium(space: Any) -> spaces.Space[Any]:
+    """The space as Gymnasium has it, where it is old gym's or anyone's."""
+    if isinstance(space, spaces.Space):
+        return space
+    match kind_of(space):
+        case "Box":
+            return spaces.Box(space.low, space.high, space.shape, space.dtype)
+        case "Discrete":
+            return spaces.Discrete(int(space.n), start=int(getattr(space, "start", 0)))
+        case "MultiDiscrete":
+            return spaces.MultiDiscrete(space.nvec, dtype=space.dtype)
+        case "MultiBinary":
+            return spaces.MultiBinary(space.n)
+        case "Dict":
+            return spaces.Dict([(key, as_gymnasium(one)) for key, one in space.spaces.items()])
+        case "Tuple":
+            return spaces.Tuple([as_gymnasium(one) for one in space.spaces])
+        case _:
+            return Opaque()
 
 
 def leaves_of(space: Any) -> tuple[Tree, list[Leaf]]:
@@ -63,7 +87,7 @@ def _leaf(kind: str, space: Any) -> Leaf:
         return _fixed(space.dtype, space.shape, starts, starts + space.nvec - 1, discrete=True)
     if kind == "MultiBinary":
         return _fixed(space.dtype, space.shape, 0, 1, discrete=True)
-    if kind == "Text":
+    if kind == "Text" and hasattr(space, "max_length"):
         return {"kind": "text", "max_len": int(space.max_length)}
     return {"kind": "object"}
 
@@ -150,7 +174,7 @@ def parts_of(env: Any) -> Parts:
 
 def are_equal(space: Any, first: Any) -> bool | None:
     """Whether two spaces are equal; None where their class does not say."""
-    if space is first or bool(space == first):
+    if space is first or bool(as_gymnasium(space) == first):
         return True
     return None if type(space).__eq__ is object.__eq__ else False
 
@@ -159,8 +183,8 @@ def about(env: Any) -> About:
     """What a sink shows of it."""
     metadata = getattr(env, "metadata", None)
     return About(
-        env.observation_space,
-        env.action_space,
+        as_gymnasium(env.observation_space),
+        as_gymnasium(env.action_space),
         dict(metadata) if isinstance(metadata, Mapping) else {},
         getattr(env, "render_mode", None),
         getattr(env, "spec", None),

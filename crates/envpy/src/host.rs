@@ -12,7 +12,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyModule};
 
-use crate::errors::{OrRaise, raise};
+use crate::errors::OrRaise;
 use crate::py_env::PySource;
 use crate::values::Opaque;
 
@@ -143,18 +143,20 @@ pub(crate) fn work(py: Python<'_>) -> PyResult<()> {
 
 fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
     let made = Python::try_attach(|py| {
-        let worker = py.import("corral._worker")?;
-        let asked = worker.call_method1("envs_of", (PyBytes::new(py, &order.payload),))?;
-        let (id, factories, check_nan): (String, Vec<Py<PyAny>>, bool) = asked.extract()?;
+        let asked = || -> PyResult<(String, Vec<Py<PyAny>>, bool)> {
+            let worker = py.import("corral._worker")?;
+            worker.call_method1("envs_of", (PyBytes::new(py, &order.payload),))?.extract()
+        };
+        let (id, factories, check_nan) = asked().map_err(core_error)?;
         let (source, face) = PySource::new(py, &id, factories, order.first_slot, check_nan)?;
         let about = pack(py, face.about.bind(py)).map_err(|error| {
             let why = format!("the envs' spaces or metadata cannot go to another process: {error}");
-            raise(py, "UnsupportedError", why)
+            Error::Unsupported(why)
         })?;
         Ok((source, about))
     });
-    let made: PyResult<(PySource, Vec<u8>)> = made.unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON)));
-    let (source, about) = made.map_err(core_error)?;
+    let made: Result<(PySource, Vec<u8>)> = made.unwrap_or_else(|| Err(Error::env(NO_PYTHON)));
+    let (source, about) = made?;
     Ok((Box::new(Serial::new(&source, order.config)?), about))
 }
 

@@ -47,7 +47,7 @@ impl Source {
     #[pyo3(signature = (id, factories, *, check_nan=true))]
     fn python(py: Python<'_>, id: &str, factories: &Bound<'_, PyList>, check_nan: bool) -> PyResult<Self> {
         let factories = factories.iter().map(Bound::unbind).collect();
-        let (source, face) = PySource::new(py, id, factories, 0, check_nan)?;
+        let (source, face) = PySource::new(py, id, factories, 0, check_nan).or_raise(py)?;
         Ok(Source { kind: Kind::Here(Arc::new(source)), face: Some(face) })
     }
 

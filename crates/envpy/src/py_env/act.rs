@@ -1,7 +1,7 @@
 //! Actions out of the core's columns, as Gymnasium gives them to an env: NumPy
 //! scalars for labels, arrays of the env's own for the rest.
 
-use envcore::ActRow;
+use envcore::{ActRow, Space};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -37,6 +37,10 @@ impl Actor {
             }
         }
         Ok(Actor { shape, labels, first })
+    }
+
+    pub(super) fn space(&self) -> &Space {
+        &self.shape.space
     }
 
     /// The action in `row`.

@@ -53,6 +53,13 @@ impl PyChunk {
     }
 }
 
+impl Drop for PyChunk {
+    fn drop(&mut self) {
+        // Where it was never closed, since another chunk could not be built.
+        self.close();
+    }
+}
+
 impl Chunk for PyChunk {
     fn step(
         &mut self,

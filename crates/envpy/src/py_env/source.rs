@@ -13,7 +13,6 @@ use super::act::Actor;
 use super::chunk::{Common, PyChunk};
 use super::env::{PyEnv, failure};
 use super::shape::Shape;
-use crate::errors::to_py;
 use crate::spaces::Tree;
 
 /// Python envs, one factory per slot.
@@ -53,6 +52,7 @@ impl Face {
     }
 }
 
+/// `slot` is the source's own.
 fn unbuilt(id: &str, slot: usize, seed: i64, failure: Failure) -> Error {
     Error::Slots(vec![SlotError {
         env: id.into(),
@@ -69,39 +69,44 @@ fn unbuilt(id: &str, slot: usize, seed: i64, failure: Failure) -> Error {
 
 impl PySource {
     /// The source of what `factories` make, the first of which is called at
-    /// once. `first_slot` is that slot's number, for messages.
+    /// once. `first_slot` is that slot's number where this is a part of a vec
+    /// env, for messages; slots of failures are the source's own.
     pub(crate) fn new(
         py: Python<'_>,
         id: &str,
         factories: Vec<Py<PyAny>>,
         first_slot: usize,
         check_nan: bool,
-    ) -> PyResult<(Self, Face)> {
+    ) -> Result<(Self, Face)> {
         let Some(factory) = factories.first() else {
-            return Err(to_py(py, Error::Argument("there are no envs: give at least one".into())));
+            return Err(Error::Argument("there are no envs: give at least one".into()));
         };
-        let unmade = |error| to_py(py, unbuilt(id, first_slot, 0, failure(py, Phase::Build, error)));
+        let unmade = |error| unbuilt(id, 0, 0, failure(py, Phase::Build, error));
         let first = PyEnv::build(py, factory, 0).map_err(unmade)?;
-        let read = || -> PyResult<(Shape, Shape, Py<PyAny>)> {
+        let read = || -> PyResult<(Shape, Shape, Face)> {
             let env = first.env(py);
             let observation = Shape::of(&env.getattr("observation_space")?)?;
             let action = Shape::of(&env.getattr("action_space")?)?;
             let about = py.import("corral._python_env")?.call_method1("about", (env,))?;
-            for (shape, what) in [(&observation, "observation"), (&action, "action")] {
-                shape.space.check(what).map_err(|error| to_py(py, error))?;
-            }
-            Ok((observation, action, about.unbind()))
+            let face =
+                Face { observation: observation.tree(py)?, action: action.tree(py)?, about: about.unbind() };
+            Ok((observation, action, face))
         };
-        let (observation, action, about) = read().inspect_err(|_| drop(first.close(py)))?;
+        let read = read().map_err(unmade).and_then(|(observation, action, face)| {
+            observation.space.check("observation")?;
+            action.space.check("action")?;
+            Ok((Actor::new(py, action).map_err(unmade)?, observation, face))
+        });
+        let (actor, observation, face) = read.inspect_err(|_| drop(first.close(py)))?;
         let mut caps = Caps::ENV | Caps::OPTIONS | Caps::OPTIONS_ONCE | Caps::CALL;
         caps.set(Caps::INDEX, first.bare.is_some());
-        caps.set(Caps::RENDER, !about.bind(py).getattr("render_mode")?.is_none());
-        let face =
-            Face { observation: observation.tree(py)?, action: action.tree(py)?, about: about.clone_ref(py) };
+        let about = face.about.clone_ref(py);
+        let render_mode = about.bind(py).getattr("render_mode").map_err(Error::env)?;
+        caps.set(Caps::RENDER, !render_mode.is_none());
         let spec = SourceSpec {
             id: id.into(),
             observation: observation.space.clone(),
-            action: action.space.clone(),
+            action: actor.space().clone(),
             info: Space::empty(),
             caps,
             autoreset: None::<AutoresetMode>,
@@ -109,7 +114,6 @@ impl PySource {
             metadata: Options::new(),
             config: String::new(),
         };
-        let actor = Actor::new(py, action)?;
         let common = Arc::new(Common { observation, actor, check_nan });
         let first = Mutex::new(Some(first));
         Ok((PySource { spec, common, factories, about, first, first_slot }, face))
@@ -117,7 +121,7 @@ impl PySource {
 
     fn build(&self, py: Python<'_>, k: usize, seed: i64) -> Result<PyEnv> {
         let slot = self.first_slot + k;
-        let report = |error| unbuilt(&self.spec.id, slot, seed, failure(py, Phase::Build, error));
+        let report = |error| unbuilt(&self.spec.id, k, seed, failure(py, Phase::Build, error));
         if k == 0
             && let Some(mut first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
