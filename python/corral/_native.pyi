@@ -118,6 +118,7 @@ class VecEnv:
         *,
         seed: Any | None = None,
         index: Any | None = None,
+        mask: Any | None = None,
         options: dict[str, Any] | None = None,
     ) -> None: ...
     def send(self, actions: Any, slots: Any | None = None) -> None: ...

@@ -4,11 +4,11 @@ use envcore::{Batch, Column, DType, Element, Fixed, Infos, LeafKind, RowKind, Sl
 use numpy::{PyArray1, PyArrayDescr};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyModule, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use crate::array;
 use crate::errors;
+use crate::infos::{self, empty_objects};
 use crate::spaces::Tree;
 use crate::values;
 
@@ -188,8 +188,6 @@ pub(crate) struct Assembler {
     bool_: Py<PyArrayDescr>,
 }
 
-static INFOS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-
 impl Assembler {
     pub(crate) fn new(py: Python<'_>, spec: &envcore::Spec, observation: Tree) -> PyResult<Self> {
         Ok(Assembler {
@@ -257,14 +255,7 @@ impl Assembler {
                 self.info_branches(py, branches, &mut parts, &dict)?;
             }
         }
-        if !infos.extras.is_empty() {
-            let module =
-                INFOS.get_or_try_init(py, || PyModule::import(py, "corral._infos").map(Bound::unbind))?;
-            let add = module.bind(py).getattr("add_info")?;
-            for extra in infos.extras {
-                add.call1((&dict, extra.key, values::to_py(py, &extra.value)?, extra.row, rows))?;
-            }
-        }
+        infos::add(py, &dict, infos.extras, rows)?;
         Ok(dict)
     }
 
@@ -385,11 +376,6 @@ impl Assembler {
         infos.set_item(intern!(py, "_final_obs"), &mask)?;
         infos.set_item(intern!(py, "_final_info"), mask.call_method0("copy")?)
     }
-}
-
-/// An object array of `rows` times None.
-fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
-    py.import("numpy")?.call_method1("full", (rows, py.None(), "object"))
 }
 
 fn objects<'py, 'a>(

@@ -9,6 +9,7 @@ mod assemble;
 mod begin;
 mod errors;
 mod host;
+mod infos;
 mod layers;
 mod py_env;
 mod registry;

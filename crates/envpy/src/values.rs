@@ -3,6 +3,7 @@
 use envcore::{Array, DType, Error, Options, Value};
 use numpy::{PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::sync::Arc;
 
@@ -10,6 +11,9 @@ use crate::array;
 
 /// A Python object on its way through the core, which never opens it.
 pub(crate) struct Opaque(pub(crate) Py<PyAny>);
+
+/// `numpy.generic` and `numpy.asarray`.
+static NUMPY: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
 
 /// Lists and dicts within each other, at most: one that holds itself has no end.
 const MAX_DEPTH: usize = 64;
@@ -103,7 +107,28 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         }
         return Ok(Value::Map(map));
     }
+    if let Some(array) = plain_array(object)? {
+        return Ok(Value::Array(array));
+    }
     Ok(opaque(object))
+}
+
+/// A copy of an array of numbers, or of a NumPy scalar as one of no axes.
+fn plain_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+    let py = object.py();
+    if let Ok(array) = object.cast_exact::<PyUntypedArray>() {
+        // Of no axes it would come back as a scalar.
+        return Ok(if array.ndim() == 0 { None } else { array_from_py(array) });
+    }
+    let numpy = NUMPY.get_or_try_init(py, || -> PyResult<_> {
+        let numpy = py.import("numpy")?;
+        Ok([numpy.getattr("generic")?.unbind(), numpy.getattr("asarray")?.unbind()])
+    })?;
+    if !object.is_instance(numpy[0].bind(py))? {
+        return Ok(None);
+    }
+    let array = numpy[1].bind(py).call1((object,))?;
+    Ok(array.cast::<PyUntypedArray>().ok().and_then(array_from_py))
 }
 
 /// A dict with text keys as options.
@@ -111,14 +136,26 @@ pub(crate) fn options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
     nested_options(dict, 0)
 }
 
+/// A dict with text keys as options that come back as just what they were.
+pub(crate) fn faithful_options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let mut options = Options::new();
+    for (key, value) in dict {
+        options.set(option_name(&key)?, faithful(&value)?);
+    }
+    Ok(options)
+}
+
+fn option_name(key: &Bound<'_, PyAny>) -> PyResult<String> {
+    key.extract().map_err(|_| {
+        let text = format!("option names are strings, not {key:?}");
+        crate::errors::to_py(key.py(), Error::ArgumentType(text))
+    })
+}
+
 fn nested_options(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Options> {
     let mut options = Options::new();
     for (key, value) in dict {
-        let key: String = key.extract().map_err(|_| {
-            let text = format!("option names are strings, not {key:?}");
-            crate::errors::to_py(dict.py(), Error::ArgumentType(text))
-        })?;
-        options.set(key, nested_from_py(&value, depth)?);
+        options.set(option_name(&key)?, nested_from_py(&value, depth)?);
     }
     Ok(options)
 }
@@ -144,7 +181,11 @@ pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, 
         Value::Int(v) => v.into_pyobject(py)?.into_any(),
         Value::Float(v) => v.into_pyobject(py)?.into_any(),
         Value::Text(v) => PyString::new(py, v).into_any(),
-        Value::Array(v) => array_to_py(py, v.dtype(), v.shape(), v.bytes())?,
+        Value::Array(v) => {
+            let array = array_to_py(py, v.dtype(), v.shape(), v.bytes())?;
+            // What has no axes was a scalar.
+            if v.shape().is_empty() { array.get_item(PyTuple::empty(py))? } else { array }
+        }
         Value::List(items) => {
             let items = items.iter().map(|item| to_py(py, item)).collect::<PyResult<Vec<_>>>()?;
             PyList::new(py, items)?.into_any()

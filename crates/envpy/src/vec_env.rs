@@ -193,7 +193,9 @@ impl VecEnv {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let begin = begin::read(seed, index, mask, self.spec.num_slots).or_raise(py)?;
-        let options = options.map(values::options).transpose()?;
+        // Python envs get back just what was given.
+        let read = if self.about.is_some() { values::faithful_options } else { values::options };
+        let options = options.map(read).transpose()?;
         if state.interrupted && mask.is_none() {
             // What Ctrl-C left in flight belongs to episodes that end here.
             self.wait(py, state, usize::MAX, None).map_err(|cut| match cut {
@@ -376,17 +378,19 @@ impl VecEnv {
         state.finish(py, batch, Assembler::step)
     }
 
-    /// Puts all slots in flight to begin new episodes, as `reset` says.
-    #[pyo3(signature = (*, seed=None, index=None, options=None))]
+    /// Puts all slots in flight to begin new episodes, as `reset` says; those
+    /// outside `mask` show again what they showed.
+    #[pyo3(signature = (*, seed=None, index=None, mask=None, options=None))]
     fn async_reset(
         &self,
         py: Python<'_>,
         seed: Option<&Bound<'_, PyAny>>,
         index: Option<&Bound<'_, PyAny>>,
+        mask: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let mut state = self.lock(py)?;
-        self.begin(py, &mut state, (seed, index, None), options)
+        self.begin(py, &mut state, (seed, index, mask), options)
     }
 
     /// Puts `slots` (all without any) in flight with their actions.

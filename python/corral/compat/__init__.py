@@ -1,0 +1,1 @@
+"""Corral under other libraries' names, with their arguments: one module for each."""
