@@ -60,6 +60,18 @@ SPACES: dict[str, Callable[[], spaces.Space[Any]]] = {
 }
 
 
+def weight(action: Any) -> float:
+    """A number that every part of an action has its share in."""
+    if isinstance(action, str):
+        return float(sum(map(ord, action)))
+    if isinstance(action, dict):
+        return sum((weight(action[key]) * (k + 2) for k, key in enumerate(sorted(action))), 0.0)
+    if isinstance(action, tuple):
+        return sum((weight(one) * (k + 2) for k, one in enumerate(action)), 0.0)
+    array = np.asarray(action, np.float64).ravel()
+    return float(array @ np.arange(1, array.size + 1))
+
+
 class Drawn(gymnasium.Env[Any, Any]):
     """Observations drawn from a space; the episode ends when it is its time.
 
@@ -99,8 +111,8 @@ class Drawn(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> Any:
         self.time += 1
-        size = float(np.sum(action)) if self.action_space.is_np_flattenable else 0.0
-        reward = size + float(self.np_random.random())
+        assert self.action_space.contains(action), action
+        reward = weight(action) + float(self.np_random.random())
         over = self.time >= self.length
         even = self.length % 2 == 0
         return self._observe(), reward, over and even, over and not even, self.tell()
