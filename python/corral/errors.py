@@ -149,7 +149,14 @@ class EnvError(CorralError, RuntimeError):
     @classmethod
     def of(cls, failures: list[SlotFailure], batch: tuple[Any, ...] | None) -> EnvError:
         """The error of these failures."""
-        lines = [failure.text for failure in failures[:8]]
+        lines: list[str] = []
+        told: set[str] = set()
+        for failure in failures[:8]:
+            _, _, rest = failure.message.partition("\n")
+            # Slots that died together have the same last words.
+            again = rest and failure.message in told
+            lines.append(failure.text.replace(f"\n{rest}", "") if again else failure.text)
+            told.add(failure.message)
         if len(failures) > 8:
             lines.append(f"… and {len(failures) - 8} more")
         if batch is not None:

@@ -42,6 +42,12 @@ def test_commands_that_the_papers_name_exist(command: str) -> None:
     assert re.search(rf"^{command}:.*## ", makefile, flags=re.MULTILINE)
 
 
+def test_the_code_about_python_envs_runs_when_pasted() -> None:
+    text = (ROOT / "docs" / "python_envs.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[0]
+    assert printed(code).startswith("corral.VectorEnv(Corridor, num_envs=64, next_step) (64, 1) ")
+
+
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):

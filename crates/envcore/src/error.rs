@@ -252,7 +252,9 @@ impl fmt::Display for SlotError {
             Cause::Death => "was lost",
             Cause::Interrupt => "was stopped",
         };
-        write!(f, "{}: slot {} {verb} in {phase}: {message} (", self.env, self.slot)?;
+        // What is long comes last.
+        let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
+        write!(f, "{}: slot {} {verb} in {phase}: {first} (", self.env, self.slot)?;
         match self.begin {
             Begin::Index(index) => write!(f, "index {index}, ")?,
             _ => write!(f, "seed {}, ", self.seed)?,
@@ -262,6 +264,9 @@ impl fmt::Display for SlotError {
             write!(f, ", action {action}")?;
         }
         f.write_str(")")?;
+        if !rest.is_empty() {
+            write!(f, "\n{rest}")?;
+        }
         match &self.replay {
             None => Ok(()),
             Some(Ok(file)) => write!(f, "\n  to see it again: corral replay {}", quoted(file)),

@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use crate::array;
 use crate::errors;
-use crate::infos::{self, empty_objects};
+use crate::infos;
 use crate::spaces::Tree;
 use crate::values;
 
@@ -246,16 +246,16 @@ impl Assembler {
         (observation, reward, terminated, truncated, info).into_pyobject(py)
     }
 
-    fn infos<'py>(&self, py: Python<'py>, infos: Infos, rows: usize) -> PyResult<Bound<'py, PyDict>> {
+    fn infos<'py>(&self, py: Python<'py>, given: Infos, rows: usize) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        if !infos.columns.is_empty() {
+        if !given.columns.is_empty() {
             let mut parts: Vec<Option<(Column, Fixed)>> =
-                infos.columns.into_iter().zip(infos.masks).map(Some).collect();
+                given.columns.into_iter().zip(given.masks).map(Some).collect();
             if let Tree::Branches(branches) = &self.info.tree {
                 self.info_branches(py, branches, &mut parts, &dict)?;
             }
         }
-        infos::add(py, &dict, infos.extras, rows)?;
+        infos::add(&dict, &given.extras, rows)?;
         Ok(dict)
     }
 
@@ -376,6 +376,11 @@ impl Assembler {
         infos.set_item(intern!(py, "_final_obs"), &mask)?;
         infos.set_item(intern!(py, "_final_info"), mask.call_method0("copy")?)
     }
+}
+
+/// An object array of `rows` times None.
+pub(crate) fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
+    py.import("numpy")?.call_method1("full", (rows, py.None(), "object"))
 }
 
 fn objects<'py, 'a>(

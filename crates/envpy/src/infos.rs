@@ -1,159 +1,173 @@
-//! Infos that an env did not declare, as Gymnasium batches them.
+//! Infos that an env did not declare, put where Gymnasium puts them: numbers in
+//! typed arrays, arrays stacked, dicts nested, the rest in object arrays, each
+//! with a mask `_key`.
 //!
-//! Values of one key that are all alike make their array here; a mixture goes,
-//! value by value, through `corral._infos`, which has the rules.
+//! Rows that agree on what a key holds, which is nearly always so, are put
+//! together here; others by `corral._infos`, one value at a time.
 
-use envcore::{DType, Extra, Value};
-use numpy::PyArray1;
-use pyo3::intern;
+use envcore::{Extra, Value};
+use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyModule};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use crate::array;
+use crate::assemble::empty_objects;
 use crate::values;
 
-static INFOS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-
-/// What the rows have under one key.
-struct Group {
-    key: String,
-    items: Vec<(usize, Value)>,
+/// What the rows of one key hold.
+struct Group<'a> {
+    key: &'a str,
+    items: Vec<(usize, &'a Value)>,
 }
 
-/// Adds `extras`, of a batch of `rows`, to its infos.
-pub(crate) fn add<'py>(
-    py: Python<'py>,
-    dict: &Bound<'py, PyDict>,
-    extras: Vec<Extra>,
-    rows: usize,
-) -> PyResult<()> {
-    let each = extras.into_iter().map(|extra| (extra.row, extra.key, extra.value));
-    groups(each).into_iter().try_for_each(|group| add_group(py, dict, group, rows))
+/// Adds `extras` to the infos of a batch of `rows`.
+pub(crate) fn add(infos: &Bound<'_, PyDict>, extras: &[Extra], rows: usize) -> PyResult<()> {
+    put(infos, grouped(extras.iter().map(|extra| (extra.row, &*extra.key, &extra.value))), rows)
 }
 
-/// By key, in the order in which keys first come.
-fn groups(each: impl Iterator<Item = (usize, String, Value)>) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    // Rows mostly have the same keys in the same order: look behind the last one first.
+fn grouped<'a>(items: impl Iterator<Item = (usize, &'a str, &'a Value)>) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
     let mut next = 0;
-    for (row, key, value) in each {
-        let known = groups.get(next).is_some_and(|group| group.key == key).then_some(next);
-        let at = known.or_else(|| groups.iter().position(|group| group.key == key));
-        let at = at.unwrap_or_else(|| {
-            groups.push(Group { key, items: Vec::new() });
-            groups.len() - 1
-        });
+    for (row, key, value) in items {
+        // Rows tell their keys in the same order, as a rule.
+        let at = match groups.get(next) {
+            Some(group) if group.key == key => next,
+            _ => groups.iter().position(|group| group.key == key).unwrap_or_else(|| {
+                groups.push(Group { key, items: Vec::new() });
+                groups.len() - 1
+            }),
+        };
         groups[at].items.push((row, value));
-        next = (at + 1) % groups.len();
+        next = if at + 1 == groups.len() { 0 } else { at + 1 };
     }
     groups
 }
 
-fn add_group<'py>(py: Python<'py>, dict: &Bound<'py, PyDict>, group: Group, rows: usize) -> PyResult<()> {
-    let Group { key, items } = group;
-    if !dict.contains(&key)?
-        && let Some(batch) = alike(py, &items, rows)?
-    {
-        let mut mask = vec![false; rows];
-        items.iter().for_each(|(row, _)| mask[*row] = true);
-        dict.set_item(&key, batch)?;
-        return dict.set_item(format!("_{key}"), PyArray1::from_vec(py, mask));
-    }
-    let module = INFOS.get_or_try_init(py, || PyModule::import(py, "corral._infos").map(Bound::unbind))?;
-    let add = module.bind(py).getattr(intern!(py, "add_info"))?;
-    for (row, value) in items {
-        add.call1((dict, &key, values::to_py(py, &value)?, row, rows))?;
+fn put(infos: &Bound<'_, PyDict>, groups: Vec<Group<'_>>, rows: usize) -> PyResult<()> {
+    let py = infos.py();
+    for Group { key, items } in groups {
+        let name = PyString::new(py, key);
+        let batched = if infos.contains(&name)? { None } else { batched(py, key, &items, rows)? };
+        let Some(batched) = batched else {
+            one_by_one(infos, &name, &items, rows)?;
+            continue;
+        };
+        infos.set_item(&name, batched)?;
+        infos.set_item(format!("_{key}"), column(py, rows, items.iter().map(|(row, _)| (*row, true))))?;
     }
     Ok(())
 }
 
-/// The batch of values of one kind; `None` for any others.
-fn alike<'py>(py: Python<'py>, items: &[(usize, Value)], rows: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(match &items[0].1 {
-        Value::Float(_) => {
-            filled(items, rows, |value| if let Value::Float(v) = value { Some(*v) } else { None })
-                .map(|all| PyArray1::from_vec(py, all).into_any())
-        }
-        Value::Int(_) => filled(items, rows, |value| if let Value::Int(v) = value { Some(*v) } else { None })
-            .map(|all| PyArray1::from_vec(py, all).into_any()),
-        Value::Bool(_) => {
-            filled(items, rows, |value| if let Value::Bool(v) = value { Some(*v) } else { None })
-                .map(|all| PyArray1::from_vec(py, all).into_any())
-        }
-        Value::Array(_) => stacked(py, items, rows)?,
-        Value::Text(_) | Value::None => {
-            if items.iter().all(|(_, value)| matches!(value, Value::Text(_) | Value::None)) {
-                let array = empty_objects(py, rows)?;
-                for (row, value) in items {
-                    array.set_item(row, values::to_py(py, value)?)?;
-                }
-                Some(array)
-            } else {
-                None
-            }
-        }
-        Value::Map(_) => nested(py, items, rows)?,
-        _ => None,
+/// All rows' values of one key; `None` where they do not agree.
+fn batched<'py>(
+    py: Python<'py>,
+    key: &str,
+    items: &[(usize, &Value)],
+    rows: usize,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    macro_rules! numbers {
+        ($kind:ident) => {{
+            let all = items.iter().map(|(row, value)| match value {
+                Value::$kind(number) => Some((*row, *number)),
+                _ => None,
+            });
+            all.collect::<Option<Vec<_>>>().map(|all| column(py, rows, all.into_iter()))
+        }};
+    }
+    let Some((_, first)) = items.first() else { return Ok(None) };
+    Ok(match first {
+        // Where a wrapper inside has put it, it stays one object a row.
+        _ if key == "final_obs" => Some(objects(py, items, rows)?),
+        Value::Float(_) => numbers!(Float),
+        Value::Int(_) => numbers!(Int),
+        Value::Bool(_) => numbers!(Bool),
+        Value::Map(_) => maps(py, items, rows)?,
+        _ if items.iter().any(|(_, value)| matches!(value, Value::Map(_))) => None,
+        Value::Array(_) | Value::Object(_) => foreign(py, items, rows)?,
+        Value::None | Value::Text(_) | Value::List(_) => Some(objects(py, items, rows)?),
     })
 }
 
-/// All rows' numbers, zero where there is none; `None` where `number` gives none.
-fn filled<T: Copy + Default>(
-    items: &[(usize, Value)],
+/// Zeros but for these rows.
+fn column<'py, T: numpy::Element + Default + Clone>(
+    py: Python<'py>,
     rows: usize,
-    number: impl Fn(&Value) -> Option<T>,
-) -> Option<Vec<T>> {
-    let mut all = vec![T::default(); rows];
-    for (row, value) in items {
-        all[*row] = number(value)?;
-    }
-    Some(all)
+    items: impl Iterator<Item = (usize, T)>,
+) -> Bound<'py, PyAny> {
+    let mut column = vec![T::default(); rows];
+    items.for_each(|(row, value)| column[row] = value);
+    PyArray1::from_slice(py, &column).into_any()
 }
 
-fn stacked<'py>(
+fn maps<'py>(
     py: Python<'py>,
-    items: &[(usize, Value)],
+    items: &[(usize, &Value)],
     rows: usize,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Value::Array(first) = &items[0].1 else { return Ok(None) };
-    // To Gymnasium a bool of NumPy's is an object.
-    if first.dtype() == DType::Bool && first.shape().is_empty() {
-        return Ok(None);
-    }
-    let n = first.bytes().len();
-    let mut bytes = vec![0; rows * n];
-    for (row, value) in items {
-        match value {
-            Value::Array(array) if array.dtype() == first.dtype() && array.shape() == first.shape() => {
-                bytes[row * n..(row + 1) * n].copy_from_slice(array.bytes());
-            }
-            _ => return Ok(None),
-        }
-    }
-    let shape: Vec<usize> = [rows].iter().chain(first.shape()).copied().collect();
-    array::copy_of(py, &array::descr(py, first.dtype())?, &shape, &bytes).map(Some)
-}
-
-fn nested<'py>(
-    py: Python<'py>,
-    items: &[(usize, Value)],
-    rows: usize,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let mut each = Vec::new();
+    let mut inner = Vec::new();
     for (row, value) in items {
         let Value::Map(map) = value else { return Ok(None) };
-        each.extend(map.iter().map(|(key, value)| (*row, key.to_string(), value.clone())));
+        inner.extend(map.iter().map(|(key, value)| (*row, key, value)));
     }
-    let dict = PyDict::new(py);
-    for group in groups(each.into_iter()) {
-        add_group(py, &dict, group, rows)?;
-    }
-    Ok(Some(dict.into_any()))
+    let nested = PyDict::new(py);
+    put(&nested, grouped(inner.into_iter()), rows)?;
+    Ok(Some(nested.into_any()))
 }
 
-/// An object array of `rows` times None.
-pub(crate) fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
-    py.import(intern!(py, "numpy"))?
-        .call_method1(intern!(py, "full"), (rows, py.None(), intern!(py, "object")))
+/// Arrays of one shape and dtype, NumPy's scalars of one kind, other objects.
+fn foreign<'py>(
+    py: Python<'py>,
+    items: &[(usize, &Value)],
+    rows: usize,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let given = items.iter().map(|(row, value)| Ok((*row, values::to_py(py, value)?)));
+    let given = given.collect::<PyResult<Vec<_>>>()?;
+    let first = &given[0].1;
+    let zeros = || py.import("numpy")?.getattr("zeros");
+    let array = if let Ok(array) = first.cast::<PyUntypedArray>() {
+        let alike = |other: &Bound<'_, PyUntypedArray>| {
+            other.shape() == array.shape() && other.dtype().is(array.dtype())
+        };
+        if !given.iter().all(|(_, value)| value.cast::<PyUntypedArray>().is_ok_and(alike)) {
+            return Ok(None);
+        }
+        let shape: Vec<usize> = std::iter::once(rows).chain(array.shape().iter().copied()).collect();
+        zeros()?.call1((PyTuple::new(py, shape)?, array.dtype()))?
+    } else if is_number(first)? {
+        let kind = first.get_type();
+        if !given.iter().all(|(_, value)| value.get_type().is(&kind)) {
+            return Ok(None);
+        }
+        zeros()?.call1((rows, kind))?
+    } else {
+        empty_objects(py, rows)?
+    };
+    given.into_iter().try_for_each(|(row, value)| array.set_item(row, value))?;
+    Ok(Some(array))
+}
+
+fn is_number(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static NUMBER: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    given.is_instance(NUMBER.import(given.py(), "numpy", "number")?)
+}
+
+/// One object a row, None where there is none.
+fn objects<'py>(py: Python<'py>, items: &[(usize, &Value)], rows: usize) -> PyResult<Bound<'py, PyAny>> {
+    let array = empty_objects(py, rows)?;
+    items.iter().try_for_each(|(row, value)| array.set_item(*row, values::to_py(py, value)?))?;
+    Ok(array)
+}
+
+fn one_by_one(
+    infos: &Bound<'_, PyDict>,
+    name: &Bound<'_, PyString>,
+    items: &[(usize, &Value)],
+    rows: usize,
+) -> PyResult<()> {
+    static ADD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = infos.py();
+    let add = ADD.import(py, "corral._infos", "add_info")?;
+    items.iter().try_for_each(|(row, value)| {
+        add.call1((infos, name, values::to_py(py, value)?, *row, rows)).map(drop)
+    })
 }

@@ -52,6 +52,16 @@ pub(super) struct Crew {
     pub(super) host: Arc<dyn Host>,
 }
 
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for worker in 0..self.members.len() {
+            if self.members[worker].live.is_some() {
+                self.end(worker);
+            }
+        }
+    }
+}
+
 /// What a worker said of itself.
 pub(super) struct Built {
     pub(super) spec: Spec,
@@ -270,7 +280,7 @@ impl Crew {
         let Some(mut live) = self.members[worker].live.take() else { return String::new() };
         match live.ear.last_words() {
             words if words.is_empty() => String::new(),
-            words => format!("; its last words:\n  {}", words.replace('\n', "\n  ")),
+            words => format!("\n  its last words:\n    {}", words.replace('\n', "\n    ")),
         }
     }
 

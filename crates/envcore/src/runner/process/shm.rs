@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::MemfdFlags;
+use rustix::fs::{FallocateFlags, MemfdFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::{Keeper, Lease};
@@ -53,12 +53,26 @@ struct Free {
 // SAFETY: an address of memory that the arena maps and that nobody uses.
 unsafe impl Send for Free {}
 
+/// Blocks of one size that are not lent out, the last used on top.
+#[derive(Default)]
+struct Shelf {
+    free: Vec<Free>,
+    takes: u32,
+    /// The least that `free` has held in this window: blocks nobody needed.
+    idle: usize,
+    /// How many at the bottom take no memory.
+    empty: usize,
+}
+
+/// Takes after which blocks unused all the while give their memory back.
+const WINDOW: u32 = 1 << 14;
+
 #[derive(Default)]
 struct Shelves {
     segments: Vec<Segment>,
     /// What of the last segment was never lent.
     rest: u64,
-    free: HashMap<usize, Vec<Free>>,
+    free: HashMap<usize, Shelf>,
 }
 
 /// The memory's owner, who lends blocks of it.
@@ -109,7 +123,15 @@ impl Arena {
     pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Result<Block> {
         let size = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or(Error::Memory(bytes))?;
         let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = match shelves.free.get_mut(&size).and_then(Vec::pop) {
+        let shelf = shelves.free.entry(size).or_default();
+        let free = shelf.free.pop();
+        shelf.idle = shelf.idle.min(shelf.free.len());
+        shelf.empty = shelf.empty.min(shelf.free.len());
+        shelf.takes += 1;
+        if shelf.takes >= WINDOW {
+            self.empty(shelf, size);
+        }
+        let free = match free {
             Some(free) => free,
             None => {
                 self.taken.fetch_add(1, Ordering::Relaxed);
@@ -117,6 +139,16 @@ impl Arena {
             }
         };
         Ok(Block { arena: self.clone(), ptr: free.ptr, span: free.span, bytes: size })
+    }
+
+    /// Gives back the memory of what was idle for a whole window.
+    fn empty(&self, shelf: &mut Shelf, size: usize) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        for block in shelf.free.iter().take(shelf.idle).skip(shelf.empty) {
+            let _ = rustix::fs::fallocate(&self.file, flags, block.span.at, size as u64);
+        }
+        shelf.empty = shelf.idle;
+        (shelf.takes, shelf.idle) = (0, shelf.free.len());
     }
 
     fn make(&self, shelves: &mut Shelves, size: usize) -> Result<Free> {
@@ -180,7 +212,7 @@ impl Drop for Block {
             return;
         }
         let mut shelves = self.arena.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        shelves.free.entry(self.bytes).or_default().push(Free { ptr: self.ptr, span: self.span });
+        shelves.free.entry(self.bytes).or_default().free.push(Free { ptr: self.ptr, span: self.span });
     }
 }
 
@@ -237,6 +269,27 @@ mod tests {
         drop(small);
         assert_eq!(arena.take(100).unwrap().span, span);
         assert_eq!(arena.allocations(), 2);
+    }
+
+    #[test]
+    fn what_nobody_needed_for_a_whole_window_takes_no_memory() {
+        let arena = Arena::new().unwrap();
+        let used = || rustix::fs::fstat(&arena.file).unwrap().st_blocks * 512;
+        let fill = |block: &Block| {
+            // SAFETY: the block is this test's, and as large.
+            unsafe { block.as_ptr().write_bytes(1, GROWTH) }
+        };
+        let many: Vec<Block> = (0..20).map(|_| arena.take(GROWTH).unwrap()).collect();
+        many.iter().for_each(fill);
+        assert!(used() >= 20 * GROWTH as i64);
+        drop(many);
+        for _ in 0..3 * WINDOW {
+            drop(arena.take(GROWTH).unwrap());
+        }
+        assert!(used() <= 3 * GROWTH as i64, "{}", used());
+        let again: Vec<Block> = (0..20).map(|_| arena.take(GROWTH).unwrap()).collect();
+        again.iter().for_each(fill);
+        assert_eq!(arena.allocations(), 20);
     }
 
     #[test]
