@@ -49,7 +49,9 @@ SPACES: dict[str, Callable[[], spaces.Space[Any]]] = {
     "tuple": lambda: spaces.Tuple((box(), spaces.Discrete(3))),
     "nested": lambda: spaces.Dict(
         {
-            "outer": spaces.Dict({"x": box((2,)), "pair": spaces.Tuple((spaces.Discrete(3), box()))}),
+            "outer": spaces.Dict(
+                {"x": box((2,)), "pair": spaces.Tuple((spaces.Discrete(3), box()))}
+            ),
             "mark": spaces.MultiBinary(3),
             "word": spaces.Text(4, min_length=1),
         }
@@ -171,7 +173,10 @@ class Drawn(gymnasium.Env[Any, Any]):
         return told
 
     def _changing(self) -> dict[str, Any]:
-        return {"scalar": 1.5 if self.length % 2 else 2, "small": np.float32(1.5) if self.time else 1.0}
+        return {
+            "scalar": 1.5 if self.length % 2 else 2,
+            "small": np.float32(1.5) if self.time else 1.0,
+        }
 
 
 INFOS = ("python", "numpy", "arrays", "objects", "nested", "sparse", "changing")

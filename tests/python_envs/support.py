@@ -8,7 +8,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import pytest
 from gymnasium.vector import AutoresetMode
 
 from corral.compat import gymnasium as ours
@@ -78,9 +77,3 @@ def play(envs: Any, steps: int, seed: int = 3, mask: bool = False) -> list[Any]:
         told.append(envs.step(envs.action_space.sample()))
         over = told[-1][2] | told[-1][3]
     return told
-
-
-@pytest.fixture(params=list(CLASSES))
-def kind(request: pytest.FixtureRequest) -> Any:
-    """Each of the classes."""
-    return CLASSES[request.param]

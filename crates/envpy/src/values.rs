@@ -98,6 +98,12 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Text(text));
     }
     if depth < MAX_DEPTH
+        && let Ok(list) = object.cast_exact::<PyList>()
+    {
+        let items = list.iter().map(|item| faithful_to(&item, depth + 1));
+        return Ok(Value::List(items.collect::<PyResult<_>>()?));
+    }
+    if depth < MAX_DEPTH
         && let Ok(dict) = object.cast_exact::<PyDict>()
         && dict.keys().iter().all(|key| key.is_exact_instance_of::<PyString>())
     {
@@ -126,6 +132,10 @@ fn plain_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     })?;
     if !object.is_instance(numpy[0].bind(py))? {
         return Ok(None);
+    }
+    // Which is a float of Python's too, and the one that is met most.
+    if let Ok(float) = object.cast::<PyFloat>() {
+        return Ok(Array::from_bytes(DType::F64, &[], float.value().to_ne_bytes().to_vec()).ok());
     }
     let array = numpy[1].bind(py).call1((object,))?;
     Ok(array.cast::<PyUntypedArray>().ok().and_then(array_from_py))

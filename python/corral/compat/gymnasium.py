@@ -23,6 +23,7 @@ Faults of Gymnasium 1.4 that these do not have:
 - `reset` takes `reset_mask` out of the caller's `options`.
 - `AsyncVectorEnv(shared_memory=False)` forgets that a reset has ended the episode: in NEXT_STEP the
   first step after it resets again, and the action is lost.
+- `AsyncVectorEnv(shared_memory=True)` shows empty strings, for ever, where a space has a Text.
 - `AsyncVectorEnv` in DISABLED does not notice a step of an episode that has ended.
 - After a timeout of `step_wait`, `reset_wait` or `call_wait` the late results stay in the pipes and
   are taken for the next call's. Here they stay in flight, and one waits for them again.
