@@ -116,7 +116,27 @@ def from_gymnasium(
     else:
         raise errors.ArgumentError(f"runner is one of {', '.join(_RUNNERS)}, not {runner!r}")
     native = settings.native(source, len(factories))
+    try:
+        _check_spaces(native)
+    except BaseException:
+        native.close()
+        raise
     return settings.vector(native, native.about.render_mode)
+
+
+def _check_spaces(native: _native.VecEnv) -> None:
+    """Compares what the native half has not: spaces that it does not look into."""
+    leaves = {"observation": native.observation_leaves, "action": native.action_leaves}
+    for what, inside in leaves.items():
+        first = getattr(native.about, f"{what}_space")
+        if all(leaf["kind"] == "fixed" for leaf in inside) or type(first).__eq__ is object.__eq__:
+            continue
+        for slot, space in enumerate(native.call(f"{what}_space", (), {})):
+            if space != first:
+                raise errors.SpaceError(
+                    f"{native.id}: the {what} space of slot {slot} is {space}, and that of slot 0 "
+                    f"is {first}: all slots must have the same"
+                )
 
 
 def _in_workers(

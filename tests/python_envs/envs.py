@@ -34,6 +34,9 @@ def box(shape: tuple[int, ...] = (4,), dtype: type = np.float32) -> spaces.Box:
     return spaces.Box(-10, 10, shape, dtype)
 
 
+# In a text they keep their order; in the set that is the default, in old Gymnasiums, they do not.
+LETTERS = "abcdefghijü"
+
 SPACES: dict[str, Callable[[], spaces.Space[Any]]] = {
     "box": box,
     "box of float64": lambda: box((2, 3), np.float64),
@@ -44,7 +47,9 @@ SPACES: dict[str, Callable[[], spaces.Space[Any]]] = {
     "multi-discrete": lambda: spaces.MultiDiscrete([3, 5, 2]),
     "multi-discrete in two axes": lambda: spaces.MultiDiscrete([[3, 5], [2, 4]]),
     "multi-binary": lambda: spaces.MultiBinary(6),
-    "text": lambda: spaces.Text(8, min_length=1),
+    "text": lambda: spaces.Text(8, min_length=1, charset=LETTERS),
+    "longer text": lambda: spaces.Text(9, min_length=1, charset=LETTERS),
+    "longer sequence": lambda: spaces.Sequence(spaces.Discrete(5)),
     "dict": lambda: spaces.Dict({"b": box(), "a": spaces.Discrete(3)}),
     "tuple": lambda: spaces.Tuple((box(), spaces.Discrete(3))),
     "nested": lambda: spaces.Dict(
@@ -53,7 +58,7 @@ SPACES: dict[str, Callable[[], spaces.Space[Any]]] = {
                 {"x": box((2,)), "pair": spaces.Tuple((spaces.Discrete(3), box()))}
             ),
             "mark": spaces.MultiBinary(3),
-            "word": spaces.Text(4, min_length=1),
+            "word": spaces.Text(4, min_length=1, charset=LETTERS),
         }
     ),
     "sequence": lambda: spaces.Sequence(spaces.Discrete(4)),

@@ -65,9 +65,9 @@ def test_observations_of_every_space_are_what_the_envs_show(
     kind: Make, mode: AutoresetMode, space: str
 ) -> None:
     if kind is CLASSES["gymnasium async"]:
-        if space in ("custom", "sequence", "graph"):
+        if space in ("custom", "sequence", "longer sequence", "graph"):
             pytest.skip("Gymnasium shares no memory for these")
-        if space in ("text", "nested"):
+        if space in ("text", "longer text", "nested"):
             pytest.skip("Gymnasium reads shared text once, before it is there")
     compare(kind, mode, space=space)
 
@@ -90,6 +90,29 @@ def test_infos_are_batched_with_their_dtypes_and_masks(
     kind: Make, mode: AutoresetMode, infos: str
 ) -> None:
     compare(kind, mode, infos=infos)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_a_box_takes_numbers_of_other_types(kind: Make, dtype: type) -> None:
+    envs = kind([functools.partial(gymnasium.make, "Pendulum-v1")] * 2)
+    envs.reset(seed=0)
+    observations, rewards, *_ = envs.step(np.array([[1.0], [-1.0]], dtype))
+    lone = gymnasium.make("Pendulum-v1")
+    lone.reset(seed=0)
+    observation, reward, *_ = lone.step(np.array([1.0], np.float32))
+    assert (observations[0] == observation).all()
+    assert rewards[0] == pytest.approx(reward)
+    envs.close()
+
+
+@pytest.mark.parametrize("options", [None, {}, {"reset_mask": np.array([True, True])}])
+def test_options_without_any_reach_the_envs_so(kind: Make, options: Any) -> None:
+    envs = kind(fns((3, 3)))
+    envs.reset(seed=0)
+    expected = None if options is None else {}
+    envs.reset(options=None if options is None else dict(options))
+    assert [history[-1][1] for history in envs.call("history")] == [expected] * 2
+    envs.close()
 
 
 def test_the_final_observation_and_info_are_those_of_the_ended_episode(kind: Make) -> None:
@@ -268,6 +291,7 @@ def test_envs_of_other_spaces_are_refused(kind: Make) -> None:
         ({"space": "box"}, {"space": "box of float64"}),
         ({"space": "discrete"}, {"space": "discrete with a start"}),
         ({"action": "discrete"}, {"action": "multi-discrete"}),
+        ({"action": "text"}, {"action": "longer text"}),
     ]
     for one, other in mixed:
         with pytest.raises((RuntimeError, *OLD_ASSERTION)):
@@ -290,6 +314,7 @@ def test_they_describe_their_envs(kind: Make, mode: AutoresetMode) -> None:
     assert envs.observation_space == batch(single.observation_space, 3)
     assert envs.action_space == batch(single.action_space, 3)
     assert len(envs.env_fns) == 3
+    assert repr(envs) in ("SyncVectorEnv(num_envs=3)", "AsyncVectorEnv(num_envs=3)")
     assert "autoreset_mode" not in Drawn.metadata or OLD_ASSERTION
     envs.close()
 
@@ -557,3 +582,14 @@ def test_our_async_takes_functions_of_a_script_by_default() -> None:
     assert envs.native.num_envs == 3
     assert len(set(envs.call("history") and envs.get_attr("length"))) == 1
     envs.close()
+
+
+def test_our_check_looks_into_spaces_that_travel_as_objects(our_kind: Make) -> None:
+    for space in ("sequence", "text"):
+        with pytest.raises(RuntimeError, match="slot 1 is"):
+            our_kind(
+                [
+                    functools.partial(Drawn, space=space),
+                    functools.partial(Drawn, space=f"longer {space}"),
+                ]
+            )

@@ -14,6 +14,7 @@ On purpose, these differ from Gymnasium's:
 - `shared_memory` is taken and changes nothing; a space of another kind than Gymnasium's own goes
   by pickle, the rest through shared memory.
 - Actions are checked before any env moves, and so are observations (shape, dtype, NaN).
+- Actions of another float or integer type than a Box of floats has come to the envs as its own.
 - A step before the first reset is `ResetNeeded`, whatever the envs would have said.
 - After `close`, `SyncVectorEnv` raises as `AsyncVectorEnv` does.
 - A `worker` of one's own, `observation_mode="different"` and a pair of spaces are not to be had.
@@ -44,11 +45,12 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import gymnasium
-from gymnasium import logger
+import numpy as np
+from gymnasium import logger, spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.async_vector_env import AsyncState
 
@@ -99,6 +101,12 @@ class _Compat(VectorEnv):
         self.copy = copy
         self.observation_mode = observation_mode
 
+    def step(self, actions: Any) -> Step:
+        """As `VectorEnv.step`."""
+        return self.native.step(_cast(self.single_action_space, actions))
+
+    __repr__ = gymnasium.vector.VectorEnv.__repr__
+
     # Gymnasium's classes give the envs' own, not one of the batch's.
     @property
     def np_random_seed(self) -> Any:
@@ -109,6 +117,20 @@ class _Compat(VectorEnv):
     def np_random(self) -> Any:
         """Each env's generator; of envs in workers, a copy of it."""
         return self.get_attr("np_random")
+
+
+def _cast(space: Any, actions: Any) -> Any:
+    """What stands for floats as the floats of its space: policies give float64s and ints."""
+    if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
+        if isinstance(actions, np.ndarray) and actions.dtype.kind in "fiu":
+            return actions.astype(space.dtype, copy=False)
+    elif isinstance(space, spaces.Dict) and isinstance(actions, Mapping):
+        return {name: _cast(space.spaces.get(name), part) for name, part in actions.items()}
+    elif isinstance(space, spaces.Tuple) and isinstance(actions, tuple):
+        # Another length is for the check behind this to name.
+        inner = (*space.spaces, *[None] * len(actions))
+        return tuple(_cast(one, part) for one, part in zip(inner, actions))
+    return actions
 
 
 def _refuse_observation_mode(mode: Any) -> NoReturn:
@@ -213,7 +235,7 @@ class AsyncVectorEnv(_Compat):
     def step(self, actions: Any) -> Step:
         """As `VectorEnv.step`."""
         self._must_be_free("step")
-        return self.native.step(actions)
+        return super().step(actions)
 
     def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
         """Begins a reset; `reset_wait` gives its result.
@@ -246,7 +268,7 @@ class AsyncVectorEnv(_Compat):
             PendingCallError: while another call is under way.
         """
         self._must_be_free("step_async")
-        self.native.send(actions)
+        self.native.send(_cast(self.single_action_space, actions))
         self._state = AsyncState.WAITING_STEP
 
     def step_wait(self, timeout: float | None = None) -> Step:
