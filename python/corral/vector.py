@@ -45,7 +45,7 @@ def split_options(options: dict[str, Any] | None) -> tuple[Any, Any, dict[str, A
     if not isinstance(options, dict):
         raise errors.ArgumentTypeError(f"options is a dict, not {type(options).__name__}")
     own = {name: value for name, value in options.items() if name not in ("index", "reset_mask")}
-    return options.get("index"), options.get("reset_mask"), own
+    return options.get("index"), options.get("reset_mask"), own or None
 
 
 def slot_number(env: int | None) -> int | None:

@@ -48,7 +48,7 @@ SPACES: dict[str, Callable[[], spaces.Space[Any]]] = {
     "multi-discrete in two axes": lambda: spaces.MultiDiscrete([[3, 5], [2, 4]]),
     "multi-binary": lambda: spaces.MultiBinary(6),
     "text": lambda: spaces.Text(8, min_length=1, charset=LETTERS),
-    "longer text": lambda: spaces.Text(9, min_length=1, charset=LETTERS),
+    "other text": lambda: spaces.Text(8, min_length=1, charset="abc"),
     "longer sequence": lambda: spaces.Sequence(spaces.Discrete(5)),
     "dict": lambda: spaces.Dict({"b": box(), "a": spaces.Discrete(3)}),
     "tuple": lambda: spaces.Tuple((box(), spaces.Discrete(3))),

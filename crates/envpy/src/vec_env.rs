@@ -193,10 +193,9 @@ impl VecEnv {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let begin = begin::read(seed, index, mask, self.spec.num_slots).or_raise(py)?;
-        // Python envs get just what was given, an empty dict too.
-        let is_python = self.about.is_some();
-        let read = if is_python { values::faithful_options } else { values::options };
-        let options = options.filter(|options| is_python || !options.is_empty()).map(read).transpose()?;
+        // Python envs get back just what was given.
+        let read = if self.about.is_some() { values::faithful_options } else { values::options };
+        let options = options.map(read).transpose()?;
         if state.interrupted && mask.is_none() {
             // What Ctrl-C left in flight belongs to episodes that end here.
             self.wait(py, state, usize::MAX, None).map_err(|cut| match cut {

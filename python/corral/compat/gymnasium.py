@@ -15,6 +15,7 @@ On purpose, these differ from Gymnasium's:
   by pickle, the rest through shared memory.
 - Actions are checked before any env moves, and so are observations (shape, dtype, NaN).
 - Actions of another float or integer type than a Box of floats has come to the envs as its own.
+- Options without any in them (`{}`, or a `reset_mask` alone) reach the envs as None.
 - A step before the first reset is `ResetNeeded`, whatever the envs would have said.
 - After `close`, `SyncVectorEnv` raises as `AsyncVectorEnv` does.
 - A `worker` of one's own, `observation_mode="different"` and a pair of spaces are not to be had.
@@ -109,7 +110,7 @@ class _Compat(VectorEnv):
 
     # Gymnasium's classes give the envs' own, not one of the batch's.
     @property
-    def np_random_seed(self) -> Any:
+    def np_random_seed(self) -> Any:  # type: ignore[misc]
         """The seed of each env's generator."""
         return self.get_attr("np_random_seed")
 
