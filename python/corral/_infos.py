@@ -54,10 +54,16 @@ def _empty_like(value: Any, rows: int) -> np.ndarray[Any, Any]:
 def _put(
     array: np.ndarray[Any, Any], value: Any, row: int, mask: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    if array.dtype != object:
-        given = np.asarray(value)
-        fits = given.shape == array.shape[1:] and np.can_cast(given.dtype, array.dtype, "safe")
-        if not fits:
-            array = _objects(array, mask)
+    if array.dtype != object and not _fits(array, value):
+        array = _objects(array, mask)
     array[row] = value
     return array
+
+
+def _fits(array: np.ndarray[Any, Any], value: Any) -> bool:
+    """Whether an array takes it in without losing more than a float's last bits."""
+    given = np.asarray(value)
+    if given.shape != array.shape[1:] or not np.can_cast(given.dtype, array.dtype, "same_kind"):
+        return False
+    cast = given.astype(array.dtype)
+    return array.dtype.kind in "fc" or bool((cast == given).all())

@@ -229,6 +229,7 @@ def _is_wrapped(env: Any, wrapper: type) -> bool:
 
 # What is asked of envs that they need not know themselves.
 _OWN: dict[str, Callable[..., Any]] = {
+    "corral:self": lambda env: env,
     "corral:set_attr": _set_attr,
     "corral:is_wrapped": _is_wrapped,
 }

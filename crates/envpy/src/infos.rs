@@ -5,7 +5,7 @@
 //! Rows that agree on what a key holds, which is nearly always so, are put
 //! together here; others by `corral._infos`, one value at a time.
 
-use envcore::{Extra, Value};
+use envcore::{DType, Extra, Value};
 use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -83,7 +83,11 @@ fn batched<'py>(
         Value::Bool(_) => numbers!(Bool),
         Value::Map(_) => maps(py, items, rows)?,
         _ if items.iter().any(|(_, value)| matches!(value, Value::Map(_))) => None,
-        Value::Array(_) | Value::Object(_) => foreign(py, items, rows)?,
+        Value::Array(_) => match stacked(py, items, rows)? {
+            Some(array) => Some(array),
+            None => foreign(py, items, rows)?,
+        },
+        Value::Object(_) => foreign(py, items, rows)?,
         Value::None | Value::Text(_) | Value::List(_) => Some(objects(py, items, rows)?),
     })
 }
@@ -108,6 +112,31 @@ fn maps<'py>(py: Python<'py>, items: &[(usize, &Value)], rows: usize) -> PyResul
     let nested = PyDict::new(py);
     put(&nested, grouped(inner.into_iter()), rows)?;
     Ok(Some(nested.into_any()))
+}
+
+/// Arrays and NumPy's numbers of one shape and dtype, copied by their bytes.
+fn stacked<'py>(
+    py: Python<'py>,
+    items: &[(usize, &Value)],
+    rows: usize,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some((_, Value::Array(first))) = items.first() else { return Ok(None) };
+    // A single bool of NumPy's is an object to Gymnasium.
+    if first.dtype() == DType::Bool && first.shape().is_empty() {
+        return Ok(None);
+    }
+    let n = first.bytes().len();
+    let mut bytes = vec![0; rows * n];
+    for (row, value) in items {
+        match value {
+            Value::Array(array) if array.dtype() == first.dtype() && array.shape() == first.shape() => {
+                bytes[row * n..(row + 1) * n].copy_from_slice(array.bytes());
+            }
+            _ => return Ok(None),
+        }
+    }
+    let shape: Vec<usize> = std::iter::once(rows).chain(first.shape().iter().copied()).collect();
+    values::array_to_py(py, first.dtype(), &shape, &bytes).map(Some)
 }
 
 /// Arrays of one shape and dtype, NumPy's scalars of one kind, other objects.

@@ -3,6 +3,7 @@
 use envcore::{Array, DType, Error, Options, Value};
 use numpy::{PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::sync::Arc;
 
@@ -10,6 +11,9 @@ use crate::array;
 
 /// A Python object on its way through the core, which never opens it.
 pub(crate) struct Opaque(pub(crate) Py<PyAny>);
+
+/// `numpy.generic` and `numpy.asarray`.
+static NUMPY: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
 
 /// Lists and dicts within each other, at most: one that holds itself has no end.
 const MAX_DEPTH: usize = 64;
@@ -94,6 +98,12 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Text(text));
     }
     if depth < MAX_DEPTH
+        && let Ok(list) = object.cast_exact::<PyList>()
+    {
+        let items = list.iter().map(|item| faithful_to(&item, depth + 1));
+        return Ok(Value::List(items.collect::<PyResult<_>>()?));
+    }
+    if depth < MAX_DEPTH
         && let Ok(dict) = object.cast_exact::<PyDict>()
         && dict.keys().iter().all(|key| key.is_exact_instance_of::<PyString>())
     {
@@ -102,6 +112,9 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
             map.set(key.extract::<String>()?, faithful_to(&value, depth + 1)?);
         }
         return Ok(Value::Map(map));
+    }
+    if let Some(array) = plain_array(object)? {
+        return Ok(Value::Array(array));
     }
     Ok(opaque(object))
 }
@@ -122,6 +135,28 @@ fn name_of(key: &Bound<'_, PyAny>) -> PyResult<String> {
         let text = format!("option names are strings, not {key:?}");
         crate::errors::to_py(key.py(), Error::ArgumentType(text))
     })
+}
+
+/// A copy of an array of numbers, or of a NumPy scalar as one of no axes.
+fn plain_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+    let py = object.py();
+    if let Ok(array) = object.cast_exact::<PyUntypedArray>() {
+        // Of no axes it would come back as a scalar.
+        return Ok(if array.ndim() == 0 { None } else { array_from_py(array) });
+    }
+    let numpy = NUMPY.get_or_try_init(py, || -> PyResult<_> {
+        let numpy = py.import("numpy")?;
+        Ok([numpy.getattr("generic")?.unbind(), numpy.getattr("asarray")?.unbind()])
+    })?;
+    if !object.is_instance(numpy[0].bind(py))? {
+        return Ok(None);
+    }
+    // Which is a float of Python's too, and the one that is met most.
+    if let Ok(float) = object.cast::<PyFloat>() {
+        return Ok(Array::from_bytes(DType::F64, &[], float.value().to_ne_bytes().to_vec()).ok());
+    }
+    let array = numpy[1].bind(py).call1((object,))?;
+    Ok(array.cast::<PyUntypedArray>().ok().and_then(array_from_py))
 }
 
 /// A dict with text keys as options.
@@ -158,7 +193,11 @@ pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, 
         Value::Int(v) => v.into_pyobject(py)?.into_any(),
         Value::Float(v) => v.into_pyobject(py)?.into_any(),
         Value::Text(v) => PyString::new(py, v).into_any(),
-        Value::Array(v) => array_to_py(py, v.dtype(), v.shape(), v.bytes())?,
+        Value::Array(v) => {
+            let array = array_to_py(py, v.dtype(), v.shape(), v.bytes())?;
+            // What has no axes was a scalar.
+            if v.shape().is_empty() { array.get_item(PyTuple::empty(py))? } else { array }
+        }
         Value::List(items) => {
             let items = items.iter().map(|item| to_py(py, item)).collect::<PyResult<Vec<_>>>()?;
             PyList::new(py, items)?.into_any()

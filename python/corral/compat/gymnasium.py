@@ -17,8 +17,8 @@ What is different on purpose:
   sequences and spaces of one's own are refused there. Here all go as they are.
 - A wait that passes its timeout can be made again; with Gymnasium the results stay in the pipes
   and are taken for those of the next call.
-- An info that does not fit the array which an earlier env's made turns it into an object array;
-  Gymnasium casts it (2.5 becomes 2) or raises.
+- An info that does not fit the array which an earlier env's made turns it into an object array,
+  but for floats that lose their last bits; Gymnasium casts it (2.5 becomes 2) or raises.
 - Actions are checked before any env moves, and observations when they come: a shape, a dtype or a
   NaN that does not belong there is an error that names env and leaf.
 - Where an env fails the others finish their step, and its next reset makes it anew.
@@ -33,11 +33,11 @@ import contextlib
 import multiprocessing
 import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium import Env, Space, logger
+from gymnasium import Env, Space, logger, spaces
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors, python_envs
@@ -86,6 +86,17 @@ class _Gymnasium(VectorEnv):
     def _made_by(self, factories: list[Factory]) -> list[Factory]:
         return factories
 
+    def step(self, actions: Any) -> Any:
+        """As Gymnasium's: floats and ints stand for the floats of a Box."""
+        return super().step(_cast(self.single_action_space, actions))
+
+    def send(self, actions: Any, env_id: Any = None) -> None:
+        """As `VectorEnv.send`, with actions as `step` takes them."""
+        super().send(_cast(self.single_action_space, actions), env_id)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_envs={self.num_envs})"
+
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
         """The seed of each env's generator."""
@@ -95,6 +106,20 @@ class _Gymnasium(VectorEnv):
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Each env's generator."""
         return self.get_attr("np_random")
+
+
+def _cast(space: Any, actions: Any) -> Any:
+    """What stands for floats as the floats of its space: policies give float64s and ints."""
+    if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
+        if isinstance(actions, np.ndarray) and actions.dtype.kind in "fiu":
+            return actions.astype(space.dtype, copy=False)
+    elif isinstance(space, spaces.Dict) and isinstance(actions, Mapping):
+        return {name: _cast(space.spaces.get(name), part) for name, part in actions.items()}
+    elif isinstance(space, spaces.Tuple) and isinstance(actions, tuple):
+        # Another length is for the check behind this to name.
+        inner = (*space.spaces, *[None] * len(actions))
+        return tuple(_cast(one, part) for one, part in zip(inner, actions))
+    return actions
 
 
 class SyncVectorEnv(_Gymnasium):
@@ -232,7 +257,7 @@ class AsyncVectorEnv(_Gymnasium):
     def step_async(self, actions: Any) -> None:
         """Steps all envs, and returns at once; errors as `reset_async`."""
         self._idle("step_async")
-        self.native.send(actions)
+        self.send(actions)
         self._pending = "step"
 
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

@@ -349,7 +349,7 @@ impl Process {
     }
 
     /// Takes every result that is there.
-    fn collect(&mut self) {
+    pub(super) fn collect(&mut self) {
         for worker in 0..self.crew.members.len() {
             self.collect_from(worker);
         }

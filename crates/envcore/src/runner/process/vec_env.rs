@@ -31,6 +31,8 @@ impl Process {
             let own = rows.iter().map(|&row| slots.at(row) - first).collect();
             questions.push((worker, question(own, rows)));
         }
+        // Earlier questions leave entries behind, which take the room of new ones.
+        self.collect();
         let answers = match self.crew.ask(questions) {
             Ok(answers) => answers,
             Err((_, Some(error))) => return Err(error),
