@@ -12,7 +12,7 @@ import signal
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from corral import _native, errors
 from corral._transport import by_value
@@ -53,7 +53,7 @@ class Inheritance:
 
     _keys = itertools.count()
     # Whoever makes the workers holds it, and nobody else does.
-    _left: weakref.WeakValueDictionary[int, Inheritance] = weakref.WeakValueDictionary()
+    _left: ClassVar[weakref.WeakValueDictionary[int, Inheritance]] = weakref.WeakValueDictionary()
 
     def __init__(self, id: str, factories: list[Callable[[], Any]], check_nan: bool) -> None:
         self._told = (id, factories, check_nan)
