@@ -109,8 +109,8 @@ def main() -> None:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-    if sys.stderr is not None:
-        faulthandler.enable()
+    # Not `sys.stderr`: a fork has its parent's, which may go elsewhere.
+    faulthandler.enable(2)
     _native.work()
 
 

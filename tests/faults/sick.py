@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -78,7 +79,8 @@ def _lasting_thread() -> None:
 def _close_standard_files() -> None:
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     for fd in (0, 1, 2):
-        os.close(fd)
+        with contextlib.suppress(OSError):
+            os.close(fd)
 
 
 def _out_of_memory() -> None:

@@ -150,7 +150,7 @@ def test_what_does_not_fit_is_named_where_it_is_made(misfit: str, runner: str) -
 def test_an_info_that_cannot_be_pickled_is_the_failure_of_its_env() -> None:
     envs = corral.from_gymnasium([Odd, lambda: Odd(info=lambda: {"key": threading.Lock()})])
     envs.reset()
-    with pytest.raises(errors.EnvError, match="info 'key'.*cannot.*pickle") as raised:
+    with pytest.raises(errors.EnvError, match=r"info 'key'.*cannot.*pickle") as raised:
         envs.step(zeros(2))
     assert [failure.slot for failure in raised.value.failures] == [1]
     envs.close()
@@ -159,9 +159,9 @@ def test_an_info_that_cannot_be_pickled_is_the_failure_of_its_env() -> None:
 def test_an_option_or_argument_that_cannot_be_pickled_moves_nothing() -> None:
     envs = sick(2, {})
     expected = envs.reset()[0]
-    with pytest.raises(errors.ArgumentError, match="option cannot go to another process.*pickle"):
+    with pytest.raises(errors.ArgumentError, match=r"option cannot go to another process.*pickle"):
         envs.reset(options={"key": threading.Lock()})
-    with pytest.raises(errors.ArgumentTypeError, match="cannot go to another process.*pickle"):
+    with pytest.raises(errors.ArgumentTypeError, match=r"cannot go to another process.*pickle"):
         envs.call("nap", threading.Lock())
     assert (envs.observe() == expected).all()
     envs.close()

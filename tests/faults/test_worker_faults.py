@@ -164,7 +164,7 @@ def test_a_question_too_is_answered_within_the_timeout(where: str) -> None:
     began = time.monotonic()
     error = lost(envs, ask, EnvTimeoutError)
     assert time.monotonic() - began < LONG
-    assert [(f.slot, f.phase, f.cause) for f in error.failures] == [(3, where, "silence")]
+    assert [(f.slot, f.phase, f.cause) for f in error.failures] == [(3, "call", "silence")]
     assert [f.slot for f in lost(envs, lambda: envs.step(zeros(N))).failures] == [2, 3]
     comes_back(envs, [2, 3])
 
