@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::aside;
 use super::board::{Board, Entry, Work};
 use super::link::{Cut, Link};
 use super::member::{Child, Ear, Host};
@@ -73,7 +73,6 @@ impl Live {
     pub(super) fn pid(&self) -> u32 {
         self.child.pid()
     }
-
 }
 
 impl Pace {
@@ -160,11 +159,11 @@ impl Crew {
             let payload = self.host.payload(member.slots.clone())?;
             let (ours, theirs) = UnixStream::pair()?;
             let (ear, stderr) = Ear::new(worker)?;
-            let theirs = OwnedFd::from(theirs);
+            let (ours, theirs) = (aside(ours.into())?, aside(theirs.into())?);
             if let Some(board) = &self.board {
                 board.clear(worker);
             }
-            let link = Link::new(ours.into())?;
+            let link = Link::new(ours)?;
             let child = self.host.launch(worker, theirs, stderr)?;
             let seed = seed(member);
             member.launches += 1;
@@ -323,7 +322,8 @@ impl Crew {
         self.board().ring(worker);
     }
 
-    /// Sends a message that belongs to the next entry.
+    /// Sends a message that belongs to the entry posted last, which makes the worker
+    /// read it: it may be more than a socket holds.
     pub(super) fn mail(&mut self, worker: usize, message: &ToWorker) {
         let Some(live) = &mut self.members[worker].live else { return };
         let child = &mut live.child;
@@ -333,10 +333,18 @@ impl Crew {
 
     /// The worker's next result.
     pub(super) fn collect(&mut self, worker: usize) -> Option<Entry> {
-        let live = self.members[worker].live.as_mut()?;
+        let Member { slots, live, .. } = &mut self.members[worker];
+        let live = live.as_mut()?;
         let entry = self.board.as_ref()?.collect(worker, live.pace.collected)?;
         live.pace.collected += 1;
-        Some(entry)
+        if matches!(entry.work, Work::Ask | Work::Close)
+            || (slots.start <= entry.first && entry.first + entry.count <= slots.end)
+        {
+            return Some(entry);
+        }
+        // Somebody has written over the board: it cannot be gone on with.
+        live.child.kill();
+        None
     }
 
     /// The news that belong to a result; `None` where the worker died before
@@ -379,9 +387,9 @@ impl Crew {
             live.questions += 1;
             let id = live.questions;
             let entry = Entry { work: Work::Ask, mail: true, first: 0, count: 0 };
-            self.mail(worker, &ToWorker::Ask(id, question));
             self.post(worker, entry);
             self.ring(worker);
+            self.mail(worker, &ToWorker::Ask(id, question));
             asked.push((worker, id));
         }
         let mut answers = Ok(Vec::with_capacity(asked.len()));

@@ -182,6 +182,8 @@ impl Ear {
         let system = |error| Error::from(std::io::Error::from(error));
         let (hears, speaks) = rustix::pipe::pipe_with(flags).map_err(system)?;
         let (stopped, stop) = rustix::pipe::pipe_with(flags).map_err(system)?;
+        let [hears, speaks, stopped, stop] = [hears, speaks, stopped, stop].map(super::aside);
+        let (hears, speaks, stopped, stop) = (hears?, speaks?, stopped?, stop?);
         let said = Arc::<Mutex<Said>>::default();
         let heard = said.clone();
         let thread = std::thread::Builder::new()

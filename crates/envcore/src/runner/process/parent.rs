@@ -266,11 +266,11 @@ impl Process {
                 let range = self.crew.members[worker].slots.clone();
                 let entry =
                     Entry { work: Work::StepWhole, mail: loose, first: range.start, count: range.len() };
+                self.crew.post(worker, entry);
+                self.crew.ring(worker);
                 if loose {
                     self.mail_actions(worker, range, actions);
                 }
-                self.crew.post(worker, entry);
-                self.crew.ring(worker);
             }
             return;
         }
@@ -279,13 +279,14 @@ impl Process {
         for (worker, range) in self.runs(slots, most) {
             let rows = row..row + range.len();
             row = rows.end;
-            if loose {
-                self.mail_actions(worker, rows, actions);
-            }
             self.crew.post(
                 worker,
                 Entry { work: Work::Step, mail: loose, first: range.start, count: range.len() },
             );
+            if loose {
+                self.crew.ring(worker);
+                self.mail_actions(worker, rows, actions);
+            }
         }
         self.ring_for(slots, n);
     }

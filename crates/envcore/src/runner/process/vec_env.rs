@@ -171,11 +171,12 @@ impl VecEnv for Process {
             while at < end {
                 let options = of[at].1;
                 let same = of[at..end].iter().take_while(|(_, o)| *o == options).count();
-                if let Some(options) = options {
-                    self.crew.mail(worker, &ToWorker::Options(Packed::options(options, &*host)));
-                }
                 let (first, mail) = (of[at].0, options.is_some());
                 self.crew.post(worker, Entry { work: Work::Reset, mail, first, count: same });
+                if let Some(options) = options {
+                    self.crew.ring(worker);
+                    self.crew.mail(worker, &ToWorker::Options(Packed::options(options, &*host)));
+                }
                 at += same;
             }
         }
