@@ -1,4 +1,4 @@
-"""Sends, receives, resets and calls in random orders: each env's rows are serial's, byte for byte."""
+"""Sends, receives, resets and calls in random orders: each env's rows are those of serial."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ HOW: dict[str, dict[str, Any]] = {
 def told(infos: dict[str, Any], at: int) -> dict[str, Any]:
     """What the infos say of one row."""
     names = [name for name in infos if "_" + name in infos]
-    return {name: row(infos[name], at) for name in names if infos["_" + name][at]}
+    return {
+        name: told(infos[name], at) if name == "final_info" else row(infos[name], at)
+        for name in names
+        if infos["_" + name][at]
+    }
 
 
 def rows_of(batch: Any) -> dict[int, Any]:
