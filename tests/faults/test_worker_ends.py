@@ -96,7 +96,7 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.parametrize(("context", "cycles"), [("forkserver", 200), ("fork", 200), ("spawn", 20)])
+@pytest.mark.parametrize(("context", "cycles"), [("forkserver", 100), ("fork", 200), ("spawn", 20)])
 @pytest.mark.parametrize("end", ["close", "collect"])
 def test_cycles_leave_nothing_behind(end: str, context: str, cycles: int) -> None:
     cycles = cycles // 2 if end == "collect" else cycles

@@ -132,4 +132,4 @@ def played(mode: str, how: dict[str, Any], seed: int, moves: int) -> None:
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_in_whatever_order_each_envs_rows_are_serials(mode: str, how: str, seed: int) -> None:
-    played(mode, HOW[how], seed, moves=250)
+    played(mode, HOW[how], seed, moves=100)
