@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 import corral
@@ -111,6 +114,44 @@ def recorded() -> None:
         played(begun("error_in_step", record=folder))
 
 
+class Sick(gymnasium.Env[Any, Any]):
+    """A Python env that misbehaves in its second step."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, fault: Callable[[], Any] | None = None) -> None:
+        self.fault, self.steps = fault, 0
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        given = self.fault() if self.fault is not None and self.steps == 2 else None
+        good = np.zeros(2, np.float32)
+        return good if given is None else given, 0.0, False, False, {}
+
+
+def in_worker(fault: Callable[[], Any], **options: Any) -> None:
+    """Steps three Python envs in three workers, until the second does this."""
+    factories = [Sick, functools.partial(Sick, fault), Sick]
+    envs = corral.from_gymnasium(factories, seed=0, num_workers=3, context="forkserver", **options)
+    envs.reset()
+    for _ in range(3):
+        envs.step(np.zeros(3, np.int64))
+
+
+def raised() -> None:
+    raise ValueError("bad luck")
+
+
+def unpicklable() -> None:
+    lock = threading.Lock()
+    corral.from_gymnasium(lambda: Sick(lock.acquire), 3, context="forkserver")
+
+
 FAULTS: list[tuple[str, Callable[[], Any]]] = [
     ("panic in build", lambda: made("panic_in_build")),
     ("error in build", lambda: made("error_in_build")),
@@ -153,7 +194,22 @@ FAULTS: list[tuple[str, Callable[[], Any]]] = [
     ("another env's state", lambda: begun().load_state(corral.make_vec("CartPole-v1", 3).save_state())),
     ("another config's state", lambda: begun().load_state(begun(at_step=7).save_state())),
     ("a state of another number of envs", lambda: begun().load_state(corral.make_vec(FAULTY, 2).save_state())),
+    ("a Python env in a worker raises (`from_gymnasium`)", lambda: in_worker(raised)),
+    ("its worker is killed", lambda: in_worker(lambda: os.kill(os.getpid(), 9))),
+    ("its worker ends by itself", lambda: in_worker(lambda: os._exit(3))),
+    ("it calls `sys.exit`", lambda: in_worker(lambda: sys.exit(5))),
+    ("it sleeps for ever, `timeout=0.2`", lambda: in_worker(lambda: time.sleep(3600), timeout=0.2)),
+    ("it shows another shape", lambda: in_worker(lambda: np.zeros(3, np.float32))),
+    ("it shows another dtype", lambda: in_worker(lambda: np.zeros(2, "U3"))),
+    ("it shows a NaN", lambda: in_worker(lambda: np.full(2, np.nan, np.float32))),
+    ("a factory that cannot go to a worker", unpicklable),
 ]  # fmt: skip
+
+
+def told(error: Exception) -> str:
+    """What is read of it, the same every time."""
+    notes = "\n".join(getattr(error, "__notes__", ()))
+    return re.sub(r" at 0x[0-9a-f]+", "", f"{error}\n{notes}".strip())
 
 
 def page() -> str:
@@ -163,7 +219,7 @@ def page() -> str:
         try:
             happen()
         except Exception as error:
-            text = re.sub(r"replay \S*/", "replay …/", str(error)).replace("|", "\\|")
+            text = re.sub(r"replay \S*/", "replay …/", told(error)).replace("|", "\\|")
             message = "<br>".join(f"`{line.strip()}`" for line in text.splitlines())
             lines.append(f"| {fault} | `{type(error).__name__}` | {message} |")
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import socket
@@ -32,8 +33,14 @@ def _become(control: int, stderr: int) -> None:
     """Makes this process, a fork, a worker; it does not return."""
     code = 70
     try:
+        # The terminal's Ctrl-C is the parent's.
+        os.setpgid(0, 0)
+        # Above those that they are to become, should the parent have had these closed.
+        control, stderr = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (control, stderr))
         os.dup2(control, 0)
         os.dup2(stderr, 2)
+        os.close(control)
+        os.close(stderr)
         from corral import _worker
 
         _worker.main()
@@ -82,8 +89,10 @@ class Fork:
 
     def launch(self, worker: int, control: int, stderr: int) -> Child:
         """Starts a worker; both file descriptors are its own from now on."""
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            # What is buffered, the worker would print as well.
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                stream.flush()
         pid = os.fork()
         if pid == 0:
             _become(control, stderr)
@@ -93,12 +102,16 @@ class Fork:
 
 
 class _Served:
-    def __init__(self, server: ForkServer, pid: int) -> None:
+    def __init__(self, server: ForkServer, link: socket.socket, pid: int) -> None:
         self.pid = pid
         self._server = server
+        self._link = link
+        self._code: int | None = None
 
     def poll(self) -> int | None:
-        return self._server.ended(self.pid)
+        if self._code is None:
+            self._code = self._server.ended(self._link, self.pid)
+        return self._code
 
     def kill(self) -> None:
         if self.poll() is None:
@@ -113,6 +126,7 @@ class ForkServer:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._codes: dict[int, int] = {}
+        self._asked = 0
         self._heard = b""
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -122,13 +136,18 @@ class ForkServer:
         try:
             with self._lock:
                 link = self._start()
-                socket.send_fds(link, [b"f"], [control, stderr])
+                # Ctrl-C may have ended an earlier wait, whose answer is still to come.
+                self._asked += 1
+                socket.send_fds(link, [self._asked.to_bytes(8, "big")], [control, stderr])
                 link.settimeout(30)
                 while True:
-                    kind, pid, code = self._hear()
-                    if kind == "started":
-                        return _Served(self, pid)
-                    self._codes[pid] = code
+                    kind, pid, number = self._hear()
+                    if kind == "ended":
+                        self._codes[pid] = number
+                    elif number == self._asked:
+                        # An earlier process's, of the same number.
+                        self._codes.pop(pid, None)
+                        return _Served(self, link, pid)
         except (OSError, ValueError) as error:
             self._socket = None
             raise errors.EnvError(f"the fork server is gone: {error}") from error
@@ -136,22 +155,25 @@ class ForkServer:
             os.close(control)
             os.close(stderr)
 
-    def ended(self, pid: int) -> int | None:
-        """A worker's exit code, once it has ended."""
+    def ended(self, link: socket.socket, pid: int) -> int | None:
+        """The exit code of a worker that the server at `link` started, once it has ended; told
+        once."""
         with self._lock:
-            link = self._socket
-            if pid in self._codes or link is None:
-                return self._codes.get(pid, 255)
+            if link is not self._socket:
+                # Its workers end with it.
+                return 255
             link.settimeout(0)
             try:
-                while True:
-                    _, ended, code = self._hear()
-                    self._codes[ended] = code
+                while pid not in self._codes:
+                    kind, ended, number = self._hear()
+                    if kind == "ended":
+                        self._codes[ended] = number
             except BlockingIOError:
-                return self._codes.get(pid)
+                pass
             except (OSError, ValueError):
                 self._socket = None
-                return self._codes.get(pid, 255)
+                return self._codes.pop(pid, 255)
+            return self._codes.pop(pid, None)
 
     def _hear(self) -> tuple[str, int, int]:
         """The server's next line; keeps what of it has come, should it not be whole."""
@@ -162,8 +184,8 @@ class ForkServer:
                 raise ValueError("it has ended")
             self._heard += piece
         line, self._heard = self._heard.split(b"\n", 1)
-        kind, pid, code = line.split()
-        return kind.decode(), int(pid), int(code)
+        kind, pid, number = line.split()
+        return kind.decode(), int(pid), int(number)
 
     def _start(self) -> socket.socket:
         if self._socket is not None and self._pid == os.getpid():
@@ -194,9 +216,11 @@ def serve() -> None:
     os.close(nothing)
     link.settimeout(0.05)
     children: set[int] = set()
-    while True:
+    parent = os.getppid()
+    # The link may outlive the parent: in forks of it.
+    while os.getppid() == parent:
         try:
-            asked, fds, _, _ = socket.recv_fds(link, 1, 2)
+            asked, fds, _, _ = socket.recv_fds(link, 8, 2)
             if not asked:
                 return
             pid = os.fork()
@@ -206,7 +230,7 @@ def serve() -> None:
             for fd in fds:
                 os.close(fd)
             children.add(pid)
-            link.sendall(f"started {pid} 0\n".encode())
+            link.sendall(f"started {pid} {int.from_bytes(asked, 'big')}\n".encode())
         except TimeoutError:
             pass
         for pid in list(children):

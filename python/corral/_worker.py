@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import faulthandler
+import itertools
 import os
 import pickle
 import signal
 import sys
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from corral import _native, errors
 from corral._transport import by_value
@@ -39,20 +41,34 @@ def payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) ->
     return pickle.dumps(_Payload(id, list(sys.path), os.getcwd(), pickled, check_nan), protocol=5)
 
 
-# What forked workers find where their parent left it.
-_left_behind: dict[int, tuple[str, list[Callable[[], Any]], bool]] = {}
-
-
 @dataclasses.dataclass(frozen=True)
 class _Inherited:
     key: int
+    start: int
+    stop: int
 
 
-def inherited_payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) -> bytes:
-    """As `payload`, for a worker that will be forked from this process: nothing is pickled."""
-    key = len(_left_behind)
-    _left_behind[key] = (id, list(factories), check_nan)
-    return pickle.dumps(_Inherited(key), protocol=5)
+class Inheritance:
+    """What workers forked from this process find where it left it: nothing is pickled."""
+
+    _keys = itertools.count()
+    # Whoever makes the workers holds it, and nobody else does.
+    _left: ClassVar[weakref.WeakValueDictionary[int, Inheritance]] = weakref.WeakValueDictionary()
+
+    def __init__(self, id: str, factories: list[Callable[[], Any]], check_nan: bool) -> None:
+        self._told = (id, factories, check_nan)
+        self._key = next(self._keys)
+        self._left[self._key] = self
+
+    def payload(self, start: int, stop: int) -> bytes:
+        """As `payload`, of these envs."""
+        return pickle.dumps(_Inherited(self._key, start, stop), protocol=5)
+
+    @classmethod
+    def envs_of(cls, told: _Inherited) -> tuple[str, list[Callable[[], Any]], bool]:
+        """As the module's `envs_of`."""
+        id, factories, check_nan = cls._left[told.key]._told
+        return id, factories[told.start : told.stop], check_nan
 
 
 def _unpicklable(factories: Sequence[Callable[[], Any]], error: Exception) -> str:
@@ -76,7 +92,7 @@ def envs_of(data: bytes) -> tuple[str, list[Callable[[], Any]], bool]:
     """(id, factories, whether to look for NaN) of a `payload`; called by the native half."""
     told = pickle.loads(data)
     if isinstance(told, _Inherited):
-        return _left_behind[told.key]
+        return Inheritance.envs_of(told)
     sys.path[:] = told.path
     with contextlib.suppress(OSError):
         os.chdir(told.directory)
@@ -93,8 +109,8 @@ def main() -> None:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-    if sys.stderr is not None:
-        faulthandler.enable()
+    # Not `sys.stderr`: a fork has its parent's, which may go elsewhere.
+    faulthandler.enable(2)
     _native.work()
 
 

@@ -149,10 +149,12 @@ def _in_workers(
     if num_workers is not None and (isinstance(num_workers, bool) or num_workers < 1):
         raise errors.ArgumentError(f"num_workers is {num_workers}: it must be at least 1")
     launcher = _launch.launcher(context)
-    make = _worker.inherited_payload if context == "fork" else _worker.payload
 
     def payload(start: int, stop: int) -> bytes:
-        return make(name, factories[start:stop], check_nan)
+        return _worker.payload(name, factories[start:stop], check_nan)
+
+    if context == "fork":
+        payload = _worker.Inheritance(name, factories, check_nan).payload
 
     return _native.Source.workers(
         payload,

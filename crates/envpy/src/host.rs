@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use envcore::process::{Child, Ended, Host, Objects, Order, serve, spawn, take_stdin};
 use envcore::{Error, Object, Result, Serial, VecEnv};
@@ -21,11 +21,27 @@ pub(crate) struct PyHost {
     payload: Py<PyAny>,
     command: Option<Vec<String>>,
     launcher: Option<Py<PyAny>>,
+    stop: Stop,
 }
 
 impl PyHost {
     pub(crate) fn new(payload: Py<PyAny>, command: Option<Vec<String>>, launcher: Option<Py<PyAny>>) -> Self {
-        PyHost { payload, command, launcher }
+        PyHost { payload, command, launcher, stop: Stop::default() }
+    }
+}
+
+/// What a signal's handler raised where nothing can be raised: in Python code
+/// that only looks after a worker.
+#[derive(Clone, Default)]
+struct Stop(Arc<Mutex<Option<PyErr>>>);
+
+impl Stop {
+    fn keep(&self, error: PyErr) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    fn take(&self) -> PyResult<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 }
 
@@ -88,7 +104,7 @@ impl Host for PyHost {
             let (control, stderr) = (control.into_raw_fd(), stderr.into_raw_fd());
             let child = launcher.bind(py).call_method1("launch", (worker, control, stderr))?;
             let pid = child.getattr("pid")?.extract()?;
-            Ok(Box::new(PyChild { child: child.unbind(), pid }) as Box<dyn Child>)
+            Ok(Box::new(PyChild { child: child.unbind(), pid, stop: self.stop.clone() }) as Box<dyn Child>)
         });
         started.unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON))).map_err(Error::env)
     }
@@ -101,7 +117,8 @@ impl Host for PyHost {
     }
 
     fn pulse(&self) -> Result<()> {
-        Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(())).map_err(Error::env)
+        let looked = Python::try_attach(|py| self.stop.take().and_then(|()| py.check_signals()));
+        looked.unwrap_or(Ok(())).map_err(Error::env)
     }
 }
 
@@ -109,6 +126,7 @@ impl Host for PyHost {
 struct PyChild {
     child: Py<PyAny>,
     pid: u32,
+    stop: Stop,
 }
 
 impl Child for PyChild {
@@ -123,12 +141,21 @@ impl Child for PyChild {
             Some(Ok(None)) => None,
             Some(Ok(Some(code))) if code < 0 => Some(Ended::Signal(-code)),
             Some(Ok(Some(code))) => Some(Ended::Code(code)),
-            Some(Err(_)) | None => Some(Ended::Unknown),
+            // It raises nothing itself.
+            Some(Err(error)) => {
+                self.stop.keep(error);
+                None
+            }
+            None => Some(Ended::Unknown),
         }
     }
 
     fn kill(&mut self) {
-        let _ = Python::try_attach(|py| self.child.bind(py).call_method0("kill").map(drop));
+        let kill = || Python::try_attach(|py| self.child.bind(py).call_method0("kill").map(drop));
+        if let Some(Err(error)) = kill() {
+            self.stop.keep(error);
+            let _ = kill();
+        }
     }
 }
 

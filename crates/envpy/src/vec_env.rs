@@ -134,7 +134,11 @@ impl VecEnv {
             let until = deadline.map_or(slice, |deadline| deadline.min(slice));
             let envs = &mut state.envs;
             let want = || Want { min_rows: rows, max_rows: rows, deadline: Some(until), buffers: None };
-            if let Some(batch) = py.detach(|| envs.recv(want())).or_raise(py).map_err(Cut::Failed)? {
+            let received = py.detach(|| envs.recv(want())).or_raise(py).map_err(|error| {
+                state.interrupted = state.envs.in_flight() > 0;
+                Cut::Failed(error)
+            })?;
+            if let Some(batch) = received {
                 state.interrupted &= state.envs.in_flight() > 0;
                 return Ok(batch);
             }

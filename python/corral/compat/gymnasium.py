@@ -86,7 +86,7 @@ class _Gymnasium(VectorEnv):
     def _made_by(self, factories: list[Factory]) -> list[Factory]:
         return factories
 
-    def step(self, actions: Any) -> Any:
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """As Gymnasium's: floats and ints stand for the floats of a Box."""
         return super().step(_cast(self.single_action_space, actions))
 
@@ -102,7 +102,7 @@ class _Gymnasium(VectorEnv):
         """The seed of each env's generator."""
         return self.get_attr("np_random_seed")
 
-    @property
+    @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Each env's generator."""
         return self.get_attr("np_random")

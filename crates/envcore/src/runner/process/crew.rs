@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::aside;
 use super::board::{Board, Entry, Work};
 use super::link::{Cut, Link};
 use super::member::{Child, Ear, Host};
@@ -28,12 +28,19 @@ pub(super) struct Live {
     child: Box<dyn Child>,
     pub(super) link: Link,
     ear: Ear,
-    posted: u64,
-    collected: u64,
+    pace: Pace,
     /// News that came while something else was waited for.
     mail: VecDeque<News>,
     questions: u64,
-    pub(super) last_post: Instant,
+}
+
+/// How a worker keeps up with what is posted to it.
+struct Pace {
+    posted: u64,
+    collected: u64,
+    last_post: Instant,
+    /// What was collected when that was last looked at, and since when it is so.
+    progress: (u64, Instant),
 }
 
 pub(super) struct Member {
@@ -52,16 +59,6 @@ pub(super) struct Crew {
     pub(super) host: Arc<dyn Host>,
 }
 
-impl Drop for Crew {
-    fn drop(&mut self) {
-        for worker in 0..self.members.len() {
-            if self.members[worker].live.is_some() {
-                self.end(worker);
-            }
-        }
-    }
-}
-
 /// What a worker said of itself.
 pub(super) struct Built {
     pub(super) spec: Spec,
@@ -76,11 +73,41 @@ impl Live {
     pub(super) fn pid(&self) -> u32 {
         self.child.pid()
     }
+}
 
-    /// Whether something posted to it was not collected yet.
-    pub(super) fn owes(&self) -> bool {
-        self.posted > self.collected
+impl Pace {
+    fn new() -> Self {
+        let now = Instant::now();
+        Pace { posted: 0, collected: 0, last_post: now, progress: (0, now) }
     }
+
+    /// The slot that it has been at for longer than `timeout`, if it has; `None`
+    /// for the slot where it does not even look at what was posted, as one that
+    /// was stopped.
+    fn silence(&mut self, at_work: Option<(Duration, usize)>, timeout: Duration) -> Option<Option<usize>> {
+        if self.progress.0 != self.collected {
+            self.progress = (self.collected, Instant::now());
+        }
+        match at_work {
+            Some((time, slot)) => (time >= timeout).then_some(Some(slot)),
+            // Between two slots it is at none, for a moment.
+            None => {
+                let since = self.last_post.max(self.progress.1);
+                let owes = self.posted > self.collected;
+                (owes && since.elapsed() > timeout + Duration::from_secs(1)).then_some(None)
+            }
+        }
+    }
+}
+
+/// Why a question got no answer.
+pub(super) enum Mute {
+    Dead,
+    /// For longer than the timeout, on this slot.
+    Silent(Option<usize>),
+    /// By the user's wish.
+    Stopped(Error),
+    Failed(Error),
 }
 
 impl Crew {
@@ -132,13 +159,22 @@ impl Crew {
             let payload = self.host.payload(member.slots.clone())?;
             let (ours, theirs) = UnixStream::pair()?;
             let (ear, stderr) = Ear::new(worker)?;
-            let theirs = OwnedFd::from(theirs);
+            let (ours, theirs) = (aside(ours.into())?, aside(theirs.into())?);
             if let Some(board) = &self.board {
                 board.clear(worker);
             }
+            let link = Link::new(ours)?;
             let child = self.host.launch(worker, theirs, stderr)?;
-            let mut link = Link::new(ours.into())?;
             let seed = seed(member);
+            member.launches += 1;
+            let live = member.live.insert(Live {
+                child,
+                link,
+                ear,
+                pace: Pace::new(),
+                mail: VecDeque::new(),
+                questions: 0,
+            });
             let order = Order {
                 worker,
                 payload,
@@ -154,25 +190,14 @@ impl Crew {
                 },
             };
             // A worker that is gone by now is found so when it is waited for.
-            let sent = link.send_fd(self.arena.fd()).is_ok();
+            let sent = live.link.send_fd(self.arena.fd()).is_ok();
             if sent {
                 let host = &self.host;
-                match link.send(&ToWorker::Build(order), || host.pulse()) {
+                match live.link.send(&ToWorker::Build(order), || host.pulse()) {
                     Ok(()) | Err(Cut::Gone | Cut::Garbage(_)) => {}
                     Err(Cut::Stopped(error)) => return Err(error),
                 }
             }
-            member.launches += 1;
-            member.live = Some(Live {
-                child,
-                link,
-                ear,
-                posted: 0,
-                collected: 0,
-                mail: VecDeque::new(),
-                questions: 0,
-                last_post: Instant::now(),
-            });
         }
         Ok(())
     }
@@ -288,16 +313,17 @@ impl Crew {
     pub(super) fn post(&mut self, worker: usize, entry: Entry) {
         let Some(live) = &mut self.members[worker].live else { return };
         let board = self.board.as_ref().expect("there is a board");
-        board.post(worker, live.posted, entry);
-        live.posted += 1;
-        live.last_post = Instant::now();
+        board.post(worker, live.pace.posted, entry);
+        live.pace.posted += 1;
+        live.pace.last_post = Instant::now();
     }
 
     pub(super) fn ring(&self, worker: usize) {
         self.board().ring(worker);
     }
 
-    /// Sends a message that belongs to the next entry.
+    /// Sends a message that belongs to the entry posted last, which makes the worker
+    /// read it: it may be more than a socket holds.
     pub(super) fn mail(&mut self, worker: usize, message: &ToWorker) {
         let Some(live) = &mut self.members[worker].live else { return };
         let child = &mut live.child;
@@ -307,10 +333,18 @@ impl Crew {
 
     /// The worker's next result.
     pub(super) fn collect(&mut self, worker: usize) -> Option<Entry> {
-        let live = self.members[worker].live.as_mut()?;
-        let entry = self.board.as_ref()?.collect(worker, live.collected)?;
-        live.collected += 1;
-        Some(entry)
+        let Member { slots, live, .. } = &mut self.members[worker];
+        let live = live.as_mut()?;
+        let entry = self.board.as_ref()?.collect(worker, live.pace.collected)?;
+        live.pace.collected += 1;
+        if matches!(entry.work, Work::Ask | Work::Close)
+            || (slots.start <= entry.first && entry.first + entry.count <= slots.end)
+        {
+            return Some(entry);
+        }
+        // Somebody has written over the board: it cannot be gone on with.
+        live.child.kill();
+        None
     }
 
     /// The news that belong to a result; `None` where the worker died before
@@ -335,53 +369,76 @@ impl Crew {
     /// Asks each of these workers a question, all at once.
     ///
     /// # Errors
-    /// `Err(None)` and the worker where one died; else the first error among
-    /// the answers, or the user's wish to stop.
+    /// The user's wish to stop, at once; else the first among the answers, and
+    /// whose it was.
     pub(super) fn ask(
         &mut self,
         questions: Vec<(usize, Question)>,
-    ) -> Result<Vec<Answer>, (usize, Option<Error>)> {
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Answer>, (usize, Mute)> {
         let mut asked = Vec::with_capacity(questions.len());
         for (worker, question) in questions {
             let room = self.board().plan.capacity(worker) as u64 - 1;
-            let Some(live) = &mut self.members[worker].live else { return Err((worker, None)) };
-            if live.posted - live.collected >= room {
+            let Some(live) = &mut self.members[worker].live else { return Err((worker, Mute::Dead)) };
+            if live.pace.posted - live.pace.collected >= room {
                 let why = format!("worker {worker} has not answered earlier questions yet");
-                return Err((worker, Some(Error::Pending(why))));
+                return Err((worker, Mute::Failed(Error::Pending(why))));
             }
             live.questions += 1;
             let id = live.questions;
             let entry = Entry { work: Work::Ask, mail: true, first: 0, count: 0 };
-            self.mail(worker, &ToWorker::Ask(id, question));
             self.post(worker, entry);
             self.ring(worker);
+            self.mail(worker, &ToWorker::Ask(id, question));
             asked.push((worker, id));
         }
-        let answers: Vec<_> = asked.into_iter().map(|(worker, id)| self.answer(worker, id)).collect();
-        answers.into_iter().collect()
+        let mut answers = Ok(Vec::with_capacity(asked.len()));
+        for (worker, id) in asked {
+            match (self.answer(worker, id, timeout), &mut answers) {
+                (Ok(answer), Ok(answers)) => answers.push(answer),
+                // The user will not ask twice: the others' answers are not waited for.
+                (Err(stop @ Mute::Stopped(_)), _) => return Err((worker, stop)),
+                (Err(mute), Ok(_)) => answers = Err((worker, mute)),
+                (_, Err(_)) => {}
+            }
+        }
+        answers
     }
 
-    fn answer(&mut self, worker: usize, id: u64) -> Result<Answer, (usize, Option<Error>)> {
+    fn answer(&mut self, worker: usize, id: u64, timeout: Option<Duration>) -> Result<Answer, Mute> {
         let host = self.host.clone();
+        let board = self.board.as_ref().expect("there is a board");
         let member = &mut self.members[worker];
-        let Some(live) = &mut member.live else { return Err((worker, None)) };
-        let child = &mut live.child;
+        let Some(live) = &mut member.live else { return Err(Mute::Dead) };
         loop {
-            let heard = live.link.receive(|| match child.ended() {
-                Some(_) => Err(None),
-                None => host.pulse().map_err(Some),
+            let Live { child, link, pace, .. } = &mut *live;
+            let heard = link.receive(|| {
+                if child.ended().is_some() {
+                    return Err(Mute::Dead);
+                }
+                host.pulse().map_err(Mute::Stopped)?;
+                let Some(timeout) = timeout else { return Ok(()) };
+                match pace.silence(board.at_work(worker), timeout) {
+                    Some(slot) => Err(Mute::Silent(slot)),
+                    None => Ok(()),
+                }
             });
             match heard {
                 Ok(FromWorker::News(news)) => live.mail.push_back(news),
                 Ok(FromWorker::Answer(of, answer)) if of == id => {
-                    let open = |error: PackedError| error.open(member.slots.start, &*host);
-                    return answer.map_err(|error| (worker, Some(open(error))));
+                    return answer.map_err(|error| Mute::Failed(error.open(member.slots.start, &*host)));
                 }
                 Ok(FromWorker::Answer(..)) => {}
-                Err(Cut::Stopped(Some(stop))) => return Err((worker, Some(stop))),
-                _ => return Err((worker, None)),
+                Err(Cut::Stopped(mute)) => return Err(mute),
+                _ => return Err(Mute::Dead),
             }
         }
+    }
+
+    /// As [`Pace::silence`], of a worker that runs.
+    pub(super) fn silence(&mut self, worker: usize, timeout: Duration) -> Option<Option<usize>> {
+        let at_work = self.board.as_ref()?.at_work(worker);
+        self.members[worker].live.as_mut()?.pace.silence(at_work, timeout)
     }
 
     /// Ends all: each finishes what it does and closes its envs.
@@ -394,20 +451,27 @@ impl Crew {
         }
         let began = Instant::now();
         let mut errors = Vec::new();
+        let mut stopped = false;
         for worker in 0..self.members.len() {
             let first = self.members[worker].slots.start;
+            if stopped {
+                self.end(worker);
+                continue;
+            }
             match self.hear_closed(worker, began, timeout) {
                 Ok(None) => {}
                 Ok(Some(error)) => errors.push(error.open(first, &*self.host)),
                 Err(stop) => {
+                    // The user will not ask twice.
+                    stopped = stop.is_some();
                     errors.extend(stop);
                     self.end(worker);
                 }
             }
         }
+        let patience = Instant::now() + GRACE;
         for worker in 0..self.members.len() {
             if let Some(live) = &mut self.members[worker].live {
-                let patience = Instant::now() + GRACE;
                 while live.child.ended().is_none() && Instant::now() < patience {
                     std::thread::sleep(Duration::from_micros(200));
                 }
@@ -446,6 +510,15 @@ impl Crew {
                 Err(Cut::Stopped(Some(stop))) => return Err(Some(stop)),
                 Err(_) => return Err(None),
             }
+        }
+    }
+}
+
+impl Drop for Crew {
+    /// Where `close` did not come to it: no process is left unwaited for.
+    fn drop(&mut self) {
+        for worker in 0..self.members.len() {
+            self.end(worker);
         }
     }
 }

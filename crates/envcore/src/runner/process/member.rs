@@ -170,8 +170,8 @@ impl Said {
 /// Hears what a worker says on its standard error, and passes it on.
 pub(super) struct Ear {
     said: Arc<Mutex<Said>>,
-    /// Dropped, it ends the thread.
-    stop: Option<OwnedFd>,
+    /// A byte into it ends the thread.
+    stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -182,12 +182,14 @@ impl Ear {
         let system = |error| Error::from(std::io::Error::from(error));
         let (hears, speaks) = rustix::pipe::pipe_with(flags).map_err(system)?;
         let (stopped, stop) = rustix::pipe::pipe_with(flags).map_err(system)?;
+        let [hears, speaks, stopped, stop] = [hears, speaks, stopped, stop].map(super::aside);
+        let (hears, speaks, stopped, stop) = (hears?, speaks?, stopped?, stop?);
         let said = Arc::<Mutex<Said>>::default();
         let heard = said.clone();
         let thread = std::thread::Builder::new()
             .name(format!("corral-ear-{worker}"))
             .spawn(move || listen(hears, &stopped, &heard))?;
-        Ok((Ear { said, stop: Some(stop), thread: Some(thread) }, speaks))
+        Ok((Ear { said, stop, thread: Some(thread) }, speaks))
     }
 
     /// Its last words, once the worker is gone.
@@ -203,7 +205,8 @@ impl Ear {
 
 impl Drop for Ear {
     fn drop(&mut self) {
-        drop(self.stop.take());
+        // Closing it would not do: forks have copies of it.
+        let _ = rustix::io::write(&self.stop, &[0]);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

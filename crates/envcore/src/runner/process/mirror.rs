@@ -177,6 +177,21 @@ impl Mirror {
         }
     }
 
+    /// What is said of a failure in something else than its steps and resets.
+    pub(super) fn tell(&self, spec: &Spec, slot: usize, failure: Failure) -> SlotError {
+        SlotError {
+            env: spec.id.clone(),
+            slot,
+            begin: self.begun,
+            seed: self.seed,
+            episode: self.episodes.saturating_sub(1),
+            step: self.steps,
+            action: None,
+            failure,
+            replay: None,
+        }
+    }
+
     /// Notes that its worker died while it was not in flight.
     pub(super) fn doom(&mut self, failure: &Arc<Failure>) {
         match self.status {

@@ -24,6 +24,7 @@ mod vec_env;
 mod wire;
 mod worker;
 
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 pub use member::{Child, Ended, Host, spawn};
@@ -33,6 +34,15 @@ pub use worker::{serve, take_stdin};
 
 use board::Plan;
 use shm::Span;
+
+/// `fd` under a number that is no standard stream's: where the program has
+/// closed those, what is printed would go into it.
+fn aside(fd: OwnedFd) -> std::io::Result<OwnedFd> {
+    if fd.as_raw_fd() > 2 {
+        return Ok(fd);
+    }
+    Ok(rustix::io::fcntl_dupfd_cloexec(&fd, 3)?)
+}
 
 /// Where the board lies: it is the first block of the first segment.
 fn board_span(plan: &Plan) -> Span {

@@ -27,6 +27,9 @@ use crate::vec_env::{AutoresetMode, Caps, Spec, VecConfig, Want};
 /// Between two looks at whether the workers live.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// The same, where no wait is in vain: others' rows are always there.
+const ROUND: Duration = Duration::from_millis(200);
+
 /// Slots in worker processes.
 ///
 /// A worker hosts a range of slots and steps them in order. What it writes lies
@@ -60,6 +63,8 @@ pub struct Process {
     staging: Draft,
     notes: Vec<Notes>,
     landed: VecDeque<usize>,
+    /// When the workers were last looked after.
+    looked: Instant,
     config: VecConfig,
     seeds: Vec<i64>,
     about: Vec<u8>,
@@ -159,6 +164,7 @@ impl Process {
             staging,
             notes: (0..n).map(|_| Notes::default()).collect(),
             landed: VecDeque::new(),
+            looked: Instant::now(),
             config,
             seeds,
             about,
@@ -260,11 +266,11 @@ impl Process {
                 let range = self.crew.members[worker].slots.clone();
                 let entry =
                     Entry { work: Work::StepWhole, mail: loose, first: range.start, count: range.len() };
+                self.crew.post(worker, entry);
+                self.crew.ring(worker);
                 if loose {
                     self.mail_actions(worker, range, actions);
                 }
-                self.crew.post(worker, entry);
-                self.crew.ring(worker);
             }
             return;
         }
@@ -273,13 +279,14 @@ impl Process {
         for (worker, range) in self.runs(slots, most) {
             let rows = row..row + range.len();
             row = rows.end;
-            if loose {
-                self.mail_actions(worker, rows, actions);
-            }
             self.crew.post(
                 worker,
                 Entry { work: Work::Step, mail: loose, first: range.start, count: range.len() },
             );
+            if loose {
+                self.crew.ring(worker);
+                self.mail_actions(worker, rows, actions);
+            }
         }
         self.ring_for(slots, n);
     }
@@ -496,27 +503,30 @@ impl Process {
     }
 
     /// Looks for workers that died or are silent.
-    fn look_after(&mut self) {
+    ///
+    /// # Errors
+    /// The user's wish to stop.
+    fn look_after(&mut self) -> Result<()> {
+        self.looked = Instant::now();
         for worker in 0..self.crew.members.len() {
             if self.crew.is_dead(worker) {
                 self.bury(worker, None);
                 continue;
             }
             let Some(timeout) = self.config.timeout else { continue };
-            let Some(live) = &self.crew.members[worker].live else { continue };
-            match self.crew.board().at_work(worker) {
-                Some((time, slot)) if time >= timeout => {
-                    self.bury(worker, Some((slot, timeout)));
-                }
-                // It does not even look at what was posted: it was stopped.
-                None if live.owes() && live.last_post.elapsed() > timeout + Duration::from_secs(1) => {
-                    let first = self.crew.members[worker].slots.clone();
-                    let slot = first.clone().find(|slot| self.flying[*slot].is_some());
-                    self.bury(worker, Some((slot.unwrap_or(first.start), timeout)));
-                }
-                _ => {}
+            if let Some(slot) = self.crew.silence(worker, timeout) {
+                let slot = self.silent_slot(worker, slot);
+                self.bury(worker, Some((slot, timeout)));
             }
         }
+        self.crew.host.pulse()
+    }
+
+    /// The slot that a worker's silence is told of: `at`, where that is known.
+    pub(super) fn silent_slot(&self, worker: usize, at: Option<usize>) -> usize {
+        let mut slots = self.crew.members[worker].slots.clone();
+        let first = slots.start;
+        at.or_else(|| slots.find(|slot| self.flying[*slot].is_some())).unwrap_or(first)
     }
 
     /// When the next slot will have been silent for too long.
@@ -530,23 +540,27 @@ impl Process {
     }
 
     /// Waits until `least` rows have landed; whether they have by `deadline`.
-    fn await_rows(&mut self, least: usize, deadline: Option<Instant>) -> bool {
+    fn await_rows(&mut self, least: usize, deadline: Option<Instant>) -> Result<bool> {
         let mut in_vain = false;
         loop {
+            let overdue = self.looked.elapsed() >= ROUND;
+            if overdue {
+                self.look_after()?;
+            }
             let seen = self.crew.board().done();
             self.collect();
             if self.landed.len() >= least {
-                return true;
+                return Ok(true);
             }
-            if in_vain {
-                self.look_after();
+            if in_vain && !overdue {
+                self.look_after()?;
                 if self.landed.len() >= least {
-                    return true;
+                    return Ok(true);
                 }
             }
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
-                return false;
+                return Ok(false);
             }
             let until = [Some(now + SLICE), deadline, self.expiry(now)].into_iter().flatten().min();
             let need = seen.wrapping_add((least - self.landed.len()) as u32);
@@ -561,7 +575,7 @@ impl Process {
             return Err(Error::NothingPending);
         }
         let most = want.max_rows.clamp(1, flying);
-        if !self.await_rows(want.min_rows.clamp(1, most), want.deadline) {
+        if !self.await_rows(want.min_rows.clamp(1, most), want.deadline)? {
             return Ok(None);
         }
         let rows = most.min(self.landed.len());

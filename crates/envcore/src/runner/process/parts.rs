@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::board::Board;
 use super::shm::{Arena, Mapped};
 use crate::buffer::{Buffers, Lease, Part};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::vec_env::Spec;
 
 /// How many leaves there are of what.
@@ -83,18 +83,19 @@ pub(super) struct Rows<'a> {
 
 impl Rows<'_> {
     /// Where these rows of `part` are, which take `bytes` bytes.
-    pub(super) fn place(&mut self, part: Part, bytes: usize) -> Option<NonNull<u8>> {
+    pub(super) fn place(&mut self, part: Part, bytes: usize) -> Result<NonNull<u8>> {
         let span = self.board.part(self.whole, self.counts.number(part));
-        let start = self.mapped.at(span).ok()?;
+        let start = self.mapped.at(span)?;
         let row_bytes = bytes / self.rows;
         // SAFETY: the buffer has room for the rows of all slots.
-        Some(unsafe { start.add(row_bytes * self.first) })
+        Ok(unsafe { start.add(row_bytes * self.first) })
     }
 }
 
 impl Buffers for Rows<'_> {
     fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease> {
-        let place = self.place(part, bytes)?;
+        // Where there is none, the worker says so once it has the batch.
+        let place = self.place(part, bytes).ok()?;
         // SAFETY: the memory is mapped for as long as the worker runs, and
         // these rows are its own until it says that they are done; the lease
         // does not outlive that. Bools were zeroed by the parent.

@@ -102,7 +102,7 @@ impl Arena {
     pub(super) fn new() -> Result<Arc<Self>> {
         let file = rustix::fs::memfd_create("corral", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
         Ok(Arc::new(Arena {
-            file: File::from(file),
+            file: File::from(super::aside(file)?),
             shelves: Mutex::default(),
             taken: AtomicU64::new(0),
             birth: Birth::here(),

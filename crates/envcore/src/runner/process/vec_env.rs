@@ -1,6 +1,7 @@
 //! The waist's side of the parent.
 
 use super::board::{Entry, Work};
+use super::crew::Mute;
 use super::mirror::Sent;
 use super::parent::Process;
 use super::wire::{Answer, Packed, Question, ToWorker, pack_call};
@@ -8,7 +9,7 @@ use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::env::Frame;
 use crate::episode::{SavedLife, Status};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Failure, Result};
 use crate::space::{Options, Value};
 use crate::vec_env::{Call, Caps, Spec, VecEnv, Want};
 
@@ -31,12 +32,20 @@ impl Process {
             let own = rows.iter().map(|&row| slots.at(row) - first).collect();
             questions.push((worker, question(own, rows)));
         }
-        // Earlier questions leave entries behind, which take the room of new ones.
+        // What is done makes room for questions.
         self.collect();
-        let answers = match self.crew.ask(questions) {
-            Ok(answers) => answers,
-            Err((_, Some(error))) => return Err(error),
-            Err((worker, None)) => return Err(self.dead(worker)),
+        let phase = questions.first().map(|(_, question)| question.phase());
+        let timeout = self.timeout();
+        let answers = match (self.crew.ask(questions, timeout), timeout, phase) {
+            (Ok(answers), ..) => answers,
+            (Err((_, Mute::Failed(error) | Mute::Stopped(error))), ..) => return Err(error),
+            (Err((worker, Mute::Silent(slot))), Some(timeout), Some(phase)) => {
+                let slot = self.silent_slot(worker, slot);
+                let text = self.bury(worker, Some((slot, timeout)));
+                let failure = Failure::new(phase, Cause::Silence, text);
+                return Err(Error::Slots(vec![self.slots[slot].tell(&self.front.spec, slot, failure)]));
+            }
+            (Err((worker, Mute::Dead | Mute::Silent(_))), ..) => return Err(self.dead(worker)),
         };
         Ok(rows.into_iter().filter(|rows| !rows.is_empty()).zip(answers).collect())
     }
@@ -162,11 +171,12 @@ impl VecEnv for Process {
             while at < end {
                 let options = of[at].1;
                 let same = of[at..end].iter().take_while(|(_, o)| *o == options).count();
-                if let Some(options) = options {
-                    self.crew.mail(worker, &ToWorker::Options(Packed::options(options, &*host)));
-                }
                 let (first, mail) = (of[at].0, options.is_some());
                 self.crew.post(worker, Entry { work: Work::Reset, mail, first, count: same });
+                if let Some(options) = options {
+                    self.crew.ring(worker);
+                    self.crew.mail(worker, &ToWorker::Options(Packed::options(options, &*host)));
+                }
                 at += same;
             }
         }

@@ -139,6 +139,7 @@ impl Worker<'_> {
                     let ToWorker::Ask(id, question) = receive(&mut self.link)? else {
                         return Err(confused());
                     };
+                    self.board.begin_work(self.worker, self.first);
                     let answer = self.answer(question).map_err(|e| PackedError::of(e, self.objects));
                     self.complete(entry);
                     send(&mut self.link, &FromWorker::Answer(id, answer))?;
@@ -186,7 +187,7 @@ impl Worker<'_> {
         };
         let want = Want { buffers: Some(&mut rows), ..Want::all() };
         let batch = self.envs.recv(want)?.expect("without a deadline there is a batch");
-        put_in_place(&batch, &mut rows);
+        put_in_place(&batch, &mut rows)?;
         Ok(news(&batch, self.objects))
     }
 
@@ -236,6 +237,20 @@ impl Worker<'_> {
         self.envs.send(slots, &columns)
     }
 
+    /// What `ask` gives for each of `slots`, which have their own time each.
+    fn each<T>(
+        &mut self,
+        slots: Vec<usize>,
+        mut ask: impl FnMut(&mut dyn VecEnv, &Slots) -> Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        let mut all = Vec::with_capacity(slots.len());
+        for slot in slots {
+            self.board.begin_work(self.worker, self.first + slot);
+            all.append(&mut ask(&mut *self.envs, &Slots::List(vec![slot]))?);
+        }
+        Ok(all)
+    }
+
     fn answer(&mut self, question: Question) -> Result<Answer> {
         match question {
             Question::CheckReset(slots, begin, options) => {
@@ -253,11 +268,12 @@ impl Worker<'_> {
                 Ok(Answer::Done)
             }
             Question::Render(slots) => {
-                Ok(Answer::Frames(pack_frames(self.envs.render(&Slots::List(slots))?)))
+                let frames = self.each(slots, |envs, slots| envs.render(slots))?;
+                Ok(Answer::Frames(pack_frames(frames)))
             }
             Question::Call(slots, name, args, kwargs) => {
                 let call = open_call(name, args, kwargs, self.objects)?;
-                let values = self.envs.call(&Slots::List(slots), &call)?;
+                let values = self.each(slots, |envs, slots| envs.call(slots, &call))?;
                 Ok(Answer::Values(values.iter().map(|v| Packed::of(v, self.objects)).collect()))
             }
         }
@@ -265,20 +281,27 @@ impl Worker<'_> {
 }
 
 /// Copies what the vec env did not write where it was told to.
-fn put_in_place(batch: &Batch, rows: &mut Rows<'_>) {
+///
+/// # Errors
+/// Where this process has no room to see the batch's memory.
+fn put_in_place(batch: &Batch, rows: &mut Rows<'_>) -> Result<()> {
+    let mut placed = Ok(());
     batch.visit(|part, column| {
         if let Either::Fixed(fixed) = column {
             let bytes = fixed.bytes();
-            if let Some(place) = rows.place(part, bytes.len())
-                && place.as_ptr() != fixed.as_ptr()
-            {
-                // SAFETY: both hold that many bytes and are different blocks.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.as_ptr(), bytes.len());
+            match rows.place(part, bytes.len()) {
+                Ok(place) if place.as_ptr() != fixed.as_ptr() => {
+                    // SAFETY: both hold that many bytes and are different blocks.
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.as_ptr(), bytes.len());
+                    }
                 }
+                Ok(_) => {}
+                Err(error) => placed = Err(error),
             }
         }
     });
+    placed
 }
 
 fn news(batch: &Batch, objects: &dyn Objects) -> News {

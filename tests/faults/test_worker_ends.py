@@ -1,0 +1,255 @@
+"""Ends: of the parent, of envs dropped or kept, of threads; nothing is left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corral
+from corral.errors import ClosedError
+from tests.faults.large import Large
+from tests.faults.sick import CONTEXTS, Sick, are_gone_within, is_gone, pids, sick, zeros
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+
+PRELUDE = """
+import gc, os, signal, sys, threading, time
+import numpy as np
+from corral import errors
+from tests.faults.sick import sick, zeros, pids
+"""
+
+
+def started(code: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", PRELUDE + textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("state", ["idle", "sleep in C", "with children", "forked parent"])
+def test_workers_end_with_a_parent_that_is_killed(state: str, context: str) -> None:
+    """Though others hold its end of the sockets, or theirs."""
+    ailment = {"sleep in C": "sleep in C", "with children": "fork"}.get(state)
+    code = f"""
+    ailment = {ailment!r}
+    envs = sick(4, {{0: ("step", ailment), 3: ("step", ailment)}} if ailment else {{}},
+        context={context!r})
+    envs.reset()
+    workers = pids(envs)
+    if {state!r} == "forked parent" and os.fork() == 0:
+        print(os.getpid(), flush=True)
+        time.sleep(30)
+        os._exit(0)
+    if {state!r} == "with children":
+        envs.step(zeros(4))
+    print(*set(workers), "end", flush=True)
+    envs.step(zeros(4))
+    time.sleep(60)
+    """
+    parent = started(code)
+    assert parent.stdout is not None
+    words = ""
+    while "end" not in words or (state == "forked parent" and words.count("\n") < 2):
+        line = parent.stdout.readline()
+        assert line, words
+        words += line
+    workers = next(line for line in words.splitlines() if "end" in line).split()[:-1]
+    orphan = [line for line in words.splitlines() if "end" not in line]
+    shared = set(os.listdir("/dev/shm"))
+    time.sleep(0.3)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    gone = are_gone_within([int(worker) for worker in workers], 2)
+    for pid in orphan:
+        os.kill(int(pid), signal.SIGKILL)
+    parent.stdout.close()
+    assert gone
+    assert set(os.listdir("/dev/shm")) <= shared
+
+
+def resources() -> tuple[int, int, int]:
+    """Children, file descriptors and threads of this process."""
+    tasks = list(Path("/proc/self/task").iterdir())
+    children = [pid for task in tasks for pid in (task / "children").read_text().split()]
+    return len(children), len(os.listdir("/proc/self/fd")), len(tasks)
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize(("context", "cycles"), [("forkserver", 100), ("fork", 200), ("spawn", 20)])
+@pytest.mark.parametrize("end", ["close", "collect"])
+def test_cycles_leave_nothing_behind(end: str, context: str, cycles: int) -> None:
+    cycles = cycles // 2 if end == "collect" else cycles
+
+    def cycle() -> None:
+        weight = bytearray(1 << 18)
+        envs = corral.from_gymnasium(lambda: (weight, Sick())[1], 2, num_workers=2, context=context)
+        envs.reset()
+        envs.step(zeros(2))
+        if end == "close":
+            envs.close()
+
+    for _ in range(5):
+        cycle()
+    gc.collect()
+    before, memory = resources(), resident()
+    shared = set(os.listdir("/dev/shm"))
+    for _ in range(cycles):
+        cycle()
+    gc.collect()
+    assert resources() == before
+    assert resident() - memory < 16 << 20
+    assert set(os.listdir("/dev/shm")) <= shared
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_program_that_ends_without_closing_ends_its_workers(context: str) -> None:
+    began = time.monotonic()
+    for end in ("sys.exit(0)", "os._exit(0)", "raise KeyboardInterrupt", "pass"):
+        code = f"""
+        envs = sick(4, {{1: ("step", "thread")}}, context={context!r})
+        envs.reset(); envs.step(zeros(4))
+        print(*pids(envs), flush=True)
+        {end}
+        """
+        parent = started(code)
+        told, _ = parent.communicate(timeout=60)
+        assert are_gone_within([int(pid) for pid in told.split()], 3), end
+        assert len(told.split()) == 4
+    assert time.monotonic() - began < 40
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_forked_child_is_told_so_and_the_parent_goes_on(context: str) -> None:
+    code = f"""
+    envs = sick(4, {{}}, context={context!r})
+    sound = sick(4, {{}}, runner="serial", num_workers=None)
+    envs.reset(); sound.reset()
+    workers = pids(envs)
+    for busy in (False, True):
+        if busy:
+            envs.send(zeros(4))
+        pid = os.fork()
+        if pid == 0:
+            wrong = 0
+            for call in (envs.reset, envs.recv, envs.render, lambda: envs.step(zeros(4)),
+                    lambda: envs.call("act"), envs.drain, envs.observe):
+                try:
+                    call()
+                    wrong += 1
+                except errors.ForkedError:
+                    pass
+            mine = sick(2, {{}}, context={context!r})
+            mine.reset(); mine.close()
+            envs.close()
+            del envs
+            gc.collect()
+            sys.exit(wrong)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        got = envs.recv() if busy else envs.step(zeros(4))
+        assert (got[0] == sound.step(zeros(4))[0]).all()
+    assert pids(envs) == workers
+    envs.close()
+    print("right")
+    """
+    told, _ = started(code).communicate(timeout=60)
+    assert told == "0\n0\nright\n"
+
+
+def test_closing_ends_another_threads_wait_and_the_workers() -> None:
+    envs = sick(2, {0: ("step", "sleep in C")}, batch_size=2)
+    envs.reset()
+    workers = pids(envs)
+    envs.send(zeros(2))
+    raised: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            envs.recv()
+        except BaseException as error:
+            raised.append(error)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    time.sleep(0.2)
+    envs.close()
+    waiter.join(20)
+    assert [type(error) for error in raised] == [ClosedError]
+    assert all(map(is_gone, workers))
+
+
+def test_many_workers_that_do_not_end_are_waited_for_at_once() -> None:
+    envs = sick(6, {slot: ("step", "thread") for slot in range(6)}, num_workers=6, context="fork")
+    envs.reset()
+    envs.step(zeros(6))
+    began = time.monotonic()
+    envs.close()
+    assert time.monotonic() - began < 6
+
+
+@pytest.mark.parametrize(("n", "workers"), [(4096, 2), (3, 8)])
+def test_very_many_envs_and_more_workers_than_envs(n: int, workers: int) -> None:
+    envs = sick(n, {n - 1: ("step", "value error", 2)}, num_workers=workers)
+    sound = sick(n, {}, runner="serial", num_workers=None)
+    assert (envs.reset()[0] == sound.reset()[0]).all()
+    for _ in range(2):
+        assert (envs.step(zeros(n))[0] == sound.step(zeros(n))[0]).all()
+    with pytest.raises(ValueError, match="bad luck"):
+        envs.step(zeros(n))
+    assert len(set(pids(sound))) == 1
+    envs.close()
+
+
+def test_batches_that_are_kept_stay_as_they_are_and_their_memory_comes_back() -> None:
+    """100 MB in a batch, a gigabyte in those kept."""
+    n = 25
+    before = shared_memory()
+    envs = corral.from_gymnasium(Large, n, num_workers=2, context="forkserver")
+    kept: list[Any] = [envs.reset()[0]]
+    for _ in range(9):
+        kept.append(envs.step(zeros(n))[0])
+    for k, observations in enumerate(kept):
+        assert (observations[:, ::4096] == k).all()
+    assert shared_memory() - before > 800 << 20
+    del kept, observations
+    envs.close()
+    del envs
+    gc.collect()
+    assert shared_memory() - before < 100 << 20
+
+
+def shared_memory() -> int:
+    """Of this process, mapped and touched."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_two_hundred_batches_are_kept() -> None:
+    envs = sick(4, {})
+    sound = sick(4, {}, runner="serial", num_workers=None)
+    kept = [(envs.reset()[0], sound.reset()[0])]
+    for k in range(200):
+        actions = np.full(4, k % 4)
+        kept.append((envs.step(actions)[0], sound.step(actions)[0]))
+    envs.close()
+    assert all((got == expected).all() for got, expected in kept)

@@ -1,0 +1,333 @@
+"""Workers that die or fall silent: who is told what, and how the slots come back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corral.errors import EnvError, EnvTimeoutError, ResetNeededError
+from tests.faults.sick import CONTEXTS, is_gone, pids, sick, zeros
+from tests.support import assert_same
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+
+N = 4
+# "Did not hang": far more than it takes, for the machine may be busy.
+LONG = 20.0
+
+
+def lost(envs: Any, call: Any, kind: type[EnvError] = EnvError) -> EnvError:
+    with pytest.raises(kind) as raised:
+        call()
+    return raised.value
+
+
+def comes_back(envs: Any, slots: list[int]) -> None:
+    """A reset of these slots brings them back, and leaves the others as they are."""
+    mask = np.isin(np.arange(N), slots)
+    with pytest.raises(ResetNeededError):
+        envs.step(zeros(N))
+    _, infos = envs.reset(options={"reset_mask": mask})
+    assert infos["_restarted"].tolist() == mask.tolist()
+    envs.set_attr("where", "")
+    for _ in range(9):
+        envs.step(zeros(N))
+    envs.close()
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("where", ["step", "reset"])
+@pytest.mark.parametrize(
+    ("what", "how", "words"),
+    [
+        ("kill -9", "was killed by signal 9 (SIGKILL)", ""),
+        ("segv", "was killed by signal 11 (SIGSEGV)", "Fatal Python error: Segmentation fault"),
+        ("_exit", "exited with code 3", ""),
+    ],
+)
+def test_a_worker_that_dies_at_work_is_told_of_with_its_last_words(
+    where: str, what: str, how: str, words: str, context: str
+) -> None:
+    at = 1 if where == "reset" else 2
+    envs = sick(N, {2: (where, what, at)}, context=context)
+    sound = sick(N, {}, runner="serial", num_workers=None)
+    call = envs.reset if where == "reset" else lambda: envs.step(zeros(N))
+    play = sound.reset if where == "reset" else lambda: sound.step(zeros(N))
+    envs.reset(), sound.reset()
+    workers = pids(envs)
+    for _ in range(at if where == "step" else 0):
+        assert_same(call(), play())
+    error, expected = lost(envs, call), play()
+    assert is_gone(workers[2])
+    assert [failure.slot for failure in error.failures] == [2, 3]
+    assert f"worker 1 of 2 (slots 2 to 3) {how}" in str(error)
+    # A fork's traceback goes on into its parent's calls, and its head is forgotten.
+    assert (words if context != "fork" else words and "its last words:") in str(error)
+    assert {f.cause for f in error.failures} == {"death"}
+    assert [(f.phase, f.seed) for f in error.failures] == [(where, 9), (where, 10)]
+    assert error.batch is not None
+    assert_same(error.batch[0][:2], expected[0][:2])
+    assert not error.batch[0][2:].any()
+    comes_back(envs, [2, 3])
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("call", ["step", "call", "render"])
+def test_a_worker_killed_between_calls_is_told_of_by_the_next(call: str, context: str) -> None:
+    envs = sick(N, {}, context=context)
+    envs.reset()
+    worker = pids(envs)[3]
+    os.kill(worker, signal.SIGKILL)
+    began = time.monotonic()
+    ask = {"step": lambda: envs.step(zeros(N)), "call": lambda: pids(envs), "render": envs.render}
+    error = lost(envs, ask[call])
+    assert time.monotonic() - began < 1
+    assert "worker 1 of 2 (slots 2 to 3) was killed by signal 9" in str(error)
+    assert is_gone(worker)
+    if call != "step":
+        error = lost(envs, lambda: envs.step(zeros(N)))
+    assert [failure.slot for failure in error.failures] == [2, 3]
+    comes_back(envs, [2, 3])
+
+
+def test_a_worker_killed_while_its_env_sleeps_is_told_of_within_a_second() -> None:
+    envs = sick(N, {0: ("step", "sleep in C")}, context="spawn")
+    envs.reset()
+    at = [0.0]
+
+    def kill(worker: int = pids(envs)[0]) -> None:
+        at[0] = time.monotonic()
+        os.kill(worker, signal.SIGKILL)
+
+    threading.Timer(0.3, kill).start()
+    error = lost(envs, lambda: envs.step(zeros(N)))
+    assert time.monotonic() - at[0] < 1
+    assert [failure.slot for failure in error.failures] == [0, 1]
+
+
+@pytest.mark.parametrize("poll", [True, False], ids=["looking in", "served by others"])
+def test_a_death_is_told_of_to_one_who_never_waits(poll: bool) -> None:
+    envs = sick(N, {0: ("step", "kill -9")}, num_workers=4, batch_size=1)
+    envs.async_reset()
+    envs.drain()
+    envs.send(zeros(1 if poll else N), [0] if poll else None)
+
+    def go_on() -> None:
+        until = time.monotonic() + LONG
+        while time.monotonic() < until:
+            try:
+                *_, infos = envs.recv(timeout=0 if poll else None)
+                envs.send(zeros(1), infos["env_id"])
+            except EnvError:
+                raise
+            except TimeoutError:
+                time.sleep(0.01)
+
+    began = time.monotonic()
+    error = lost(envs, go_on)
+    assert time.monotonic() - began < 1
+    assert [failure.slot for failure in error.failures] == [0]
+    envs.close()
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("what", ["sleep", "sleep in C"])
+@pytest.mark.parametrize("where", ["step", "reset"])
+def test_a_silent_env_costs_its_worker_after_the_timeout(
+    where: str, what: str, context: str
+) -> None:
+    at = 1 if where == "reset" else 0
+    envs = sick(N, {2: (where, what, at)}, context=context, timeout=0.4)
+    envs.reset()
+    worker = pids(envs)[2]
+    call = envs.reset if where == "reset" else lambda: envs.step(zeros(N))
+    began = time.monotonic()
+    error = lost(envs, call)
+    assert time.monotonic() - began < LONG
+    assert [(f.slot, f.cause) for f in error.failures] == [(2, "silence"), (3, "death")]
+    assert "slot 2 gave no answer within 400ms (timeout)" in str(error)
+    assert is_gone(worker)
+    comes_back(envs, [2, 3])
+
+
+@pytest.mark.parametrize("where", ["render", "call"])
+def test_a_question_too_is_answered_within_the_timeout(where: str) -> None:
+    envs = sick(N, {3: (where, "sleep")}, timeout=0.4)
+    envs.reset()
+    ask: Any = envs.render if where == "render" else lambda: envs.call("act")
+    began = time.monotonic()
+    error = lost(envs, ask, EnvTimeoutError)
+    assert time.monotonic() - began < LONG
+    assert [(f.slot, f.phase, f.cause) for f in error.failures] == [(3, "call", "silence")]
+    assert [f.slot for f in lost(envs, lambda: envs.step(zeros(N))).failures] == [2, 3]
+    comes_back(envs, [2, 3])
+
+
+def test_each_slot_has_the_timeout_to_itself() -> None:
+    envs = sick(8, {}, num_workers=1, timeout=0.5)
+    envs.reset()
+    envs.call("nap", 0.15)
+    envs.close()
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_worker_that_is_stopped_is_silent(context: str) -> None:
+    envs = sick(N, {}, context=context, timeout=0.3)
+    envs.reset()
+    worker = pids(envs)[0]
+    os.kill(worker, signal.SIGSTOP)
+    error = lost(envs, lambda: envs.step(zeros(N)))
+    assert [failure.slot for failure in error.failures] == [0, 1]
+    assert "gave no answer within 300ms" in str(error)
+    assert is_gone(worker)
+    comes_back(envs, [0, 1])
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_under_restart_a_death_truncates_the_episodes_of_its_worker(mode: str) -> None:
+    envs = sick(N, {1: ("step", "segv", 2)}, on_failure="restart", autoreset_mode=mode)
+    envs.reset()
+    for _ in range(2):
+        envs.step(zeros(N))
+    _, _, terminated, truncated, _ = envs.step(zeros(N))
+    assert not terminated.any()
+    assert truncated.tolist() == [True, True, False, False]
+    for _ in range(2):
+        envs.step(zeros(N))
+    envs.close()
+
+
+def test_a_worker_that_always_dies_is_given_up_after_max_restarts() -> None:
+    envs = sick(2, {0: ("step", "_exit")}, on_failure="restart", max_restarts=2)
+    envs.reset()
+    began = time.monotonic()
+
+    def play() -> None:
+        while time.monotonic() < began + LONG:
+            envs.step(zeros(2))
+
+    error = lost(envs, play)
+    assert [failure.slot for failure in error.failures] == [0]
+    assert "max_restarts" in str(error)
+    envs.close()
+
+
+def test_under_mask_a_death_leaves_its_slots_out() -> None:
+    envs = sick(N, {1: ("step", "_exit", 1)}, on_failure="mask")
+    envs.reset()
+    envs.step(zeros(N))
+    for k in range(3):
+        observations, _, _, truncated, _ = envs.step(zeros(N))
+        assert not observations[:2].any()
+        assert observations[2:].all()
+        assert truncated.tolist() == [k == 0, k == 0, False, False] or k > 0
+    envs.reset()
+    envs.close()
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_worker_that_dies_while_it_starts_again_can_be_started_once_more(
+    context: str, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+
+    def make() -> Any:
+        from tests.faults.sick import Sick
+
+        if flag.exists():
+            os._exit(4)
+        return Sick()
+
+    import corral
+
+    envs = corral.from_gymnasium(make, 2, num_workers=2, context=context)
+    envs.reset()
+    os.kill(pids(envs)[1], signal.SIGKILL)
+    lost(envs, lambda: envs.step(zeros(2)))
+    flag.touch()
+    error = lost(envs, envs.reset)
+    assert "exited with code 4" in str(error)
+    assert "It died before its envs were built." in str(error)
+    flag.unlink()
+    envs.reset()
+    envs.step(zeros(2))
+    envs.close()
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_worker_that_dies_while_it_is_built_ends_the_others_too(context: str) -> None:
+    before = children()
+    with pytest.raises(EnvError, match="exited with code 3") as raised:
+        sick(N, {2: ("init", "_exit")}, context=context)
+    assert "It died before its envs were built." in str(raised.value)
+    assert children() == before
+
+
+def children() -> set[str]:
+    """Processes that this one started, the fork server aside, dead ones included."""
+    tasks = Path("/proc/self/task").iterdir()
+    found = {child for task in tasks for child in (task / "children").read_text().split()}
+    return {pid for pid in found if "_launch" not in command_of(pid)}
+
+
+def command_of(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def test_envs_with_other_spaces_leave_no_worker_behind() -> None:
+    import gymnasium
+
+    import corral
+
+    before = children()
+    with pytest.raises(corral.errors.SpaceError, match="worker 1"):
+        corral.from_gymnasium(
+            [lambda: gymnasium.make("CartPole-v1"), lambda: gymnasium.make("Acrobot-v1")],
+            num_workers=2,
+            context="fork",
+        )
+    assert children() == before
+
+
+def test_a_worker_at_its_memory_limit_says_so_and_goes_on() -> None:
+    envs = sick(N, {1: ("step", "memory")})
+    envs.reset()
+    worker = pids(envs)[1]
+    with pytest.raises(MemoryError) as raised:
+        envs.step(zeros(N))
+    error = raised.value.__cause__
+    assert isinstance(error, EnvError)
+    assert [failure.slot for failure in error.failures] == [1]
+    assert not is_gone(worker)
+    envs.close()
+
+
+def test_a_worker_without_room_for_the_batch_says_so_instead_of_nothing() -> None:
+    """Rows that it cannot write would be an earlier batch's."""
+    import corral
+    from tests.faults.large import Large
+
+    envs = corral.from_gymnasium(Large, 2, num_workers=1, context="forkserver")
+    kept = [envs.reset()[0]]
+    envs.call("limit")
+
+    def keep() -> None:
+        for _ in range(64):
+            kept.append(envs.step(zeros(2))[0])
+
+    with pytest.raises(EnvError, match="no memory") as raised:
+        keep()
+    for k, observations in enumerate(kept):
+        assert (observations == k).all()
+    assert len(raised.value.failures) == 2
+    envs.close()
