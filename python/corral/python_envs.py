@@ -11,6 +11,7 @@ import gymnasium
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors
+from corral._python_env import are_equal, as_gymnasium
 from corral.settings import Settings
 from corral.vector import VectorEnv
 
@@ -138,7 +139,29 @@ def native_of(
         source = _native.Source.python(name, factories, check_nan=bool(check_nan))
     else:
         raise errors.ArgumentError(f"runner is one of {', '.join(_RUNNERS)}, not {runner!r}")
-    return settings.native(source, len(factories))
+    native = settings.native(source, len(factories))
+    if runner == "process":
+        try:
+            _check_spaces(native)
+        except BaseException:
+            native.close()
+            raise
+    return native
+
+
+def _check_spaces(native: _native.VecEnv) -> None:
+    """Compares, across workers, spaces that the core does not look into."""
+    leaves = {"observation": native.observation_leaves, "action": native.action_leaves}
+    for what, inside in leaves.items():
+        if all(leaf["kind"] == "fixed" for leaf in inside):
+            continue
+        first = as_gymnasium(getattr(native.about, f"{what}_space"))
+        for slot, space in enumerate(native.call(f"{what}_space", (), {})):
+            if are_equal(space, first) is False:
+                raise errors.SpaceError(
+                    f"{native.id}: the {what} space of slot {slot} is {space}, and that of slot 0 "
+                    f"is {first}: all slots must have the same"
+                )
 
 
 def _in_workers(

@@ -126,7 +126,7 @@ class Odd(gymnasium.Env[Any, Any]):
 
 MISFITS = {
     "shape": ({"observation": np.zeros(3, np.float32)}, r"shape \(3,\) where \(2,\) belongs"),
-    "dtype": ({"observation": np.zeros(2, "U3")}, "dtype <U3 where float32 belongs"),
+    "dtype": ({"observation": np.zeros(2, "U3")}, "array of <U3 where an array of float32"),
     "NaN": ({"observation": np.array([0, np.nan], np.float32)}, "observation.*NaN"),
     "NaN reward": ({"reward": np.nan}, "the reward is NaN"),
     "info": ({"info": [1]}, "the info is a list, where a dict belongs"),

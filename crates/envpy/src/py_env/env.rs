@@ -37,8 +37,7 @@ pub(super) fn failure(py: Python<'_>, phase: Phase, error: PyErr) -> Failure {
     let kind = error.get_type(py).name().map_or_else(|_| "exception".into(), |name| name.to_string());
     let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string());
     let message = if text.is_empty() { kind } else { format!("{kind}: {text}") };
-    // Raised again here, `sys.exit` would end the program.
-    let raised = (!is_exit(py, &error)).then(|| Raised(Arc::new(Opaque(error.into_value(py).into_any()))));
+    let raised = Some(Raised(Arc::new(Opaque(error.into_value(py).into_any()))));
     Failure { phase, cause, message, raised }
 }
 
