@@ -176,7 +176,8 @@ def are_equal(space: Any, first: Any) -> bool | None:
     """Whether two spaces are equal; None where their class does not say."""
     if space is first or bool(as_gymnasium(space) == first):
         return True
-    return None if type(space).__eq__ is object.__eq__ else False
+    compare: Any = type(space).__eq__
+    return None if compare is object.__eq__ else False
 
 
 def about(env: Any) -> About:

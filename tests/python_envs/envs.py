@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -156,7 +156,7 @@ class Probe(gymnasium.Env[Any, Any]):
     is odd, both where it is a multiple of 3.
     """
 
-    metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 12}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 12}
 
     def __init__(
         self,
@@ -308,7 +308,7 @@ OldSpace.__module__ = "gym.spaces.box"
 class Old:
     """An env of gym before 0.26: no seed and no infos at reset, four parts to a step."""
 
-    metadata: dict[str, Any] = {}
+    metadata: ClassVar[dict[str, Any]] = {}
     observation_space = OldSpace()
     action_space = spaces.Discrete(2)
 

@@ -112,7 +112,7 @@ def test_actions_reach_the_envs_as_gymnasium_gives_them(made: Any, kind: Kind, a
 def test_an_episode_ends_as_its_mode_says(made: Any, kind: Kind, mode: AutoresetMode) -> None:
     # Env i ends every 2 + i steps; 0 both ways, 1 truncated, 2 terminated.
     envs = made(kind, makers(ENVS, infos="numbers"), mode)
-    first, _ = envs.reset(seed=0)
+    envs.reset(seed=0)
     actions = np.zeros(ENVS, np.int64)
     envs.step(actions)
     second, rewards, terminations, truncations, infos = envs.step(actions)
@@ -137,7 +137,7 @@ def test_an_episode_ends_as_its_mode_says(made: Any, kind: Kind, mode: Autoreset
         with pytest.raises((AssertionError, ResetNeeded)):
             envs.step(actions)
         return
-    third, rewards, terminations, truncations, infos = envs.step(actions)
+    _, rewards, terminations, truncations, infos = envs.step(actions)
     assert terminations.tolist() == [False, False, False]
     assert truncations.tolist() == [False, True, False]
     if mode == AutoresetMode.NEXT_STEP:
@@ -225,10 +225,10 @@ def test_options_reach_the_envs_as_they_are_and_only_at_that_reset(made: Any, ki
 @each_kind
 def test_a_wrong_number_of_seeds_or_actions_is_a_value_error(made: Any, kind: Kind) -> None:
     envs = made(kind, makers(ENVS))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError):  # noqa: PT011  the words are each class's own
         envs.reset(seed=[1, 2])
     envs.reset(seed=0)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError):  # noqa: PT011  the words are each class's own
         envs.step(np.zeros(ENVS - 1, np.int64))
 
 
@@ -244,7 +244,7 @@ def test_methods_and_attributes_are_found_by_name(made: Any, kind: Kind) -> None
     assert envs.get_attr("gravity") == (1.5, 1.5, 1.5)
     envs.set_attr("gravity", [1, "two", None])
     assert envs.get_attr("gravity") == (1, "two", None)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError):  # noqa: PT011  the words are each class's own
         envs.set_attr("gravity", [1, 2])
 
 
@@ -357,7 +357,7 @@ def test_envs_of_different_spaces_are_a_runtime_error(kind: Kind, make: Any) -> 
 
 @each_kind
 def test_no_such_mode_is_a_value_error(kind: Kind) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError):  # noqa: PT011  the words are each class's own
         kind(makers(1), "now and then")
 
 

@@ -92,7 +92,7 @@ class _Gymnasium(VectorEnv):
         return self.get_attr("np_random_seed")
 
     @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[misc, override]
         """Each env's generator."""
         return self.get_attr("np_random")
 
