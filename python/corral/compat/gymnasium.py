@@ -91,8 +91,8 @@ class _Gymnasium(VectorEnv):
         """The seed of each env's generator."""
         return self.get_attr("np_random_seed")
 
-    @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[misc, override]
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Each env's generator."""
         return self.get_attr("np_random")
 
