@@ -176,8 +176,8 @@ def are_equal(space: Any, first: Any) -> bool | None:
     """Whether two spaces are equal; None where their class does not say."""
     if space is first or bool(as_gymnasium(space) == first):
         return True
-    says = any("__eq__" in vars(kind) for kind in type(space).__mro__[:-1])
-    return False if says else None
+    compare: Any = type(space).__eq__
+    return None if compare is object.__eq__ else False
 
 
 def about(env: Any) -> About:

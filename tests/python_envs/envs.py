@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -30,6 +30,11 @@ def _box(*shape: int, dtype: Any = np.float32, low: float = -1, high: float = 1)
     return spaces.Box(low, high, shape, dtype)
 
 
+def _text(most: int) -> spaces.Text:
+    # Of one character: before 1.4 Gymnasium draws from a set, in each process's own order.
+    return spaces.Text(most, charset="a")
+
+
 OBSERVATIONS: dict[str, Callable[[], spaces.Space[Any]]] = {
     "box": lambda: _box(3),
     "box of float64": lambda: _box(2, 2, dtype=np.float64),
@@ -50,9 +55,9 @@ OBSERVATIONS: dict[str, Callable[[], spaces.Space[Any]]] = {
     "dict with dots": lambda: spaces.Dict({"a.b": _box(2), "a": _box(1), "": _box(3)}),
     "tuple": lambda: spaces.Tuple((spaces.Discrete(3), _box(2))),
     "nested": lambda: spaces.Dict(
-        {"t": spaces.Tuple((spaces.Tuple((_box(1), spaces.MultiBinary(2))), spaces.Text(4)))}
+        {"t": spaces.Tuple((spaces.Tuple((_box(1), spaces.MultiBinary(2))), _text(4)))}
     ),
-    "text": lambda: spaces.Text(5),
+    "text": lambda: _text(5),
     "sequence": lambda: spaces.Sequence(_box(2)),
     "stacked sequence": lambda: spaces.Sequence(_box(2), stack=True),
     "graph": lambda: spaces.Graph(_box(2), spaces.Discrete(3)),
@@ -62,6 +67,7 @@ OBSERVATIONS: dict[str, Callable[[], spaces.Space[Any]]] = {
 
 # What Gymnasium's shared memory cannot hold; text in it is never seen to change.
 UNSHARED = {
+    "box of float16",
     "text",
     "nested",
     "box without elements",
@@ -82,7 +88,7 @@ ACTIONS: dict[str, Callable[[], spaces.Space[Any]]] = {
     "multi-binary": lambda: spaces.MultiBinary(3),
     "dict": lambda: spaces.Dict({"b": _box(2), "a": spaces.Discrete(3)}),
     "tuple": lambda: spaces.Tuple((spaces.Discrete(3), spaces.Tuple((_box(2),)))),
-    "text": lambda: spaces.Text(5),
+    "text": lambda: _text(5),
 }
 
 
@@ -156,7 +162,7 @@ class Probe(gymnasium.Env[Any, Any]):
     is odd, both where it is a multiple of 3.
     """
 
-    metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 12}  # noqa: RUF012
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 12}
 
     def __init__(
         self,
@@ -166,6 +172,8 @@ class Probe(gymnasium.Env[Any, Any]):
         infos: str = "none",
         render_mode: str | None = None,
     ) -> None:
+        # Older Gymnasiums write into it.
+        self.metadata = dict(Probe.metadata)  # type: ignore[misc]
         self.observation_space = OBSERVATIONS[observation]()
         self.action_space = ACTIONS[action]()
         self.render_mode = render_mode
@@ -308,7 +316,7 @@ OldSpace.__module__ = "gym.spaces.box"
 class Old:
     """An env of gym before 0.26: no seed and no infos at reset, four parts to a step."""
 
-    metadata: dict[str, Any] = {}  # noqa: RUF012
+    metadata: ClassVar[dict[str, Any]] = {}
     observation_space = OldSpace()
     action_space = spaces.Discrete(2)
 

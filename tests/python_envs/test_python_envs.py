@@ -145,7 +145,8 @@ def test_what_does_not_fit_is_named_and_the_others_go_on(made: Any, kind: Kind, 
     envs.reset(seed=0)
     envs.step(idle(envs))
     envs.step(idle(envs))
-    with pytest.raises(Exception) as raised:  # noqa: PT011  its own class, or EnvError
+    # What was raised on the way (a float that is none), or an EnvError.
+    with pytest.raises(Exception) as raised:  # noqa: PT011
         envs.step(idle(envs))
     error = raised.value if isinstance(raised.value, errors.EnvError) else raised.value.__cause__
     assert isinstance(error, errors.EnvError)
