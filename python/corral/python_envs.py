@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import load_env_creator
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors
@@ -218,9 +220,22 @@ def _factories(
     return [_factory(one, kwargs) for one in each]
 
 
+def _registered(id: str) -> Any:
+    """What an id stands for here: a worker may not know it, for who registers an env may do so
+    in a program that no worker runs."""
+    spec = gymnasium.registry.get(id)
+    if spec is None:
+        return id
+    if isinstance(spec.entry_point, str) and spec.entry_point.startswith("__main__:"):
+        spec = copy.deepcopy(spec)
+        creator: Any = load_env_creator(str(spec.entry_point))
+        spec.entry_point = creator
+    return spec
+
+
 def _factory(one: Any, kwargs: dict[str, Any]) -> Factory:
     if isinstance(one, str):
-        return functools.partial(gymnasium.make, one, **kwargs)
+        return functools.partial(gymnasium.make, _registered(one), **kwargs)
     if not callable(one) or isinstance(one, gymnasium.Env):
         raise errors.ArgumentTypeError(
             f"an env is made by a function without arguments, or an id; {one!r} is neither"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import pathlib
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -341,3 +344,23 @@ def test_a_dict_in_another_order_than_its_space_arrives(runner: dict[str, Any]) 
     assert list(observations) == list(envs.single_observation_space)
     assert (observations["b"][0] == expected["b"]).all()
     envs.close()
+
+
+def test_an_id_that_only_this_program_registers_is_known_in_workers(
+    tmp_path: pathlib.Path,
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import corral, gymnasium\n"
+        "from gymnasium.envs.classic_control import CartPoleEnv\n"
+        "class Mine(CartPoleEnv):\n"
+        "    pass\n"
+        "gymnasium.register('Class-v0', entry_point=Mine, max_episode_steps=7)\n"
+        "gymnasium.register('Text-v0', entry_point='__main__:Mine', max_episode_steps=7)\n"
+        "for id in ('Class-v0', 'Text-v0'):\n"
+        "    envs = corral.from_gymnasium(id, 2, num_workers=1)\n"
+        "    print(envs.reset(seed=0)[0].shape, envs.spec.id)\n"
+        "    envs.close()\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert done.stdout == "(2, 4) Class-v0\n(2, 4) Text-v0\n", done.stderr
