@@ -149,6 +149,7 @@ def test_a_forked_child_is_told_so_and_the_parent_goes_on(context: str) -> None:
     for busy in (False, True):
         if busy:
             envs.send(zeros(4))
+        sys.stdout.flush()  # or the child prints it again
         pid = os.fork()
         if pid == 0:
             wrong = 0
