@@ -247,3 +247,45 @@ fn closing_leaves_no_process_whatever_the_envs_do() {
     }
     assert!(matches!(envs.recv(Want::all()), Err(Error::Closed)));
 }
+
+#[test]
+fn a_death_that_nobody_was_told_of_marks_the_reset_that_follows_it() {
+    let mut envs = faulty(&Options::new(), next_step(), 2);
+    reset(&mut envs);
+    step(&mut envs);
+    kill(envs.workers()[1].0);
+    // Only slots 0 and 1 are in flight when it is noticed.
+    let began = Instant::now();
+    while envs.workers().len() == 2 && began.elapsed() < Duration::from_secs(5) {
+        send(&mut envs, &Slots::List(vec![0, 1]));
+        envs.recv(Want::all()).unwrap().unwrap();
+    }
+    // Slot 4 is told of by its row; slot 3 is not asked for one.
+    send(&mut envs, &Slots::List(vec![4]));
+    let batch = envs.recv(Want::all()).unwrap().unwrap();
+    assert_eq!(failed(&batch), [4]);
+    assert_eq!((batch.failures[0].seed, batch.failures[0].step), (11, 1));
+    let batch = envs.reset(&Slots::List(vec![3]), &[Begin::Own], None, Want::all()).unwrap().unwrap();
+    assert_eq!(batch.kind(0), RowKind::Restarted);
+    // The worker is there again; slot 5's report is still of its old life.
+    send(&mut envs, &Slots::List(vec![5]));
+    let batch = envs.recv(Want::all()).unwrap().unwrap();
+    assert_eq!((failed(&batch), batch.failures[0].seed), (vec![5], 12));
+}
+
+#[test]
+fn a_death_after_a_rebuild_names_the_seed_of_the_rebuilt_stream() {
+    let broken = Options::new().with("fault", "error_in_step").with("of_seed", 8i64);
+    let mut envs = faulty(&broken, next_step(), 2);
+    reset(&mut envs);
+    let batch = (0..20).map(|_| step(&mut envs)).find(|batch| !batch.failures.is_empty()).expect("it fails");
+    assert_eq!((failed(&batch), batch.failures[0].seed), (vec![1], 8));
+    let begin = [Begin::Keep, Begin::Own, Begin::Keep, Begin::Keep, Begin::Keep, Begin::Keep];
+    envs.reset(&Slots::All, &begin, None, Want::all()).unwrap().unwrap();
+    kill(envs.workers()[0].0);
+    let batch = step(&mut envs);
+    assert_eq!(batch.failures[1].slot, 1);
+    // As `SeedSequence([8, 1])`, halved, gives it.
+    let sequence = envcore::rng::SeedSequence::from_seeds(&[8, 1]);
+    assert_eq!(batch.failures[1].seed, (sequence.generate_u64::<1>()[0] >> 1) as i64);
+}

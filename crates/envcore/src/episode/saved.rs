@@ -37,7 +37,9 @@ struct Saved {
 pub(crate) struct SavedLife {
     pub(crate) status: Status,
     pub(crate) steps: u64,
+    pub(crate) seed: i64,
     pub(crate) stream: i64,
+    pub(crate) restarts: u64,
     pub(crate) begun: Begin,
     pub(crate) next: Begin,
     pub(crate) episodes: u64,
@@ -51,7 +53,9 @@ impl SavedLife {
         (saved.format == FORMAT).then_some(SavedLife {
             status: saved.status,
             steps: saved.steps,
+            seed: saved.seed,
             stream: saved.stream,
+            restarts: saved.restarts,
             begun: saved.begun,
             next: saved.next,
             episodes: saved.episodes,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::begin::Begin;
 use crate::buffer::RowKind;
-use crate::episode::{Asked, SavedLife, Status};
+use crate::episode::{Asked, SavedLife, Status, restart_seed};
 use crate::error::{Failure, Phase, SlotError};
 use crate::space::Options;
 use crate::vec_env::{AutoresetMode, Caps, Spec};
@@ -20,32 +20,44 @@ pub(super) enum Sent {
 #[derive(Clone)]
 pub(super) struct Mirror {
     status: Status,
+    /// The seed that its user, or its worker's construction, gave it.
+    root: i64,
+    /// Rebuilds by its worker since then.
+    restarts: u64,
     /// The seed of its stream.
-    pub(super) seed: i64,
+    seed: i64,
     begun: Begin,
     next: Begin,
     episodes: u64,
     steps: u64,
     /// The options in force, as far as they came through a reset.
     options: Arc<Options>,
-    /// A new env does not know them yet.
-    pub(super) owes_options: bool,
+    /// Those before a reset that is in flight: it may fail of them.
+    before: Option<Arc<Options>>,
+    /// Its worker is a new one, in which it has not begun.
+    anew: bool,
     /// Its worker died while it was not in flight: its next row says so.
     pub(super) doomed: Option<Arc<Failure>>,
+    /// The seed that it has in a new worker, once that is said.
+    heir: Option<i64>,
 }
 
 impl Mirror {
     pub(super) fn new(seed: i64) -> Self {
         Mirror {
             status: Status::Fresh,
+            root: seed,
+            restarts: 0,
             seed,
             begun: Begin::Own,
             next: Begin::Own,
             episodes: 0,
             steps: 0,
             options: Arc::default(),
-            owes_options: false,
+            before: None,
+            anew: false,
             doomed: None,
+            heir: None,
         }
     }
 
@@ -72,10 +84,11 @@ impl Mirror {
         self.next = begin;
     }
 
-    /// The options for a reset with `options`: those in force as well, where
-    /// its env has not heard of them.
-    pub(super) fn options_for(&self, options: Option<&Options>) -> Option<Options> {
-        match (options, self.owes_options && !self.options.is_empty()) {
+    /// The options for a reset with `options`, of a source that can do `caps`:
+    /// those in force as well, where its env has not heard of them.
+    pub(super) fn options_for(&self, options: Option<&Options>, caps: Caps) -> Option<Options> {
+        let owes = self.anew && !caps.contains(Caps::OPTIONS_ONCE);
+        match (options, owes && !self.options.is_empty()) {
             (None, false) => None,
             (Some(options), false) => Some(options.clone()),
             (options, true) => {
@@ -93,27 +106,52 @@ impl Mirror {
         if begin == Begin::Keep {
             return;
         }
-        self.doomed = None;
+        // Nobody was told: the new episode's row will.
+        if self.doomed.take().is_some() {
+            self.status = Status::Lost;
+            self.inherit();
+        }
         if let Some(options) = options {
+            self.before = Some(self.options.clone());
             Arc::make_mut(&mut self.options).merge(options);
         }
     }
 
+    /// Takes the seed that it has in a new worker, if there is one.
+    fn inherit(&mut self) {
+        if let Some(seed) = self.heir.take() {
+            (self.root, self.restarts, self.seed) = (seed, 0, seed);
+            (self.episodes, self.next, self.anew) = (0, Begin::Own, true);
+        }
+    }
+
+    /// Notes that its worker has tried to begin an episode.
+    fn tried(&mut self) {
+        if self.status == Status::Lost && !self.anew {
+            self.restarts += 1;
+            self.seed = restart_seed(self.root, self.restarts);
+            self.episodes = 0;
+        }
+        self.anew = false;
+    }
+
     /// Notes the row that came back.
     pub(super) fn land(&mut self, sent: Sent, kind: RowKind, ended: bool, mode: AutoresetMode) {
+        let before = self.before.take();
+        if matches!(sent, Sent::Reset(begin) if begin != Begin::Keep) {
+            self.tried();
+        }
         match kind {
             RowKind::Failed => {
-                if matches!(sent, Sent::Reset(begin) if begin != Begin::Keep) {
+                if sent != Sent::Step {
                     self.steps = 0;
+                    self.options = before.unwrap_or_else(|| self.options.clone());
                 }
                 self.status = Status::Lost;
             }
             RowKind::Kept => {}
             RowKind::Reset | RowKind::Restarted => match sent {
-                Sent::Reset(begin) => {
-                    self.owes_options = false;
-                    self.began(begin);
-                }
+                Sent::Reset(begin) => self.began(begin),
                 Sent::Step => {
                     let begin = std::mem::take(&mut self.next);
                     self.began(begin);
@@ -135,7 +173,7 @@ impl Mirror {
 
     fn began(&mut self, begin: Begin) {
         if let Begin::Seed(seed) = begin {
-            (self.seed, self.episodes) = (seed, 0);
+            (self.root, self.restarts, self.seed, self.episodes) = (seed, 0, seed, 0);
         }
         self.status = Status::Running;
         (self.begun, self.steps) = (begin, 0);
@@ -158,26 +196,22 @@ impl Mirror {
         let mut episode = self.episodes.saturating_sub(1);
         if let Some(begin) = begin.filter(|begin| *begin != Begin::Keep) {
             if let Begin::Seed(seed) = begin {
-                (self.seed, self.episodes) = (seed, 0);
+                (self.root, self.restarts, self.seed, self.episodes) = (seed, 0, seed, 0);
             }
             (self.begun, self.steps, episode) = (begin, 0, self.episodes);
         }
+        if let Some(before) = self.before.take() {
+            self.options = before;
+        }
         self.status = Status::Lost;
         let phase = if begin.is_some() { Phase::Reset } else { Phase::Step };
-        SlotError {
-            env: spec.id.clone(),
-            slot,
-            begin: self.begun,
-            seed: self.seed,
-            episode,
-            step: self.steps,
-            action: action.filter(|_| phase == Phase::Step),
-            failure: Failure { phase, ..failure },
-            replay: None,
-        }
+        let failure = Failure { phase, ..failure };
+        let error = self.tell(spec, slot, failure);
+        self.inherit();
+        SlotError { episode, action: action.filter(|_| phase == Phase::Step), ..error }
     }
 
-    /// What is said of a failure in something else than its steps and resets.
+    /// What is said of a failure of its current episode.
     pub(super) fn tell(&self, spec: &Spec, slot: usize, failure: Failure) -> SlotError {
         SlotError {
             env: spec.id.clone(),
@@ -200,13 +234,16 @@ impl Mirror {
         }
     }
 
-    /// Its env is a new one, of `seed`, of a source that can do `caps`.
-    pub(super) fn rebuild(&mut self, seed: i64, caps: Caps) {
-        if self.doomed.is_none() && self.status != Status::Fresh {
-            self.status = Status::Lost;
+    /// Its env is a new one, of `seed`.
+    pub(super) fn rebuild(&mut self, seed: i64) {
+        self.heir = Some(seed);
+        // What is still to be told is told of the old one.
+        if self.doomed.is_none() {
+            self.inherit();
+            if self.status != Status::Fresh {
+                self.status = Status::Lost;
+            }
         }
-        (self.seed, self.episodes, self.next) = (seed, 0, Begin::Own);
-        self.owes_options = !caps.contains(Caps::OPTIONS_ONCE);
     }
 
     /// Takes up what a state of it said.
@@ -217,14 +254,18 @@ impl Mirror {
         };
         *self = Mirror {
             status: life.status,
+            root: life.seed,
+            restarts: life.restarts,
             seed: life.stream,
             begun: life.begun,
             next: life.next,
             episodes: life.episodes,
             steps: life.steps,
             options: Arc::new(life.options),
-            owes_options: false,
+            before: None,
+            anew: false,
             doomed: None,
+            heir: None,
         };
     }
 }

@@ -211,7 +211,7 @@ impl Process {
             let member = &crew.members[worker];
             let first = seed(member.slots.start, member.launches - 1);
             for (k, slot) in member.slots.clone().enumerate() {
-                self.slots[slot].rebuild(first + k as i64, self.front.spec.caps);
+                self.slots[slot].rebuild(first + k as i64);
                 self.skip[slot] = false;
             }
         }
@@ -650,6 +650,7 @@ impl Process {
     }
 
     pub(super) fn options_of(&self, slot: usize, options: Option<&Options>, begin: Begin) -> Option<Options> {
-        if begin == Begin::Keep { None } else { self.slots[slot].options_for(options) }
+        let caps = self.front.spec.caps;
+        if begin == Begin::Keep { None } else { self.slots[slot].options_for(options, caps) }
     }
 }

@@ -19,7 +19,7 @@ use super::wire::{
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Either, Slots};
 use crate::error::{Error, Result};
-use crate::space::{LeafKind, Options, Value};
+use crate::space::{LeafKind, Options, Space, Value};
 use crate::vec_env::{VecEnv, Want};
 
 /// How often a worker looks whether its parent is still there, should nothing
@@ -63,8 +63,8 @@ pub fn serve(
     // lives as long as the worker.
     let board = unsafe { Board::new(base.as_ptr(), plan, look) };
     send(&mut link, &FromWorker::Ready)?;
-    let counts = Counts::of(envs.spec());
-    Worker { worker, first, link, board, mapped, envs, objects, counts, completed: 0 }.run()
+    let (counts, action) = (Counts::of(envs.spec()), envs.spec().action.clone());
+    Worker { worker, first, link, board, mapped, envs, action, objects, counts, completed: 0 }.run()
 }
 
 /// The socket that is this process's standard input, which is empty from now on.
@@ -111,6 +111,8 @@ struct Worker<'a> {
     board: Board,
     mapped: Mapped,
     envs: Box<dyn VecEnv>,
+    /// Their action space.
+    action: Space,
     objects: &'a dyn Objects,
     counts: Counts,
     completed: u64,
@@ -162,7 +164,7 @@ impl Worker<'_> {
     /// The worker's own numbers of an entry's slots.
     fn slots(&self, entry: Entry) -> Slots {
         let own = entry.first - self.first..entry.first - self.first + entry.count;
-        Slots::of(own.collect(), self.envs.spec().num_slots)
+        if own == (0..self.envs.spec().num_slots) { Slots::All } else { Slots::List(own.collect()) }
     }
 
     fn play(&mut self, entry: Entry) -> Result<News> {
@@ -207,16 +209,16 @@ impl Worker<'_> {
             }
         }
         let mut loose = loose.iter();
-        let space = self.envs.spec().action.clone();
-        let mut shapes = Vec::with_capacity(space.leaves().len());
-        for leaf in space.leaves() {
+        let leaves = self.action.leaves();
+        let mut shapes = Vec::with_capacity(leaves.len());
+        for leaf in leaves {
             shapes.push(match &leaf.kind {
                 LeafKind::Fixed(tensor) => [&[entry.count], &tensor.shape[..]].concat(),
                 _ => Vec::new(),
             });
         }
         let mut columns = Vec::with_capacity(shapes.len());
-        for (k, (leaf, shape)) in space.leaves().iter().zip(&shapes).enumerate() {
+        for (k, (leaf, shape)) in leaves.iter().zip(&shapes).enumerate() {
             columns.push(match &leaf.kind {
                 LeafKind::Fixed(tensor) => {
                     let start = self.mapped.at(self.board.actions(k))?;
