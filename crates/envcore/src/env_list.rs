@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::begin::Begin;
-use crate::buffer::{Extra, RowsMut};
+use crate::buffer::{Extra, InfosMut, RowsMut, StepColumns};
 use crate::config::Config;
 use crate::env::{Env, Frame};
 use crate::error::{Error, Failure, Phase, Result, SlotError};
@@ -25,6 +25,8 @@ pub struct EnvSource<E: Env> {
     config: Arc<E::Config>,
     /// The leaves of `E::Info`; those of the record follow.
     info_leaves: usize,
+    /// What becomes of a list of envs.
+    pub(crate) chunk_of: fn(EnvList<E>) -> Box<dyn Chunk>,
 }
 
 impl<E: Env> EnvSource<E> {
@@ -54,14 +56,14 @@ impl<E: Env> EnvSource<E> {
         if spec.action.leaves().is_empty() {
             return Err(Error::Space(format!("{id}: its action space has no leaves")));
         }
-        Ok(EnvSource { spec, config: Arc::new(config), info_leaves })
+        Ok(EnvSource { spec, config: Arc::new(config), info_leaves, chunk_of: |list| Box::new(list) })
     }
 
     fn list(&self, envs: Vec<Option<E>>) -> EnvList<E> {
         EnvList {
             config: self.config.clone(),
             envs,
-            record: self.spec.info.clone(),
+            info: self.spec.info.clone(),
             info_leaves: self.info_leaves,
             observe: vec![0],
         }
@@ -106,11 +108,11 @@ impl<E: Env> Source for EnvSource<E> {
                 }])
             })
         };
-        Ok(Box::new(self.list(seeds.iter().enumerate().map(build).collect::<Result<_>>()?)))
+        Ok((self.chunk_of)(self.list(seeds.iter().enumerate().map(build).collect::<Result<_>>()?)))
     }
 
     fn vacant(&self, _slot: usize) -> Result<Box<dyn Chunk>> {
-        Ok(Box::new(self.list(vec![None])))
+        Ok((self.chunk_of)(self.list(vec![None])))
     }
 }
 
@@ -123,67 +125,102 @@ fn flatten<T>(phase: Phase, outcome: Result<Result<T>, Failure>) -> Result<T, Fa
     outcome.and_then(|result| result.map_err(|error| Failure::error(phase, error)))
 }
 
-struct EnvList<E: Env> {
-    config: Arc<E::Config>,
+pub(crate) struct EnvList<E: Env> {
+    pub(crate) config: Arc<E::Config>,
     /// `None` where the env failed and was not rebuilt yet.
-    envs: Vec<Option<E>>,
+    pub(crate) envs: Vec<Option<E>>,
     /// The whole info space: record keys are looked up in it.
-    record: Space,
+    info: Space,
     info_leaves: usize,
     /// What asks [`Env::reset`] for the current observation.
     observe: Vec<i8>,
 }
 
-impl<E: Env> EnvList<E> {
-    /// Steps one env into row `row`.
-    #[inline]
-    fn step_one(
-        &mut self,
-        slot: usize,
-        actions: StepOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        side: &mut Side,
-    ) -> Result<()> {
-        let env = self.envs[slot].as_mut().expect("runners step no slot that failed");
-        let act = E::Act::read(&mut actions.row(slot));
-        let (step, record) = env.step(&act)?;
-        let Step { obs, reward, is_terminated, is_truncated, info, .. } = step;
-        write_observation(&obs, rows, row)?;
-        rows.set(row, reward, is_terminated, is_truncated);
-        if self.info_leaves > 0 {
-            info.write(&mut rows.info(row));
-        }
-        if !record.is_empty() {
-            self.write_record(record, rows, row, side)?;
-        }
-        Ok(())
-    }
+/// What the infos of a chunk's envs are made of.
+struct InfoLeaves<'a> {
+    space: &'a Space,
+    /// How many are the env's; those of the record follow.
+    own: usize,
+}
 
+impl InfoLeaves<'_> {
     #[cold]
     fn write_record(
         &self,
         record: Record,
-        rows: &mut RowsMut<'_>,
+        infos: &mut InfosMut<'_>,
         row: usize,
         side: &mut Side,
     ) -> Result<()> {
         for (key, value) in record {
-            let declared = &self.record.leaves()[self.info_leaves..];
+            let declared = &self.space.leaves()[self.own..];
             match declared.iter().position(|leaf| leaf.name == key) {
                 Some(k) => {
-                    let mut writer = rows.info(row);
-                    write_value(writer.seek(self.info_leaves + k), &value)
+                    let mut writer = infos.row(row);
+                    write_value(writer.seek(self.own + k), &value)
                         .map_err(|why| Error::Space(format!("record key '{key}': {why}")))?;
                 }
-                None => side.extras.push(Extra { row: rows.start() + row, key: key.into_owned(), value }),
+                None => side.extras.push(Extra { row: infos.start() + row, key: key.into_owned(), value }),
             }
         }
         Ok(())
     }
+}
+
+impl<E: Env> EnvList<E> {
+    /// Steps the slots from `at` on, up to `slots.end`, into the rows from
+    /// `at - slots.start` on. `SINGLE`: observation and action are of one leaf,
+    /// which lets the compiler check rows once for all.
+    #[inline(always)]
+    fn play<const SINGLE: bool>(
+        &mut self,
+        slots: &Range<usize>,
+        at: &Cell<usize>,
+        skip: &[bool],
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let next = at.get();
+        let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
+        let reader = actions.reader();
+        // The columns' rows are this call's alone, each written once.
+        let (mut infos, columns) = rows.with_infos();
+        let StepColumns { reward, terminated, truncated, mut observation } = columns;
+        let n = reward.len();
+        let (terminated, truncated) = (&mut terminated[..n], &mut truncated[..n]);
+        let envs = self.envs[next..slots.end].iter_mut().zip(&skip[next..slots.end]);
+        for (slot, (place, &skipped)) in (next..).zip(envs) {
+            if skipped {
+                continue;
+            }
+            at.set(slot);
+            let row = slot - slots.start;
+            let env = place.as_mut().expect("runners step no slot that failed");
+            let act = E::Act::read(&mut reader.row::<SINGLE>(slot));
+            let stepped = env.step(&act).and_then(|(step, record)| {
+                let Step { obs, reward: r, is_terminated, is_truncated, info, .. } = step;
+                let mut writer = observation.row::<SINGLE>(row);
+                obs.write(&mut writer);
+                writer.complete()?;
+                (reward[row], terminated[row], truncated[row]) = (r, is_terminated, is_truncated);
+                if leaves.own > 0 {
+                    info.write(&mut infos.row(row));
+                }
+                if record.is_empty() {
+                    return Ok(());
+                }
+                leaves.write_record(record, &mut infos, row, side)
+            });
+            if let Err(error) = stepped {
+                side.failures.push((slot, Failure::error(Phase::Step, error)));
+                drop_guarded(place.take());
+            }
+        }
+    }
 
     /// Forgets an env that failed.
-    fn lose(&mut self, slot: usize) {
+    pub(crate) fn lose(&mut self, slot: usize) {
         drop_guarded(self.envs[slot].take());
     }
 
@@ -260,29 +297,50 @@ impl<E: Env> Chunk for EnvList<E> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let mut next = slots.start;
+        let single = actions.reader().is_single() && rows.columns().observation.is_single();
+        let at = Cell::new(slots.start);
         // One guard around the whole run; after a panic it goes on behind it.
-        while next < slots.end {
-            let at = Cell::new(next);
+        while at.get() < slots.end {
             let run = guard(Phase::Step, || {
-                for (slot, &skipped) in skip.iter().enumerate().take(slots.end).skip(next) {
-                    at.set(slot);
-                    if skipped {
-                        continue;
-                    }
-                    let row = slot - slots.start;
-                    if let Err(error) = self.step_one(slot, actions, rows, row, side) {
-                        side.failures.push((slot, Failure::error(Phase::Step, error)));
-                        self.lose(slot);
+                if single {
+                    self.play::<true>(&slots, &at, skip, actions, rows, side);
+                } else {
+                    self.play::<false>(&slots, &at, skip, actions, rows, side);
+                }
+            });
+            let Err(failure) = run else { break };
+            side.failures.push((at.get(), failure));
+            self.lose(at.get());
+            at.set(at.get() + 1);
+        }
+    }
+
+    fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
+        let at = Cell::new(0);
+        while at.get() < slots.len() {
+            let run = guard(Phase::Reset, || {
+                for (k, &slot) in slots.iter().enumerate().skip(at.get()) {
+                    at.set(k);
+                    let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
+                    let begun = env.reset(None).and_then(|obs| {
+                        write_observation(&obs, rows, slot - first)?;
+                        if self.info_leaves > 0
+                            && let Some(info) = env.info()
+                        {
+                            info.write(&mut rows.info(slot - first));
+                        }
+                        Ok(())
+                    });
+                    if let Err(error) = begun {
+                        side.failures.push((slot, Failure::error(Phase::Reset, error)));
+                        drop_guarded(self.envs[slot].take());
                     }
                 }
             });
-            next = slots.end;
-            if let Err(failure) = run {
-                side.failures.push((at.get(), failure));
-                self.lose(at.get());
-                next = at.get() + 1;
-            }
+            let Err(failure) = run else { break };
+            side.failures.push((slots[at.get()], failure));
+            self.lose(slots[at.get()]);
+            at.set(at.get() + 1);
         }
     }
 

@@ -72,7 +72,7 @@ impl<const N: u64, const START: i64> FromRow for Discrete<N, START> {
     fn space() -> Result<Space> {
         Ok(Leaf::discrete_from(START, N).into())
     }
-    #[inline]
+    #[inline(always)]
     fn read(row: &mut ActRow<'_>) -> Self {
         Discrete(row.scalar())
     }
@@ -82,7 +82,7 @@ impl<const N: u64, const START: i64> ToRow for Discrete<N, START> {
     fn space() -> Result<Space> {
         <Self as FromRow>::space()
     }
-    #[inline]
+    #[inline(always)]
     fn write(&self, row: &mut Row<'_>) {
         row.scalar(self.0);
     }
@@ -147,7 +147,7 @@ macro_rules! in_rows {
             fn space() -> Result<Space> {
                 Ok(fixed_leaf::<$t>().into())
             }
-            #[inline]
+            #[inline(always)]
             fn write(&self, row: &mut Row<'_>) {
                 let out = row.fixed::<<$t as FixedShape>::Number>();
                 assert!(out.len() == <$t as FixedShape>::ELEMENTS, "a leaf of {} elements written with {}", out.len(), <$t as FixedShape>::ELEMENTS);
@@ -158,7 +158,7 @@ macro_rules! in_rows {
             fn space() -> Result<Space> {
                 Ok(fixed_leaf::<$t>().into())
             }
-            #[inline]
+            #[inline(always)]
             fn read(row: &mut ActRow<'_>) -> Self {
                 let from = row.fixed::<<$t as FixedShape>::Number>();
                 assert!(from.len() == <$t as FixedShape>::ELEMENTS, "a leaf of {} elements read as {}", from.len(), <$t as FixedShape>::ELEMENTS);

@@ -80,6 +80,7 @@ extern crate self as envcore;
 
 mod begin;
 mod buffer;
+mod by_field;
 mod config;
 mod env;
 mod env_list;
@@ -95,6 +96,7 @@ mod replay;
 pub mod rng;
 mod runner;
 mod shard;
+pub mod simd;
 mod space;
 mod step;
 mod vec_env;
@@ -114,8 +116,9 @@ pub mod __private {
 pub use begin::Begin;
 pub use buffer::{
     ActRow, Actions, Batch, BatchPool, Buffers, Column, ColumnIn, Draft, Extra, Finals, Fixed, Infos, Layout,
-    Lease, Part, Pool, Row, RowKind, RowsMut, Slots,
+    Lease, Observations, Part, Pool, Row, RowKind, RowsMut, Slots, StepColumns,
 };
+pub use by_field::{ByField, Fields};
 pub use config::{Config, nearest};
 pub use env::{Act, Env, Frame, Info, Obs, state, wants_reset};
 pub use env_list::EnvSource;

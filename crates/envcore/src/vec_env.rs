@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use bitflags::bitflags;
 
 use crate::begin::Begin;
-use crate::buffer::{Actions, Batch, Buffers, ColumnIn, Extra, RowsMut, Slots};
+use crate::buffer::{ActReader, Actions, Batch, Buffers, ColumnIn, Extra, RowsMut, Slots};
 use crate::env::Frame;
 use crate::error::{Error, Failure, Result};
-use crate::space::{ActionBounds, Options, Space, Value};
+use crate::space::{ActionBounds, Element, Options, Space, Value};
 use crate::whole;
 
 /// What happens after an episode's last step; Gymnasium's three modes.
@@ -339,6 +339,19 @@ impl<'a> StepOf<'a> {
     pub fn row(&self, slot: usize) -> crate::ActRow<'a> {
         self.actions.row(self.first_slot + slot)
     }
+
+    /// All elements of leaf `leaf` of the actions of `slots`, in row-major
+    /// order, slots first: a kernel's way to its actions.
+    ///
+    /// # Panics
+    /// Where there is no such leaf or slot, or it is not of fixed shape and `T`s.
+    pub fn leaf<T: Element>(&self, leaf: usize, slots: Range<usize>) -> &'a [T] {
+        self.actions.leaf(leaf, self.first_slot + slots.start..self.first_slot + slots.end)
+    }
+
+    pub(crate) fn reader(&self) -> ActReader<'a> {
+        self.actions.reader(self.first_slot)
+    }
 }
 
 /// How a chunk's slot is to begin.
@@ -394,6 +407,18 @@ pub trait Chunk: Send {
         side: &mut Side,
     ) -> Result<(), Failure>;
 
+    /// As [`reset`](Self::reset) to [`Begin::Own`], of each of `slots`, none of
+    /// which failed before: the row of slot s is row s - `first`. Slots that
+    /// fail are reported.
+    fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
+        for &slot in slots {
+            let reset = ResetOf { begin: Begin::Own, rebuild: None, options: None };
+            if let Err(failure) = self.reset(slot, reset, rows, slot - first, side) {
+                side.failures.push((slot, failure));
+            }
+        }
+    }
+
     /// Errors where an env of this chunk would refuse `options` at a reset; no
     /// env has seen them.
     fn check_options(&mut self, options: &Options) -> Result<()> {
@@ -401,14 +426,23 @@ pub trait Chunk: Send {
         Ok(())
     }
 
-    /// The state of `slot`'s env.
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>>;
+    /// The state of `slot`'s env; called with [`Caps::SAVE`] only.
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        let _ = slot;
+        Err(Error::Unsupported("this env cannot save its state".into()))
+    }
 
-    /// Takes up a state that `save` gave.
-    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()>;
+    /// Takes up a state that `save` gave; called with [`Caps::SAVE`] only.
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        let _ = (slot, state);
+        Err(Error::Unsupported("this env cannot load a state".into()))
+    }
 
-    /// A picture of `slot`.
-    fn render(&mut self, slot: usize) -> Result<Frame>;
+    /// A picture of `slot`; called with [`Caps::RENDER`] only.
+    fn render(&mut self, slot: usize) -> Result<Frame> {
+        let _ = slot;
+        Err(Error::Unsupported("this env draws no pictures".into()))
+    }
 
     /// Does to `slot` what `call` says.
     ///

@@ -144,7 +144,8 @@ impl Trouble {
     fn of(batch: &Batch) -> Option<Self> {
         let kinds = batch.kinds.as_slice::<u8>();
         let (failed, restarted) = (RowKind::Failed as u8, RowKind::Restarted as u8);
-        if batch.tolerated.is_empty() && !kinds.iter().any(|&kind| kind == failed || kind == restarted) {
+        // Those two are the last of the kinds.
+        if batch.tolerated.is_empty() && kinds.iter().fold(0, |most, &kind| kind.max(most)) < failed {
             return None;
         }
         let failure = |(row, &kind): (usize, &u8)| {

@@ -1,15 +1,16 @@
-//! The bound that the runners are measured against: a plain loop over a list of
-//! one env type, which writes the same batch as a vec env does, and nothing more.
+//! The bounds that the runners are measured against: a plain loop over a list of
+//! one env type, or over its kernel, which writes the same batch as a vec env
+//! does, and nothing more.
 //!
-//! `bare_loop CartPole-v1 4096` says `ready`, and answers every line of seconds
-//! on its standard input with a line of steps and seconds: `corral bench` lets it
-//! and Python run in turns.
+//! `bare_loop CartPole-v1 4096` (or `bare_loop CartPole-v1-fast 4096`) says
+//! `ready`, and answers every line of seconds on its standard input with a line
+//! of steps and seconds: `corral bench` lets it and Python run in turns.
 
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use envcore::Env;
-use envs::classic::{CartPole, CartPoleConfig};
+use envcore::{ByField, Env, Fields, simd};
+use envs::classic::{CartPole, CartPoleConfig, Carts};
 
 const LIMIT: u32 = 500;
 /// Batches of actions that are prepared.
@@ -26,6 +27,8 @@ struct Batch {
 /// Envs with what an episode needs: its age, and whether it is over.
 struct Envs {
     envs: Vec<CartPole>,
+    /// For the kernel, the envs' state.
+    fields: Fields<4>,
     age: Vec<u32>,
     over: Vec<bool>,
     batch: Batch,
@@ -37,8 +40,11 @@ impl Envs {
         let mut envs =
             (0..num_envs).map(|i| CartPole::build(&config, i as i64)).collect::<Result<Vec<_>, _>>()?;
         let observation = envs.iter_mut().map(|env| env.reset(None)).collect::<Result<_, _>>()?;
+        let mut fields = Fields::new(num_envs);
+        envs.iter().enumerate().for_each(|(slot, env)| fields.set(slot, env.fields()));
         Ok(Envs {
             envs,
+            fields,
             age: vec![0; num_envs],
             over: vec![false; num_envs],
             batch: Batch {
@@ -74,6 +80,37 @@ impl Envs {
     }
 }
 
+impl Envs {
+    /// As `step`, by the kernel.
+    fn step_fast(&mut self, actions: &[i64]) -> envcore::Result<()> {
+        let batch = &mut self.batch;
+        simd::dispatch_wide(Carts {
+            fields: self.fields.columns(0..actions.len()),
+            actions,
+            reward_of: [1.0, 1.0],
+            observation: batch.observation.as_flattened_mut(),
+            reward: &mut batch.reward,
+            terminated: &mut batch.terminated,
+            truncated: &mut batch.truncated,
+        });
+        for slot in 0..self.envs.len() {
+            if self.over[slot] {
+                batch.observation[slot] = self.envs[slot].reset(None)?;
+                self.fields.set(slot, self.envs[slot].fields());
+                batch.reward[slot] = 0.0;
+                (batch.terminated[slot], batch.truncated[slot]) = (false, false);
+                (self.age[slot], self.over[slot]) = (0, false);
+                continue;
+            }
+            self.age[slot] += 1;
+            batch.truncated[slot] = self.age[slot] >= LIMIT;
+            self.over[slot] = batch.terminated[slot] | batch.truncated[slot];
+        }
+        std::hint::black_box(batch);
+        Ok(())
+    }
+}
+
 /// Random pushes; any generator will do.
 fn prepared(num_envs: usize) -> Vec<Vec<i64>> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -88,10 +125,12 @@ fn prepared(num_envs: usize) -> Vec<Vec<i64>> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let num_envs = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["CartPole-v1", num_envs] => num_envs.parse()?,
-        _ => return Err("usage: bare_loop CartPole-v1 NUM_ENVS".into()),
+    let (fast, num_envs) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["CartPole-v1", num_envs] => (false, num_envs.parse()?),
+        ["CartPole-v1-fast", num_envs] => (true, num_envs.parse()?),
+        _ => return Err("usage: bare_loop CartPole-v1|CartPole-v1-fast NUM_ENVS".into()),
     };
+    let step = if fast { Envs::step_fast } else { Envs::step };
     let (mut envs, actions) = (Envs::new(num_envs)?, prepared(num_envs));
     let mut out = std::io::stdout();
     writeln!(out, "ready")?;
@@ -100,7 +139,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (began, mut steps) = (Instant::now(), 0);
         while began.elapsed().as_secs_f64() < seconds {
             for batch in &actions {
-                envs.step(batch)?;
+                step(&mut envs, batch)?;
             }
             steps += num_envs * actions.len();
         }

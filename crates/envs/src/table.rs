@@ -1,6 +1,6 @@
 //! What a family's table holds.
 
-use envcore::{Config, Env, EnvSource, Options, Result, Source};
+use envcore::{ByField, Config, Env, EnvSource, Options, Result, Source};
 
 /// One built-in environment: its id, what the world should know of it, and how
 /// to make it.
@@ -32,6 +32,12 @@ impl Entry {
             make: make::<E>,
             defaults: || E::Config::default().to_json().to_string(),
         }
+    }
+
+    /// The same envs with a kernel for the configs that ask for it.
+    pub const fn by_field<E: ByField<N>, const N: usize>(mut self) -> Self {
+        self.make = make_by_field::<E, N>;
+        self
     }
 
     /// An entry whose source is no [`Env`] and takes no options.
@@ -84,11 +90,19 @@ impl Entry {
 }
 
 fn make<E: Env>(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
+    Ok(Box::new(env_source::<E>(entry, E::Config::from_options(entry.id, options)?)?))
+}
+
+fn make_by_field<E: ByField<N>, const N: usize>(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
     let config = E::Config::from_options(entry.id, options)?;
+    let wanted = E::is_wanted(&config);
+    let source = env_source::<E>(entry, config)?;
+    Ok(if wanted { Box::new(source.by_field()) } else { Box::new(source) })
+}
+
+fn env_source<E: Env>(entry: &Entry, config: E::Config) -> Result<EnvSource<E>> {
     let metadata = Options::new().with("render_fps", entry.render_fps);
-    Ok(Box::new(
-        EnvSource::<E>::new(entry.id, config)?
-            .with_max_episode_steps(entry.max_episode_steps)
-            .with_metadata(metadata),
-    ))
+    Ok(EnvSource::<E>::new(entry.id, config)?
+        .with_max_episode_steps(entry.max_episode_steps)
+        .with_metadata(metadata))
 }

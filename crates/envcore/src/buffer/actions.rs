@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use crate::buffer::column::Fixed;
 use crate::buffer::lease::{Lease, Pool};
+use crate::buffer::rows::Place;
 use crate::error::{Error, Result};
-use crate::space::check::{Refusal, accept, accept_value};
+use crate::space::check::{Refusal, accept, accept_at_once, accept_value};
 use crate::space::{ActionBounds, DType, Element, LeafKind, Space, Tensor, Value};
 use crate::{Slots, with_element};
 
@@ -53,7 +54,27 @@ pub struct Actions {
     space: Space,
     bounds: ActionBounds,
     columns: Vec<Held>,
+    /// Of `columns`, which do not move.
+    heads: Heads,
     num_slots: usize,
+}
+
+/// Where each leaf's actions are.
+struct Heads(Vec<Place>);
+
+// SAFETY: addresses only; `Held` says who may follow them.
+unsafe impl Send for Heads {}
+// SAFETY: as above.
+unsafe impl Sync for Heads {}
+
+impl Heads {
+    fn of(columns: &mut [Held]) -> Self {
+        let head = |held: &mut Held| match held {
+            Held::Fixed(fixed) => Place::of_fixed(fixed),
+            Held::Values(values) => Place::of_values(values.as_mut_ptr().cast()),
+        };
+        Heads(columns.iter_mut().map(head).collect())
+    }
 }
 
 impl Actions {
@@ -81,13 +102,13 @@ impl Actions {
             }
             _ => Ok(Held::Values((0..num_slots).map(|_| UnsafeCell::new(Value::None)).collect())),
         };
-        let columns = space.leaves().iter().map(column).collect::<Result<_>>()?;
-        Ok(Actions { env: env.into(), space: space.clone(), bounds, columns, num_slots })
+        let mut columns = space.leaves().iter().map(column).collect::<Result<Vec<_>>>()?;
+        let heads = Heads::of(&mut columns);
+        Ok(Actions { env: env.into(), space: space.clone(), bounds, columns, heads, num_slots })
     }
 
     /// Checks all of `input` and then keeps it: row r is for the r-th of
-    /// `slots`. Rows of slots for which `skip` holds are neither checked nor
-    /// kept.
+    /// `slots`. Rows of slots for which `skip` holds are not checked.
     ///
     /// # Errors
     /// [`Error::Action`], naming slot, leaf, value and bounds. The envs must not
@@ -157,7 +178,31 @@ impl Actions {
     /// A reader of `slot`'s action.
     #[inline]
     pub fn row(&self, slot: usize) -> ActRow<'_> {
-        ActRow { columns: &self.columns, leaf: 0, slot }
+        assert!(slot < self.num_slots);
+        ActRow { places: &self.heads.0, leaf: 0, slot }
+    }
+
+    /// A reader of the actions of the slots from `first_slot` on.
+    pub(crate) fn reader(&self, first_slot: usize) -> ActReader<'_> {
+        let places = &self.heads.0;
+        ActReader { places, only: places.first().copied(), first_slot, num_slots: self.num_slots }
+    }
+
+    /// All elements of leaf `leaf` of consecutive slots' actions, in row-major
+    /// order, slots first.
+    ///
+    /// # Panics
+    /// Where there is no such leaf or slot, or it is not of fixed shape and `T`s.
+    pub(crate) fn leaf<T: Element>(&self, leaf: usize, slots: Range<usize>) -> &[T] {
+        assert!(slots.start <= slots.end && slots.end <= self.num_slots);
+        let place = self.heads.0[leaf];
+        assert!(place.dtype() == Some(T::DTYPE), "leaf {leaf} is not of {}", T::DTYPE);
+        // SAFETY: the column has those rows, of `elements` elements of T; nobody
+        // stores the actions of slots that are stepped.
+        unsafe {
+            let first = place.ptr.cast::<T>().add(slots.start * place.elements);
+            std::slice::from_raw_parts(first, slots.len() * place.elements)
+        }
     }
 
     /// `slot`'s action, for reading by people.
@@ -201,6 +246,21 @@ unsafe fn store_fixed<S: Element, D: Element>(
     slots: &Slots,
     skip: &[bool],
 ) -> Result<(), Refused> {
+    let n = tensor.elements();
+    if n == 0 {
+        return Ok(());
+    }
+    // All at once: rows to be skipped do no harm here, unless they are why.
+    if let Slots::All = slots
+        && S::DTYPE == D::DTYPE
+        && let Some(from) = typed::<D>(bytes)
+    {
+        // SAFETY: the caller's duty.
+        let to = unsafe { column.rows_mut::<D>(0, skip.len()) };
+        if accept_at_once(from, to, tensor, bounds) {
+            return Ok(());
+        }
+    }
     let copied: Vec<S>;
     let from: &[S] = match typed(bytes) {
         Some(from) => from,
@@ -209,10 +269,6 @@ unsafe fn store_fixed<S: Element, D: Element>(
             &copied
         }
     };
-    let n = tensor.elements();
-    if n == 0 {
-        return Ok(());
-    }
     let place = |first_slot: usize, (k, why): Refusal| (Some((first_slot + k / n, k % n)), why);
     // Neighbours together, for what a check costs is mostly its beginning.
     let take = |row: usize, slots: Range<usize>| {
@@ -270,33 +326,66 @@ fn refusal(env: &str, space: &Space, leaf: usize, place: Option<(usize, usize)>,
     Error::Action(format!("{env}: bad action{at}: {why}"))
 }
 
+/// Readers of the actions of some slots, one after the other.
+pub(crate) struct ActReader<'a> {
+    places: &'a [Place],
+    /// A copy of the first; see `Observations::only`.
+    only: Option<Place>,
+    first_slot: usize,
+    num_slots: usize,
+}
+
+impl ActReader<'_> {
+    /// Whether actions have one leaf, as the readers of `row::<true>` must.
+    pub(crate) fn is_single(&self) -> bool {
+        self.places.len() == 1
+    }
+
+    /// A reader of the action of the `slot`-th; `SINGLE`: it is of one leaf.
+    #[inline(always)]
+    pub(crate) fn row<const SINGLE: bool>(&self, slot: usize) -> ActRow<'_> {
+        let slot = self.first_slot + slot;
+        assert!(slot < self.num_slots);
+        let places = if SINGLE { self.only.as_slice() } else { self.places };
+        ActRow { places, leaf: 0, slot }
+    }
+}
+
 /// Reads one slot's action, leaf by leaf in the space's order.
 ///
 /// # Panics
 /// As [`Row`](crate::buffer::Row): where the env's type and its space disagree.
 pub struct ActRow<'a> {
-    columns: &'a [Held],
+    places: &'a [Place],
     leaf: usize,
     slot: usize,
 }
 
 impl<'a> ActRow<'a> {
     /// The next leaf's elements in row-major order.
-    #[inline]
+    #[inline(always)]
     pub fn fixed<T: Element>(&mut self) -> &'a [T] {
-        match self.next() {
-            Held::Fixed(fixed) => fixed.row(self.slot),
-            Held::Values(_) => panic!("leaf {} has no fixed shape", self.leaf - 1),
+        let place = self.next();
+        if place.dtype() != Some(T::DTYPE) {
+            mismatch(self.leaf - 1, place.dtype(), T::DTYPE.name());
+        }
+        // SAFETY: the column has a row of `elements` elements of T for each slot
+        // (the slot is checked where readers are made), and nobody stores a
+        // slot's action while its row is read.
+        unsafe {
+            let first = place.ptr.cast::<T>().add(self.slot * place.elements);
+            std::slice::from_raw_parts(first, place.elements)
         }
     }
 
     /// The bytes of the next leaf's elements, in row-major order.
     #[inline]
     pub fn bytes(&mut self) -> &'a [u8] {
-        match self.next() {
-            Held::Fixed(fixed) => fixed.bytes_of(self.slot),
-            Held::Values(_) => panic!("leaf {} has no fixed shape", self.leaf - 1),
-        }
+        let place = self.next();
+        let Some(dtype) = place.dtype() else { mismatch(self.leaf - 1, None, "bytes") };
+        let size = place.elements * dtype.size();
+        // SAFETY: as in `fixed`.
+        unsafe { std::slice::from_raw_parts(place.ptr.add(self.slot * size), size) }
     }
 
     /// The next leaf, a scalar.
@@ -310,17 +399,31 @@ impl<'a> ActRow<'a> {
 
     /// The next leaf, not of fixed shape.
     pub fn value(&mut self) -> &'a Value {
-        match self.next() {
-            // SAFETY: nobody stores a slot's action while its row is read.
-            Held::Values(values) => unsafe { &*values[self.slot].get() },
-            Held::Fixed(_) => panic!("leaf {} is of fixed shape", self.leaf - 1),
+        let place = self.next();
+        if place.dtype().is_some() {
+            mismatch(self.leaf - 1, place.dtype(), "a loose value");
         }
+        // SAFETY: the column has a `Value` for each slot; else as in `fixed`.
+        unsafe { &*place.ptr.cast::<Value>().add(self.slot) }
     }
 
-    #[inline]
-    fn next(&mut self) -> &'a Held {
-        let column = self.columns.get(self.leaf).expect("more leaves read than the action space has");
+    #[inline(always)]
+    fn next(&mut self) -> Place {
+        let Some(&place) = self.places.get(self.leaf) else { overrun(self.places.len()) };
         self.leaf += 1;
-        column
+        place
     }
+}
+
+// As in `rows`: these take values, so that a reader can live in registers.
+
+#[cold]
+fn overrun(leaves: usize) -> ! {
+    panic!("more leaves read than the action space's {leaves}")
+}
+
+#[cold]
+fn mismatch(leaf: usize, declared: Option<DType>, read: &str) -> ! {
+    let declared = declared.map_or("no fixed shape", DType::name);
+    panic!("leaf {leaf} was declared with {declared} and read as {read}")
 }

@@ -13,6 +13,7 @@ mod lease;
 mod pick;
 mod rows;
 
+pub(crate) use actions::ActReader;
 pub use actions::{ActRow, Actions, ColumnIn};
 pub(crate) use batch::Either;
 pub use batch::{Batch, BatchPool, Draft, Extra, Finals, Infos, Layout, RowKind, Slots};
@@ -20,5 +21,5 @@ pub use column::{Column, Fixed};
 pub(crate) use lease::Keeper;
 pub use lease::{Buffers, Lease, Part, Pool};
 pub(crate) use pick::with_rows;
-pub(crate) use rows::Window;
-pub use rows::{Row, RowsMut};
+pub(crate) use rows::{InfosMut, Window};
+pub use rows::{Observations, Row, RowsMut, StepColumns};

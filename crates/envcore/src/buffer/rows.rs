@@ -13,9 +13,9 @@ use crate::space::{Array, DType, Element, Object, Value};
 /// Where one leaf's rows are.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    ptr: *mut u8,
+    pub(super) ptr: *mut u8,
+    pub(super) elements: usize,
     dtype: DType,
-    elements: usize,
     fixed: bool,
 }
 
@@ -23,15 +23,23 @@ impl Place {
     pub(super) fn of(column: &mut Column) -> Self {
         match column {
             Column::Fixed(fixed) => Place::of_fixed(fixed),
-            Column::Values(values) => {
-                Place { ptr: values.as_mut_ptr().cast(), dtype: DType::U8, elements: 1, fixed: false }
-            }
+            Column::Values(values) => Place::of_values(values.as_mut_ptr()),
         }
+    }
+
+    pub(super) fn of_values(values: *mut Value) -> Self {
+        Place { ptr: values.cast(), dtype: DType::U8, elements: 1, fixed: false }
     }
 
     pub(super) fn of_fixed(fixed: &mut Fixed) -> Self {
         let (ptr, dtype, elements) = (fixed.as_ptr(), fixed.dtype(), fixed.elements());
         Place { ptr, dtype, elements, fixed: true }
+    }
+
+    /// Of elements; `None` where the leaf is not of fixed shape.
+    #[inline(always)]
+    pub(super) fn dtype(self) -> Option<DType> {
+        self.fixed.then_some(self.dtype)
     }
 
     /// Copies row `row` of `self` to row `to_row` of `to`, a place of the same leaf.
@@ -239,22 +247,28 @@ impl<'a> RowsMut<'a> {
         kind, u8
     );
 
-    /// The rewards and both flags.
-    pub(crate) fn outcome(&mut self) -> (&[f64], &[bool], &mut [bool]) {
+    /// What a step writes, column by column: a kernel's way to its rows.
+    pub fn columns(&mut self) -> StepColumns<'_> {
+        self.with_infos().1
+    }
+
+    /// As [`columns`](Self::columns), and the infos beside.
+    pub(crate) fn with_infos(&mut self) -> (InfosMut<'_>, StepColumns<'_>) {
         let place = |place: Option<Place>| place.expect("a draft has all its places").ptr;
-        let places = self.places;
+        let (places, start, len) = (self.places, self.start, self.len);
         // SAFETY: as in `reward`, `terminated` and `truncated`; the columns are
         // different blocks.
         unsafe {
-            let (start, len) = (self.start, self.len);
             let reward = place(places.reward).cast::<f64>().add(start);
             let terminated = place(places.terminated).cast::<bool>().add(start);
             let truncated = place(places.truncated).cast::<bool>().add(start);
-            (
-                std::slice::from_raw_parts(reward, len),
-                std::slice::from_raw_parts(terminated, len),
-                std::slice::from_raw_parts_mut(truncated, len),
-            )
+            let columns = StepColumns {
+                reward: std::slice::from_raw_parts_mut(reward, len),
+                terminated: std::slice::from_raw_parts_mut(terminated, len),
+                truncated: std::slice::from_raw_parts_mut(truncated, len),
+                observation: Observations { only: places.observation.first().copied(), places, start, len },
+            };
+            (InfosMut { places, start, len, draft: PhantomData }, columns)
         }
     }
 
@@ -268,12 +282,14 @@ impl<'a> RowsMut<'a> {
 
     /// A writer of row `row`'s observation.
     pub fn observation(&mut self, row: usize) -> Row<'_> {
-        self.row(row, &self.places.observation, None)
+        assert!(row < self.len);
+        let (places, row) = (&self.places.observation, self.start + row);
+        Row { places, masks: None, leaf: 0, row, draft: PhantomData }
     }
 
     /// A writer of row `row`'s declared infos; each leaf written is marked.
     pub fn info(&mut self, row: usize) -> Row<'_> {
-        self.row(row, &self.places.info, Some(&self.places.info_mask))
+        InfosMut { places: self.places, start: self.start, len: self.len, draft: PhantomData }.into_row(row)
     }
 
     /// Keeps row `row`'s observation and infos as its episode's last ones, and
@@ -337,11 +353,84 @@ impl<'a> RowsMut<'a> {
         self.clear_seen(row);
         self.set(row, 0.0, false, false);
     }
+}
 
-    #[inline]
-    fn row<'r>(&self, row: usize, places: &'r [Place], masks: Option<&'r [Place]>) -> Row<'r> {
+/// A window's rows, column by column.
+pub struct StepColumns<'a> {
+    /// The rewards.
+    pub reward: &'a mut [f64],
+    /// Whether the episode ended in a terminal state.
+    pub terminated: &'a mut [bool],
+    /// Whether the episode was cut.
+    pub truncated: &'a mut [bool],
+    /// The observations.
+    pub observation: Observations<'a>,
+}
+
+/// The infos of a window's rows.
+pub(crate) struct InfosMut<'a> {
+    places: &'a Places,
+    start: usize,
+    len: usize,
+    draft: PhantomData<&'a mut Column>,
+}
+
+impl<'a> InfosMut<'a> {
+    /// The number in the batch of the window's first row.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// A writer of row `row`'s infos.
+    pub(crate) fn row(&mut self, row: usize) -> Row<'_> {
+        InfosMut { places: self.places, start: self.start, len: self.len, draft: PhantomData }.into_row(row)
+    }
+
+    fn into_row(self, row: usize) -> Row<'a> {
         assert!(row < self.len);
-        Row { places, masks, leaf: 0, row: self.start + row, draft: PhantomData }
+        let places = self.places;
+        let (row, masks) = (self.start + row, Some(&places.info_mask[..]));
+        Row { places: &places.info, masks, leaf: 0, row, draft: PhantomData }
+    }
+}
+
+/// The observations of a window's rows.
+pub struct Observations<'a> {
+    places: &'a Places,
+    /// A copy of the first leaf's: the compiler knows of it that no row that is
+    /// written changes it, and so checks it once for all rows.
+    only: Option<Place>,
+    start: usize,
+    len: usize,
+}
+
+impl Observations<'_> {
+    /// All elements of leaf `leaf`, in row-major order, rows first.
+    ///
+    /// # Panics
+    /// Where there is no such leaf, or it is not of fixed shape and `T`s.
+    pub fn leaf<T: Element>(&mut self, leaf: usize) -> &mut [T] {
+        let place = self.places.observation[leaf];
+        assert!(place.fixed && place.dtype == T::DTYPE, "leaf {leaf} is not of {}", T::DTYPE);
+        // SAFETY: the column has rows start..start + len of `elements` elements
+        // of T, and they are this window's alone, which is borrowed as long.
+        unsafe {
+            let first = place.ptr.cast::<T>().add(self.start * place.elements);
+            std::slice::from_raw_parts_mut(first, self.len * place.elements)
+        }
+    }
+
+    /// Whether they have one leaf, as the writers of `row::<true>` must.
+    pub(crate) fn is_single(&self) -> bool {
+        self.places.observation.len() == 1
+    }
+
+    /// A writer of row `row`'s observation; `SINGLE`: it is of one leaf.
+    #[inline(always)]
+    pub(crate) fn row<const SINGLE: bool>(&mut self, row: usize) -> Row<'_> {
+        assert!(row < self.len);
+        let places = if SINGLE { self.only.as_slice() } else { &self.places.observation };
+        Row { places, masks: None, leaf: 0, row: self.start + row, draft: PhantomData }
     }
 }
 
@@ -364,11 +453,11 @@ pub struct Row<'a> {
 impl Row<'_> {
     /// The next leaf's elements, to be written in row-major order: images draw
     /// here.
-    #[inline]
+    #[inline(always)]
     pub fn fixed<T: Element>(&mut self) -> &mut [T] {
         let place = self.next();
-        if !place.fixed || place.dtype != T::DTYPE {
-            self.mismatch(T::DTYPE.name());
+        if place.dtype() != Some(T::DTYPE) {
+            mismatch(self.leaf - 1, place.dtype(), T::DTYPE.name());
         }
         // SAFETY: the column has that row of `elements` elements of T, and it
         // is this writer's alone, which is borrowed while the slice lives.
@@ -379,7 +468,7 @@ impl Row<'_> {
     }
 
     /// The next leaf from a scalar.
-    #[inline]
+    #[inline(always)]
     pub fn scalar<T: Element>(&mut self, value: T) {
         match self.fixed::<T>() {
             [element] => *element = value,
@@ -406,7 +495,7 @@ impl Row<'_> {
     pub fn value(&mut self, value: Value) {
         let place = self.next();
         if place.fixed {
-            self.mismatch("a loose value");
+            mismatch(self.leaf - 1, place.dtype(), "a loose value");
         }
         // SAFETY: the column has a `Value` for that row, this writer's alone.
         unsafe { *place.ptr.cast::<Value>().add(self.row) = value }
@@ -419,8 +508,8 @@ impl Row<'_> {
     #[inline]
     pub fn bytes(&mut self, dtype: DType, bytes: &[u8]) {
         let place = self.next();
-        if !place.fixed || place.dtype != dtype {
-            self.mismatch(dtype.name());
+        if place.dtype() != Some(dtype) {
+            mismatch(self.leaf - 1, place.dtype(), dtype.name());
         }
         let size = place.elements * dtype.size();
         assert!(bytes.len() == size, "{} bytes written to a leaf of {size}", bytes.len());
@@ -450,18 +539,14 @@ impl Row<'_> {
     }
 
     /// Errors unless every leaf was written.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(&self) -> Result<()> {
-        if self.leaf == self.places.len() {
-            return Ok(());
-        }
-        let (written, all) = (self.leaf, self.places.len());
-        Err(Error::Space(format!("{written} of the observation's {all} leaves were written")))
+        if self.leaf == self.places.len() { Ok(()) } else { Err(incomplete(self.leaf, self.places.len())) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Place {
-        let Some(&place) = self.places.get(self.leaf) else { self.overrun() };
+        let Some(&place) = self.places.get(self.leaf) else { overrun(self.places.len()) };
         if let Some(masks) = self.masks {
             // SAFETY: each info leaf has a mask column of bools with that row.
             unsafe { *masks[self.leaf].ptr.cast::<bool>().add(self.row) = true }
@@ -469,16 +554,23 @@ impl Row<'_> {
         self.leaf += 1;
         place
     }
+}
 
-    #[cold]
-    fn overrun(&self) -> ! {
-        panic!("more leaves written than the space's {}", self.places.len())
-    }
+// These take values, not the writer: one whose address nobody has can live in
+// registers.
 
-    #[cold]
-    fn mismatch(&self, written: &str) -> ! {
-        let place = self.places[self.leaf - 1];
-        let declared = if place.fixed { place.dtype.name() } else { "no fixed shape" };
-        panic!("leaf {} was declared with {declared} and written with {written}", self.leaf - 1)
-    }
+#[cold]
+fn incomplete(written: usize, all: usize) -> Error {
+    Error::Space(format!("{written} of the observation's {all} leaves were written"))
+}
+
+#[cold]
+fn overrun(leaves: usize) -> ! {
+    panic!("more leaves written than the space's {leaves}")
+}
+
+#[cold]
+fn mismatch(leaf: usize, declared: Option<DType>, written: &str) -> ! {
+    let declared = declared.map_or("no fixed shape", DType::name);
+    panic!("leaf {leaf} was declared with {declared} and written with {written}")
 }

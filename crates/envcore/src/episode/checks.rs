@@ -73,7 +73,7 @@ impl Episodes {
             env: &self.env,
             caps: self.caps,
             slot: self.first_slot + slot,
-            status: self.status[slot],
+            status: self.status(slot),
             pending: self.pending[slot],
         }
     }

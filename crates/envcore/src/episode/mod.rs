@@ -5,7 +5,9 @@
 //! what becomes of a slot that failed. Runners call it; kernels know nothing of
 //! it.
 
+mod ages;
 mod checks;
+mod passes;
 mod rules;
 mod saved;
 
@@ -13,17 +15,21 @@ pub(crate) use checks::{Asked, check_seed};
 pub(crate) use rules::Rules;
 pub(crate) use saved::SavedLife;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::begin::Begin;
-use crate::buffer::{Actions, RowKind, RowsMut};
+use crate::buffer::{Actions, RowKind, RowsMut, StepColumns};
 use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result, SlotError};
 use crate::rng::SeedSequence;
+use crate::simd;
 use crate::space::{Options, Value};
 use crate::vec_env::{AutoresetMode, Call, Caps, Chunk, ResetOf, Side, Source, StepOf};
+use ages::Ages;
+use passes::{AddUp, EndNextStep, Over, find};
 
 /// Where a slot is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -47,15 +53,8 @@ struct Life {
     stream: i64,
     /// Rebuilds after a failure since it was last seeded.
     restarts: u64,
-    /// How the current episode began.
-    begun: Begin,
-    /// What the next autoreset begins.
-    next: Begin,
-    /// Episodes begun since the slot was last seeded.
-    episodes: u64,
     /// The options in force.
     options: Arc<Options>,
-    started: Instant,
 }
 
 /// A chunk and the lives of its slots.
@@ -66,21 +65,42 @@ pub(crate) struct Episodes {
     caps: Caps,
     first_slot: usize,
     rules: Rules,
+    /// Of a slot that is `pending`, no longer true.
     status: Vec<Status>,
-    /// Whether the next step plays no action: the slot awaits its autoreset.
+    /// Whether the next step plays no action: the episode is over, and the slot
+    /// awaits its autoreset.
     pending: Vec<bool>,
-    /// Within a step: whose episode ends or begins.
-    due: Vec<bool>,
-    steps: Vec<u64>,
+    /// Within a step, by slot: whether an episode ends or begins.
+    over: Vec<bool>,
+    /// Within a step, first: those slots.
+    due: Vec<usize>,
+    /// Within a step: whose next episode, of their own stream, begins.
+    own: Vec<usize>,
+    /// Within a step: slots whose episodes ended, and their statistics (return,
+    /// length, seconds), where these are asked for.
+    ended: Vec<(usize, f64, u64, f64)>,
+    ages: Ages,
+    /// Of the current episodes so far, where statistics are asked for.
     returns: Vec<f64>,
+    /// When the current episodes began, where statistics are asked for.
+    started: Vec<Instant>,
+    /// How the current episodes began.
+    begun: Vec<Begin>,
+    /// Episodes begun since the slot was last seeded.
+    episodes: Vec<u64>,
     lives: Vec<Life>,
+    /// What the next autoreset begins, of those that were told.
+    next: BTreeMap<usize, Begin>,
     side: Side,
 }
 
 /// See [`Episodes::snapshot`].
 pub(crate) struct Snapshot {
     life: Life,
+    begun: Begin,
+    next: Begin,
     steps: u64,
+    episodes: u64,
     episode: u64,
     /// What it was doing.
     pub(crate) phase: Phase,
@@ -101,18 +121,6 @@ impl Chunk for Gone {
         _: &mut Side,
     ) -> Result<(), Failure> {
         Err(Failure::error(Phase::Build, gone()))
-    }
-
-    fn save(&mut self, _: usize) -> Result<Vec<u8>> {
-        Err(gone())
-    }
-
-    fn load(&mut self, _: usize, _: &[u8]) -> Result<()> {
-        Err(gone())
-    }
-
-    fn render(&mut self, _: usize) -> Result<Frame> {
-        Err(gone())
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {
@@ -136,16 +144,7 @@ pub(crate) struct Report<'a> {
 impl Episodes {
     /// The slots from `first_slot` on, one per seed.
     pub(crate) fn new(source: &dyn Source, rules: &Rules, first_slot: usize, seeds: &[i64]) -> Result<Self> {
-        let life = |&seed: &i64| Life {
-            seed,
-            stream: seed,
-            restarts: 0,
-            begun: Begin::Own,
-            next: Begin::Own,
-            episodes: 0,
-            options: Arc::default(),
-            started: Instant::now(),
-        };
+        let life = |&seed: &i64| Life { seed, stream: seed, restarts: 0, options: Arc::default() };
         let lives = seeds.iter().map(life).collect();
         Ok(Episodes::over(source.chunk(first_slot, seeds)?, source, rules, first_slot, lives))
     }
@@ -160,9 +159,11 @@ impl Episodes {
         (failure, action): (Failure, Option<String>),
     ) -> (Self, SlotError) {
         let chunk = source.vacant(slot).unwrap_or_else(|_| Box::new(Gone));
-        let Snapshot { life, steps, episode, .. } = snapshot;
+        let Snapshot { life, begun, next, steps, episodes: count, episode, .. } = snapshot;
         let mut episodes = Episodes::over(chunk, source, rules, slot, vec![life]);
-        episodes.steps[0] = steps;
+        episodes.set_next(0, next);
+        episodes.ages.set(0, steps);
+        (episodes.begun[0], episodes.episodes[0]) = (begun, count);
         let error = SlotError { action, episode, ..episodes.slot_error(0, failure) };
         episodes.status[0] = Status::Lost;
         (episodes, error)
@@ -186,10 +187,17 @@ impl Episodes {
             rules: rules.clone(),
             status: vec![Status::Fresh; n],
             pending: vec![false; n],
-            due: vec![false; n],
-            steps: vec![0; n],
+            over: vec![false; n],
+            due: vec![0; n],
+            own: Vec::new(),
+            ended: Vec::new(),
+            ages: Ages::new(n, rules.limit),
             returns: vec![0.0; n],
+            started: vec![Instant::now(); n],
+            begun: vec![Begin::Own; n],
+            episodes: vec![0; n],
             lives,
+            next: BTreeMap::new(),
             side: Side::default(),
         }
     }
@@ -198,17 +206,19 @@ impl Episodes {
     /// where there is a `begin`, from a reset.
     pub(crate) fn snapshot(&self, slot: usize, begin: Option<Begin>) -> Snapshot {
         let mut life = self.lives[slot].clone();
-        let mut steps = self.steps[slot];
-        let begin = begin.or_else(|| self.pending[slot].then_some(life.next));
+        let (mut begun, mut episodes) = (self.begun[slot], self.episodes[slot]);
+        let mut steps = self.ages.of(slot);
+        let mut next = self.next(slot);
+        let begin = begin.or_else(|| self.pending[slot].then_some(next));
         let phase = if begin.is_some() { Phase::Reset } else { Phase::Step };
-        let mut episode = life.episodes.saturating_sub(1);
+        let mut episode = episodes.saturating_sub(1);
         if let Some(begin) = begin.filter(|begin| *begin != Begin::Keep) {
             if let Begin::Seed(seed) = begin {
-                (life.seed, life.stream, life.restarts, life.episodes) = (seed, seed, 0, 0);
+                (life.seed, life.stream, life.restarts, episodes) = (seed, seed, 0, 0);
             }
-            (life.begun, life.next, steps, episode) = (begin, Begin::Own, 0, life.episodes);
+            (begun, next, steps, episode) = (begin, Begin::Own, 0, episodes);
         }
-        Snapshot { life, steps, episode, phase }
+        Snapshot { life, begun, next, steps, episodes, episode, phase }
     }
 
     /// Whether each slot's next step plays no action.
@@ -218,7 +228,19 @@ impl Episodes {
 
     /// Says what `slot`'s next autoreset plays.
     pub(crate) fn set_next(&mut self, slot: usize, begin: Begin) {
-        self.lives[slot].next = begin;
+        match begin {
+            Begin::Own => self.next.remove(&slot),
+            begin => self.next.insert(slot, begin),
+        };
+    }
+
+    fn status(&self, slot: usize) -> Status {
+        if self.pending[slot] { Status::Ended } else { self.status[slot] }
+    }
+
+    /// What `slot`'s next autoreset plays.
+    fn next(&self, slot: usize) -> Begin {
+        self.next.get(&slot).copied().unwrap_or_default()
     }
 
     /// Steps `slots` into the first rows of `rows`: autoresets those that await
@@ -230,71 +252,105 @@ impl Episodes {
         for (slot, failure) in std::mem::take(&mut self.side.failures) {
             rows.clear(slot - slots.start);
             let action = report.actions.describe(self.first_slot + slot);
-            let episode = self.lives[slot].episodes.saturating_sub(1);
+            let episode = self.episodes[slot].saturating_sub(1);
             self.fail(slot, slot - slots.start, failure, (episode, Some(action)), rows, report);
         }
-        self.count(slots.clone(), rows);
-        for (row, slot) in slots.enumerate() {
-            if !self.due[slot] {
-                continue;
-            }
-            if self.pending[slot] {
-                rows.clear(row);
+        self.truncate(slots.clone(), rows);
+        let quiet = self.ends_quietly();
+        let due = self.find_due(slots.clone(), quiet, rows);
+        for k in 0..due {
+            let slot = self.due[k];
+            let row = slot - slots.start;
+            if quiet || self.pending[slot] {
+                rows.set(row, 0.0, false, false);
+                rows.clear_info(row);
                 self.autoreset(slot, row, RowKind::Reset, rows, report);
             } else {
                 self.end(slot, row, rows, report);
             }
         }
+        self.reset_own(slots.start, rows, report);
+        self.tell_statistics(slots.start, rows);
     }
 
-    /// Counts the steps that were played, truncates at the limit, and notes in
-    /// `due` whose episodes end or begin: one pass without a branch.
-    fn count(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>) {
-        let (reward, terminated, truncated) = rows.outcome();
-        let n = slots.len();
-        let status = &self.status[slots.clone()][..n];
-        let pending = &self.pending[slots.clone()][..n];
-        let steps = &mut self.steps[slots.clone()][..n];
-        let returns = &mut self.returns[slots.clone()][..n];
-        let due = &mut self.due[slots][..n];
-        let (reward, terminated, truncated) = (&reward[..n], &terminated[..n], &mut truncated[..n]);
-        for row in 0..n {
-            let played = status[row] == Status::Running;
-            steps[row] += u64::from(played);
-            returns[row] += if played { reward[row] } else { 0.0 };
-            truncated[row] |= played & (steps[row] >= self.rules.limit);
-            due[row] = pending[row] | (played & (terminated[row] | truncated[row]));
+    /// Makes all a step older, and truncates those at the time limit.
+    fn truncate(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>) {
+        if !self.ages.advance(slots.clone()) {
+            return;
         }
+        let truncated = rows.truncated();
+        for (row, slot) in slots.enumerate() {
+            let played = self.status[slot] == Status::Running && !self.pending[slot];
+            truncated[row] |= played && self.ages.is_at_limit(slot);
+        }
+        self.ages.look_ahead();
+    }
+
+    /// Whether the end of an episode is no more than a note that it is over.
+    fn ends_quietly(&self) -> bool {
+        self.rules.autoreset == AutoresetMode::NextStep
+            && self.rules.statistics.is_none()
+            && !self.rules.self_resetting
+    }
+
+    /// Writes to `due` whose episode ends or begins, or, where they end quietly,
+    /// begins: so many slots.
+    fn find_due(&mut self, slots: Range<usize>, quiet: bool, rows: &mut RowsMut<'_>) -> usize {
+        let StepColumns { reward, terminated, truncated, .. } = rows.columns();
+        let n = slots.len();
+        let (terminated, truncated) = (&terminated[..n], &truncated[..n]);
+        let over = &mut self.over[slots.clone()];
+        if self.rules.statistics.is_some() {
+            simd::dispatch(AddUp {
+                status: &self.status[slots.clone()],
+                pending: &self.pending[slots.clone()],
+                reward: &reward[..n],
+                returns: &mut self.returns[slots.clone()],
+            });
+        }
+        let pending = &mut self.pending[slots.clone()];
+        if quiet {
+            simd::dispatch(EndNextStep { terminated, truncated, pending, over });
+        } else {
+            simd::dispatch(Over { terminated, truncated, pending, over });
+        }
+        find(&self.over[slots.clone()], slots.start, &mut self.due)
     }
 
     fn end(&mut self, slot: usize, row: usize, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
-        let (r, l) = (self.returns[slot], self.steps[slot] as i64);
-        let t = report.now.saturating_duration_since(self.lives[slot].started).as_secs_f64();
+        if self.rules.statistics.is_some() {
+            let seconds = report.now.saturating_duration_since(self.started[slot]).as_secs_f64();
+            self.ended.push((slot, self.returns[slot], self.ages.of(slot), seconds));
+        }
         if self.rules.self_resetting {
             self.began(slot, Begin::Own, report.now);
-        } else {
-            match self.rules.autoreset {
-                AutoresetMode::NextStep => {
-                    self.status[slot] = Status::Ended;
-                    self.pending[slot] = true;
-                }
-                AutoresetMode::Disabled => self.status[slot] = Status::Ended,
-                AutoresetMode::SameStep => {
-                    rows.finish(row);
-                    let row_in_batch = rows.start() + row;
-                    report.final_infos.extend(report.infos.extract_if(.., |e| e.row == row_in_batch));
-                    self.autoreset(slot, row, RowKind::Step, rows, report);
-                }
+            return;
+        }
+        match self.rules.autoreset {
+            AutoresetMode::NextStep => self.pending[slot] = true,
+            AutoresetMode::Disabled => self.status[slot] = Status::Ended,
+            AutoresetMode::SameStep => {
+                rows.finish(row);
+                let row_in_batch = rows.start() + row;
+                report.final_infos.extend(report.infos.extract_if(.., |e| e.row == row_in_batch));
+                self.autoreset(slot, row, RowKind::Step, rows, report);
             }
         }
-        if let Some(leaf) = self.rules.statistics {
-            let mut infos = rows.info(row);
+    }
+
+    /// Writes the statistics of the episodes that ended.
+    fn tell_statistics(&mut self, first: usize, rows: &mut RowsMut<'_>) {
+        let Some(leaf) = self.rules.statistics else { return };
+        for (slot, r, l, t) in self.ended.drain(..) {
+            let mut infos = rows.info(slot - first);
             infos.seek(leaf).scalar(r);
-            infos.scalar(l);
+            infos.scalar(l as i64);
             infos.scalar(t);
         }
     }
 
+    /// Begins what `slot`'s autoreset plays, at once or, where that is an
+    /// episode of its own stream, together with the others'.
     fn autoreset(
         &mut self,
         slot: usize,
@@ -303,8 +359,31 @@ impl Episodes {
         rows: &mut RowsMut<'_>,
         report: &mut Report<'_>,
     ) {
-        let begin = std::mem::take(&mut self.lives[slot].next);
-        self.begin(slot, begin, None, (row, kind), rows, report);
+        match self.next.remove(&slot) {
+            None => {
+                rows.kind()[row] = kind as u8;
+                self.own.push(slot);
+            }
+            Some(begin) => self.begin(slot, begin, None, (row, kind), rows, report),
+        }
+    }
+
+    /// Begins the episodes of `own`.
+    fn reset_own(&mut self, first: usize, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
+        if self.own.is_empty() {
+            return;
+        }
+        let own = std::mem::take(&mut self.own);
+        self.chunk.reset_own(&own, first, rows, &mut self.side);
+        own.iter().for_each(|&slot| self.began(slot, Begin::Own, report.now));
+        for (slot, failure) in std::mem::take(&mut self.side.failures) {
+            self.episodes[slot] -= 1;
+            let episode = self.episodes[slot];
+            self.fail(slot, slot - first, failure, (episode, None), rows, report);
+        }
+        report.infos.append(&mut self.side.extras);
+        self.own = own;
+        self.own.clear();
     }
 
     /// Resets `slot` (or observes it: [`Begin::Keep`]) into row `row`.
@@ -320,7 +399,7 @@ impl Episodes {
         rows.clear(row);
         let kind = if begin == Begin::Keep { RowKind::Kept } else { RowKind::Reset };
         if begin != Begin::Keep {
-            self.lives[slot].next = Begin::Own;
+            self.next.remove(&slot);
         }
         self.begin(slot, begin, options, (row, kind), rows, report);
     }
@@ -349,9 +428,9 @@ impl Episodes {
         match (begin, rebuild) {
             (Begin::Seed(seed), _) => {
                 (life.seed, life.stream) = (seed, seed);
-                (life.restarts, life.episodes) = (0, 0);
+                (life.restarts, self.episodes[slot]) = (0, 0);
             }
-            (_, Some(stream)) => (life.stream, life.episodes) = (stream, 0),
+            (_, Some(stream)) => (life.stream, self.episodes[slot]) = (stream, 0),
             _ => {}
         }
         let again = rebuild.is_some() || matches!(begin, Begin::Seed(_));
@@ -359,7 +438,7 @@ impl Episodes {
         let lasts = again && !self.caps.contains(Caps::OPTIONS_ONCE);
         let give = (options.is_some() || lasts) && !in_force.is_empty();
         if begin != Begin::Keep {
-            life.begun = begin;
+            self.begun[slot] = begin;
         }
         let reset = ResetOf { begin, rebuild, options: give.then_some(&*in_force) };
         let rebuilt = rebuild.is_some();
@@ -372,13 +451,13 @@ impl Episodes {
             }
             Err(failure) => {
                 if begin != Begin::Keep {
-                    self.steps[slot] = 0;
+                    self.ages.set(slot, 0);
                 }
                 // Options that it may have failed of are not in force.
                 if let Some(before) = before {
                     self.lives[slot].options = before;
                 }
-                let episode = self.lives[slot].episodes.saturating_sub(u64::from(begin == Begin::Keep));
+                let episode = self.episodes[slot].saturating_sub(u64::from(begin == Begin::Keep));
                 self.fail(slot, row, failure, (episode, None), rows, report);
             }
         }
@@ -388,12 +467,13 @@ impl Episodes {
     fn began(&mut self, slot: usize, begin: Begin, now: Instant) {
         self.status[slot] = Status::Running;
         self.pending[slot] = false;
-        self.steps[slot] = 0;
-        self.returns[slot] = 0.0;
-        let life = &mut self.lives[slot];
-        life.episodes += 1;
-        life.begun = begin;
-        life.started = now;
+        self.ages.set(slot, 0);
+        self.episodes[slot] += 1;
+        self.begun[slot] = begin;
+        if self.rules.statistics.is_some() {
+            self.returns[slot] = 0.0;
+            self.started[slot] = now;
+        }
     }
 
     /// Marks `slot` lost, its row failed, and reports it. Reward and flags stay:
@@ -422,10 +502,10 @@ impl Episodes {
         SlotError {
             env: self.env.clone(),
             slot: self.first_slot + slot,
-            begin: life.begun,
+            begin: self.begun[slot],
             seed: life.stream,
-            episode: life.episodes.saturating_sub(1),
-            step: self.steps[slot],
+            episode: self.episodes[slot].saturating_sub(1),
+            step: self.ages.of(slot),
             action: None,
             failure,
             replay: None,

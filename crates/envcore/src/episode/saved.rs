@@ -13,7 +13,7 @@ use crate::whole::{foreign, seal, unseal};
 
 /// What a slot's state begins with; changes with its layout and with this
 /// crate's version, which env states depend on.
-const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " slot 2");
+const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " slot 3");
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Saved {
@@ -22,7 +22,8 @@ struct Saved {
     config: String,
     status: Status,
     steps: u64,
-    returns: f64,
+    /// Where statistics were asked for.
+    returns: Option<f64>,
     seed: i64,
     stream: i64,
     restarts: u64,
@@ -68,7 +69,7 @@ impl Episodes {
     /// The state of `slot`: its env's and its life's.
     pub(crate) fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
         self.caps.require(Caps::SAVE, &self.env, "save its state")?;
-        let env = match self.status[slot] {
+        let env = match self.status(slot) {
             Status::Lost => Vec::new(),
             _ => self.chunk.save(slot).map_err(|error| self.named(slot, Phase::Save, error))?,
         };
@@ -77,15 +78,15 @@ impl Episodes {
             format: FORMAT.into(),
             id: self.env.clone(),
             config: self.config.clone(),
-            status: self.status[slot],
-            steps: self.steps[slot],
-            returns: self.returns[slot],
+            status: self.status(slot),
+            steps: self.ages.of(slot),
+            returns: self.rules.statistics.map(|_| self.returns[slot]),
             seed: life.seed,
             stream: life.stream,
             restarts: life.restarts,
-            begun: life.begun,
-            next: life.next,
-            episodes: life.episodes,
+            begun: self.begun[slot],
+            next: self.next(slot),
+            episodes: self.episodes[slot],
             options: (*life.options).clone(),
             env,
         })?;
@@ -115,17 +116,17 @@ impl Episodes {
         self.status[slot] = saved.status;
         // Wherever it was saved: an episode that is over awaits this mode's reset.
         self.pending[slot] = saved.status == Status::Ended && self.rules.autoreset != AutoresetMode::Disabled;
-        self.steps[slot] = saved.steps;
-        self.returns[slot] = saved.returns;
+        self.ages.set(slot, saved.steps);
+        let unknown = if saved.steps == 0 { 0.0 } else { f64::NAN };
+        self.returns[slot] = saved.returns.unwrap_or(unknown);
+        self.started[slot] = Instant::now();
+        self.set_next(slot, saved.next);
+        (self.begun[slot], self.episodes[slot]) = (saved.begun, saved.episodes);
         self.lives[slot] = Life {
             seed: saved.seed,
             stream: saved.stream,
             restarts: saved.restarts,
-            begun: saved.begun,
-            next: saved.next,
-            episodes: saved.episodes,
             options: Arc::new(saved.options),
-            started: Instant::now(),
         };
         Ok(())
     }

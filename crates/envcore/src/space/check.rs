@@ -3,6 +3,7 @@
 //! Works on runs of whole rows so that the usual case, the leaf's own dtype
 //! inside uniform bounds, is one vectorised pass.
 
+use crate::simd::{self, Kernel};
 use crate::space::dtype::{Element, Scalar};
 use crate::space::leaf::{LeafKind, Tensor};
 use crate::space::value::Value;
@@ -22,6 +23,50 @@ pub enum ActionBounds {
 
 /// Why an element was refused: its place in the run and the reason.
 pub(crate) type Refusal = (usize, String);
+
+/// Copies `from` to `to` and says whether it is all as `tensor` wants it: the
+/// usual case, in one pass. Where it is not, [`accept`] says what is to become
+/// of it.
+pub(crate) fn accept_at_once<T: Element>(
+    from: &[T],
+    to: &mut [T],
+    tensor: &Tensor,
+    bounds: ActionBounds,
+) -> bool {
+    let anything = !tensor.discrete && bounds == ActionBounds::Env;
+    if !anything && !tensor.bounds.is_uniform() {
+        return false;
+    }
+    let (mut low, mut high) = T::FINITE;
+    if !anything {
+        let (lowest, highest) = typed_bounds::<T>(tensor, 0);
+        low = if lowest > low { lowest } else { low };
+        high = if highest < high { highest } else { high };
+    }
+    simd::dispatch(Take { from, to, low, high })
+}
+
+/// Copies a run, and says whether all of it is from `low` to `high`.
+struct Take<'a, T> {
+    from: &'a [T],
+    to: &'a mut [T],
+    low: T,
+    high: T,
+}
+
+impl<T: Element> Kernel for Take<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let mut inside = true;
+        for (&from, to) in self.from.iter().zip(self.to) {
+            *to = from;
+            inside &= (from >= self.low) & (from <= self.high);
+        }
+        inside
+    }
+}
 
 /// Casts `from` into `to` and holds it to `tensor`; both are whole rows.
 pub(crate) fn accept<S: Element, D: Element>(

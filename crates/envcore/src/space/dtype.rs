@@ -183,6 +183,9 @@ pub trait Element:
     /// Its name at run time.
     const DTYPE: DType;
 
+    /// The least and the greatest that is finite.
+    const FINITE: (Self, Self);
+
     /// The same number without a type.
     fn to_scalar(self) -> Scalar;
 
@@ -213,6 +216,7 @@ macro_rules! integer_element {
         impl sealed::Sealed for $t {}
         impl Element for $t {
             const DTYPE: DType = DType::$dtype;
+            const FINITE: (Self, Self) = (<$t>::MIN, <$t>::MAX);
             #[inline]
             fn to_scalar(self) -> Scalar {
                 Scalar::Int(self as i128)
@@ -243,6 +247,7 @@ macro_rules! float_element {
         impl sealed::Sealed for $t {}
         impl Element for $t {
             const DTYPE: DType = DType::$dtype;
+            const FINITE: (Self, Self) = (<$t>::MIN, <$t>::MAX);
             #[inline]
             fn to_scalar(self) -> Scalar {
                 Scalar::from(self)
@@ -274,6 +279,7 @@ float_element! {
 impl sealed::Sealed for bool {}
 impl Element for bool {
     const DTYPE: DType = DType::Bool;
+    const FINITE: (Self, Self) = (false, true);
     #[inline]
     fn to_scalar(self) -> Scalar {
         Scalar::from(self)

@@ -2,7 +2,7 @@
 
 mod cart_pole;
 
-pub use cart_pole::{CartPole, CartPoleConfig};
+pub use cart_pole::{CartPole, CartPoleConfig, Carts};
 
 use crate::Entry;
 
@@ -11,6 +11,7 @@ pub const TABLE: &[Entry] = &[Entry::new::<CartPole>(
     "CartPole-v1",
     "Balance a pole on a cart that is pushed left or right; Gymnasium's own trajectories.",
 )
+.by_field::<CartPole, 4>()
 .steps(500)
 .solved_at(475.0)
 .fps(50)];

@@ -1,0 +1,194 @@
+//! Envs whose state can lie by field, so that one loop steps many of them in
+//! vector registers: [`ByField`], and the chunk that it makes.
+//!
+//! Everything but the step is the env's own, one slot at a time: a slot's
+//! numbers are put back into its env before it is reset, saved or drawn. So
+//! seeds, indices, options and states are those of the env, and the kernel is
+//! one function over columns.
+
+use std::ops::Range;
+
+use crate::begin::Begin;
+use crate::buffer::RowsMut;
+use crate::env::{Env, Frame};
+use crate::env_list::{EnvList, EnvSource};
+use crate::error::{Failure, Phase, Result};
+use crate::guard::guard;
+use crate::space::Options;
+use crate::vec_env::{Chunk, ResetOf, Side, StepOf};
+
+/// An env whose state, apart from its random streams, is `N` numbers.
+///
+/// [`EnvSource::by_field`] steps such envs by columns.
+pub trait ByField<const N: usize>: Env {
+    /// Whether `config` asks for it: the option `fast` of built-in envs.
+    fn is_wanted(config: &Self::Config) -> bool;
+
+    /// Its numbers.
+    fn fields(&self) -> [f64; N];
+
+    /// Takes up such numbers.
+    fn set_fields(&mut self, fields: [f64; N]);
+
+    /// Plays the actions of `slots`, whose numbers are `fields`: one slice per
+    /// field, a slot each. Row i of `rows` is the i-th of them and gets
+    /// observation, reward and both flags. Some slots await a reset: theirs are
+    /// stepped like all others, and what comes of it is replaced.
+    fn step_fields(
+        config: &Self::Config,
+        fields: [&mut [f64]; N],
+        slots: Range<usize>,
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+    );
+}
+
+/// The state of many envs, field by field.
+///
+/// The fields lie apart by no multiple of 4 KiB: where they did, the CPU would
+/// take the loads of one for the stores of another a step earlier, and wait for
+/// them (measured: three times slower).
+pub struct Fields<const N: usize> {
+    numbers: Vec<f64>,
+    /// From one field's first number to the next's.
+    stride: usize,
+}
+
+impl<const N: usize> Fields<N> {
+    /// Zeros, for `len` envs.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        const PAGE: usize = 4096 / size_of::<f64>();
+        let stride = len.next_multiple_of(PAGE) + PAGE / N.max(1);
+        Fields { numbers: vec![0.0; stride * N], stride }
+    }
+
+    /// The numbers of one env.
+    #[inline]
+    pub fn get(&self, env: usize) -> [f64; N] {
+        std::array::from_fn(|field| self.numbers[field * self.stride + env])
+    }
+
+    /// Sets the numbers of one env.
+    #[inline]
+    pub fn set(&mut self, env: usize, numbers: [f64; N]) {
+        for (field, number) in numbers.into_iter().enumerate() {
+            self.numbers[field * self.stride + env] = number;
+        }
+    }
+
+    /// The numbers of `envs`, field by field.
+    pub fn columns(&mut self, envs: Range<usize>) -> [&mut [f64]; N] {
+        let mut fields = self.numbers.chunks_exact_mut(self.stride);
+        std::array::from_fn(|_| &mut fields.next().expect("N fields")[envs.clone()])
+    }
+}
+
+impl<E: Env> EnvSource<E> {
+    /// The same envs, stepped by columns.
+    pub fn by_field<const N: usize>(mut self) -> Self
+    where
+        E: ByField<N>,
+    {
+        self.chunk_of = |list| Box::new(FieldChunk::<E, N>::new(list));
+        self
+    }
+}
+
+struct FieldChunk<E: Env, const N: usize> {
+    list: EnvList<E>,
+    fields: Fields<N>,
+}
+
+impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
+    fn new(list: EnvList<E>) -> Self {
+        let fields = Fields::new(list.envs.len());
+        let mut chunk = FieldChunk { list, fields };
+        (0..chunk.list.envs.len()).for_each(|slot| chunk.pull(slot));
+        chunk
+    }
+
+    /// Takes `slot`'s numbers from its env.
+    #[inline]
+    fn pull(&mut self, slot: usize) {
+        if let Some(env) = &self.list.envs[slot] {
+            self.fields.set(slot, env.fields());
+        }
+    }
+
+    /// Gives `slot`'s numbers to its env.
+    fn push(&mut self, slot: usize) {
+        if let Some(env) = &mut self.list.envs[slot] {
+            env.set_fields(self.fields.get(slot));
+        }
+    }
+}
+
+impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
+    fn step(
+        &mut self,
+        slots: Range<usize>,
+        skip: &[bool],
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let (fields, config) = (&mut self.fields, &self.list.config);
+        let stepped = guard(Phase::Step, || {
+            let fields = fields.columns(slots.clone());
+            E::step_fields(config, fields, slots.clone(), actions, rows);
+        });
+        // A panic in the midst of a kernel: nobody knows whose it was.
+        if let Err(failure) = stepped {
+            for slot in slots.filter(|slot| !skip[*slot]) {
+                side.failures.push((slot, failure.clone()));
+                self.list.lose(slot);
+            }
+        }
+    }
+
+    fn reset(
+        &mut self,
+        slot: usize,
+        reset: ResetOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        if reset.begin == Begin::Keep {
+            self.push(slot);
+        }
+        let begun = self.list.reset(slot, reset, rows, row, side);
+        self.pull(slot);
+        begun
+    }
+
+    fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
+        self.list.reset_own(slots, first, rows, side);
+        slots.iter().for_each(|&slot| self.pull(slot));
+    }
+
+    fn check_options(&mut self, options: &Options) -> Result<()> {
+        self.list.check_options(options)
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        self.push(slot);
+        self.list.save(slot)
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        let loaded = self.list.load(slot, state);
+        self.pull(slot);
+        loaded
+    }
+
+    fn render(&mut self, slot: usize) -> Result<Frame> {
+        self.push(slot);
+        self.list.render(slot)
+    }
+
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        self.list.close()
+    }
+}

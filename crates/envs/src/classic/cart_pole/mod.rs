@@ -1,0 +1,23 @@
+//! CartPole-v1: balance a pole on a cart.
+//!
+//! The dynamics are those of Gymnasium 1.4's
+//! `gymnasium/envs/classic_control/cartpole.py` (after Barto, Sutton and
+//! Anderson, 1983), operation by operation in float64, so that from the same
+//! seed the same trajectory comes out, bit for bit, wherever NumPy's sin and cos
+//! are libm's.
+//!
+//! Observation: `float32[4]`: cart position (m), cart velocity (m/s), pole angle
+//! (rad), pole angular velocity (rad/s). Action: 0 pushes left, 1 right, with
+//! 10 N. Reward: 1 per step, the last one included. Terminated: |position| > 2.4
+//! or |angle| > 12°. Index ix is the episode of seed ix.
+//!
+//! `fast=True` steps the same envs by columns (`kernel.rs`): the same seeds,
+//! starts, resets and states, a step within 1e-12 of the exact one, at several
+//! times the speed.
+
+mod draw;
+mod env;
+mod kernel;
+
+pub use env::{CartPole, CartPoleConfig};
+pub use kernel::Carts;
