@@ -138,3 +138,93 @@ fn cos_near_0(x: f64) -> f64 {
     let whole = 1.0 - half;
     whole + (((1.0 - whole) - half) + z * tail)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A number as the sum of two, with twice the digits (after Dekker, 1971).
+    #[derive(Clone, Copy)]
+    struct Double(f64, f64);
+
+    impl Double {
+        fn sum(a: f64, b: f64) -> Self {
+            let s = a + b;
+            let t = s - a;
+            Double(s, (a - (s - t)) + (b - t))
+        }
+
+        fn plus(self, other: Double) -> Self {
+            let s = Double::sum(self.0, other.0);
+            Double::sum(s.0, s.1 + (self.1 + other.1))
+        }
+
+        fn times(self, other: Double) -> Self {
+            let p = self.0 * other.0;
+            let rest = self.0.mul_add(other.0, -p) + (self.0 * other.1 + self.1 * other.0);
+            Double::sum(p, rest)
+        }
+
+        fn over(self, n: f64) -> Self {
+            let q = self.0 / n;
+            let rest = (-q).mul_add(n, self.0) + self.1;
+            Double::sum(q, rest / n)
+        }
+    }
+
+    /// The Taylor series whose first term is `first`, x to the power of `power`:
+    /// the sine's or the cosine's.
+    fn series(x: f64, first: f64, mut power: f64) -> Double {
+        let square = Double(x, 0.0).times(Double(-x, 0.0));
+        let mut term = Double(first, 0.0);
+        let mut sum = term;
+        while power < 40.0 {
+            term = term.times(square).over(power + 1.0).over(power + 2.0);
+            sum = sum.plus(term);
+            power += 2.0;
+        }
+        sum
+    }
+
+    fn ulps(ours: f64, truth: Double) -> f64 {
+        let ulp = f64::from_bits(truth.0.abs().to_bits() + 1) - truth.0.abs();
+        ((ours - truth.0) - truth.1).abs() / ulp
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn sine_and_cosine_are_right_to_1_ulp(
+            x in prop_oneof![-std::f64::consts::FRAC_PI_4..=std::f64::consts::FRAC_PI_4, -1e-3..1e-3],
+        ) {
+            let (sin, cos) = sin_cos_near_0(x);
+            prop_assert!(ulps(sin, series(x, x, 1.0)) <= 1.0, "sin {x}");
+            prop_assert!(ulps(cos, series(x, 1.0, 0.0)) <= 1.0, "cos {x}");
+        }
+    }
+
+    struct Sines<'a>(&'a [f64]);
+
+    impl Kernel for Sines<'_> {
+        type Output = Vec<u64>;
+
+        #[inline(always)]
+        fn run(self) -> Vec<u64> {
+            self.0
+                .iter()
+                .map(|x| sin_cos_near_0(*x))
+                .map(|(s, c)| (s / (c + 1.5) - s * c).to_bits())
+                .collect()
+        }
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bytes() {
+        let angles: Vec<f64> = (0..1000).map(|k| (f64::from(k) - 500.0) * 1.5e-3).collect();
+        let plain = Sines(&angles).run();
+        assert_eq!(dispatch(Sines(&angles)), plain);
+        assert_eq!(dispatch_wide(Sines(&angles)), plain);
+    }
+}

@@ -7,6 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::fast::FastCartPole;
 use common::host::Host;
 use common::oracle::{Naive, OddRules, Oracle};
 use common::process::process;
@@ -29,17 +30,19 @@ struct Case {
     id: &'static str,
     options: Options,
     limit: Option<u64>,
+    statistics: bool,
     modes: &'static [AutoresetMode],
     /// From the mode and the slots' names.
     oracle: fn(AutoresetMode, Vec<usize>) -> Box<dyn Oracle>,
 }
 
-fn cases() -> [Case; 4] {
+fn cases() -> [Case; 5] {
     [
         Case {
             id: "CartPole-v1",
             options: Options::new(),
             limit: Some(25),
+            statistics: true,
             modes: &MODES,
             oracle: |mode, _| {
                 Box::new(
@@ -49,9 +52,21 @@ fn cases() -> [Case; 4] {
             },
         },
         Case {
+            id: "CartPole-v1",
+            options: Options::new().with("fast", true),
+            limit: Some(25),
+            statistics: false,
+            modes: &MODES,
+            oracle: |mode, _| {
+                let config = CartPoleConfig { fast: true, ..CartPoleConfig::default() };
+                Box::new(Naive::<FastCartPole>::new(config, SLOTS, SEED, mode, Some(25)))
+            },
+        },
+        Case {
             id: "Maze-v0",
             options: Options::new().with("size", 3i64),
             limit: Some(40),
+            statistics: true,
             modes: &MODES,
             oracle: |mode, _| {
                 let config = MazeConfig { size: 3, ..Default::default() };
@@ -62,6 +77,7 @@ fn cases() -> [Case; 4] {
             id: "testing/Faulty-v0",
             options: Options::new(),
             limit: Some(8),
+            statistics: true,
             modes: &MODES,
             oracle: |mode, _| {
                 Box::new(
@@ -74,6 +90,7 @@ fn cases() -> [Case; 4] {
             id: "testing/Odd-v0",
             options: Options::new(),
             limit: None,
+            statistics: true,
             modes: &[AutoresetMode::SameStep],
             oracle: |_, names| Box::new(OddRules::new(names)),
         },
@@ -356,7 +373,7 @@ fn every_source_runner_and_drive_gives_the_bytes_of_the_naive_loop() {
             let config = VecConfig {
                 seed: Some(SEED),
                 max_episode_steps: case.limit,
-                episode_statistics: true,
+                episode_statistics: case.statistics,
                 ..config(SLOTS, mode)
             };
             for runner in RUNNERS {

@@ -5,6 +5,7 @@
 #![allow(dead_code)]
 
 pub mod count;
+pub mod fast;
 pub mod host;
 pub mod oracle;
 pub mod process;

@@ -135,10 +135,14 @@ impl Block<'_> {
     }
 }
 
-/// Some pole leans far: libm's sines and cosines.
+/// As the loop that it stands for, but some pole leans far: its sine and cosine
+/// are libm's. The others' are what they would be without it.
 #[cold]
 fn far(angle: &[f64; BLOCK], sin: &mut [f64; BLOCK], cos: &mut [f64; BLOCK]) {
-    (*sin, *cos) = (angle.map(f64::sin), angle.map(f64::cos));
+    for i in 0..BLOCK {
+        let near = angle[i].abs() <= FRAC_PI_4;
+        (sin[i], cos[i]) = if near { simd::sin_cos_near_0(angle[i]) } else { angle[i].sin_cos() };
+    }
 }
 
 impl ByField<4> for CartPole {
