@@ -36,8 +36,8 @@ pub trait Env: Sized + Send + 'static {
     type Info: Info;
 
     /// What it can do beyond the four required methods: any of
-    /// [`Caps::SAVE`], [`Caps::RENDER`] and [`Caps::OPTIONS`]. Runners never
-    /// call the method of a capability that is not named here.
+    /// [`Caps::SAVE`], [`Caps::RENDER`] and [`Caps::OPTIONS`], whose methods are
+    /// never called unless they are named here, and [`Caps::BRIEF`].
     const CAPS: Caps = Caps::empty();
 
     /// A new instance whose random stream starts from `seed` (never negative).

@@ -44,7 +44,7 @@ impl<E: Env> EnvSource<E> {
             observation: E::observation_space(&config)?,
             action: E::action_space(&config)?,
             info,
-            caps: Caps::ENV | (E::CAPS & (Caps::SAVE | Caps::RENDER | Caps::OPTIONS)),
+            caps: Caps::ENV | (E::CAPS & (Caps::SAVE | Caps::RENDER | Caps::OPTIONS | Caps::BRIEF)),
             autoreset: None,
             max_episode_steps: None,
             metadata: Options::new(),

@@ -126,8 +126,8 @@ impl Shard {
         least: usize,
         most: usize,
         deadline: Option<Instant>,
-    ) -> Result<Vec<(usize, Batch)>> {
-        let mut gathered: Vec<(usize, Batch)> = Vec::new();
+    ) -> Result<Vec<(usize, Box<Batch>)>> {
+        let mut gathered: Vec<(usize, Box<Batch>)> = Vec::new();
         let mut rows = 0;
         loop {
             let all = least >= rows + self.in_flight();
@@ -205,7 +205,7 @@ impl VecEnv for Shard {
         self.each(&portions, |envs, p| with_rows(&p.rows, actions, |mine| envs.send(&p.slots, mine)))
     }
 
-    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         if self.closed {
             return Err(Error::Closed);
         }
@@ -219,7 +219,7 @@ impl VecEnv for Shard {
             return Ok(None);
         }
         let n = self.spec.num_slots;
-        let number = |(k, batch): &(usize, Batch)| {
+        let number = |(k, batch): &(usize, Box<Batch>)| {
             let part = &self.parts[*k].slots;
             batch.slots.iter(part.len()).map(|slot| part.start + slot).collect::<Vec<_>>()
         };

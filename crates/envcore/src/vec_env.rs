@@ -84,6 +84,9 @@ bitflags! {
         /// Its options are of the reset that has them alone, as Gymnasium's
         /// are, and not in force until changed.
         const OPTIONS_ONCE = 1 << 11;
+        /// Step and reset in a microsecond or two, and wait for nothing in it:
+        /// whoever calls need not let others go on meanwhile.
+        const BRIEF = 1 << 12;
     }
 }
 
@@ -214,10 +217,15 @@ pub trait VecEnv: Send {
     ///
     /// # Errors
     /// [`Error::NothingPending`].
-    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>>;
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>>;
 
     /// [`send`](Self::send), then [`recv`](Self::recv).
-    fn step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], want: Want<'_>) -> Result<Option<Batch>> {
+    fn step(
+        &mut self,
+        slots: &Slots,
+        actions: &[ColumnIn<'_>],
+        want: Want<'_>,
+    ) -> Result<Option<Box<Batch>>> {
         self.send(slots, actions)?;
         self.recv(want)
     }
@@ -229,7 +237,7 @@ pub trait VecEnv: Send {
         begin: &[Begin],
         options: Option<&Options>,
         want: Want<'_>,
-    ) -> Result<Option<Batch>> {
+    ) -> Result<Option<Box<Batch>>> {
         self.send_reset(slots, begin, options)?;
         self.recv(want)
     }

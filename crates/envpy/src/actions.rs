@@ -5,6 +5,7 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use smallvec::SmallVec;
 
 use crate::array;
 use crate::errors::raise;
@@ -13,7 +14,7 @@ use crate::values;
 
 /// One leaf's actions, held while the core looks at them.
 enum Held<'py> {
-    Array { array: Bound<'py, PyUntypedArray>, dtype: DType, shape: Vec<usize> },
+    Array { array: Bound<'py, PyUntypedArray>, dtype: DType, shape: SmallVec<[usize; 4]> },
     Values(Vec<Value>),
 }
 
@@ -29,7 +30,7 @@ impl Held<'_> {
 }
 
 /// The actions of one call, leaf by leaf.
-pub(crate) struct Given<'py>(Vec<Held<'py>>);
+pub(crate) struct Given<'py>(SmallVec<[Held<'py>; 1]>);
 
 impl<'py> Given<'py> {
     /// Takes apart what the user gave: an array for a single leaf, a dict of
@@ -40,13 +41,13 @@ impl<'py> Given<'py> {
         actions: &Bound<'py, PyAny>,
         batched: bool,
     ) -> PyResult<Self> {
-        let mut held = Vec::with_capacity(space.leaves().len());
+        let mut held = SmallVec::with_capacity(space.leaves().len());
         collect(space, tree, actions, "", batched, &mut held)?;
         Ok(Given(held))
     }
 
     /// The core's view, valid while the GIL is held.
-    pub(crate) fn columns(&self) -> Vec<ColumnIn<'_>> {
+    pub(crate) fn columns(&self) -> SmallVec<[ColumnIn<'_>; 1]> {
         self.0.iter().map(Held::column).collect()
     }
 }
@@ -57,7 +58,7 @@ fn collect<'py>(
     given: &Bound<'py, PyAny>,
     path: &str,
     batched: bool,
-    held: &mut Vec<Held<'py>>,
+    held: &mut SmallVec<[Held<'py>; 1]>,
 ) -> PyResult<()> {
     let py = given.py();
     match tree {
@@ -151,7 +152,7 @@ fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, batched: bo
         let why = format!("actions{at} have dtype {} where {} belongs", array.dtype(), tensor.dtype);
         return Err(refuse(py, why));
     };
-    let mut shape = Vec::with_capacity(array.ndim() + 1);
+    let mut shape = SmallVec::with_capacity(array.ndim() + 1);
     if !batched {
         if array.shape() != tensor.shape {
             let at = if path.is_empty() { String::new() } else { format!(", leaf '{path}'") };

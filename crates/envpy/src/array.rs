@@ -12,15 +12,44 @@ use envcore::{DType, Fixed, Lease};
 use numpy::npyffi::{self, NPY_ARRAY_CARRAY, NpyTypes, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 /// As many as any NumPy has; those before 2.0 refuse more than 32.
 const MAX_AXES: usize = 64;
 
-/// The base of an array: memory on loan.
-#[pyclass(name = "_Lease", module = "corral._native", frozen)]
-struct Loan {
-    _lease: Lease,
+/// As many as most arrays have.
+const FEW_AXES: usize = 4;
+
+/// The base of an array: a capsule with the memory on loan. A class of our own
+/// would cost twice as much.
+fn base_of(py: Python<'_>, lease: Lease) -> PyResult<Bound<'_, PyAny>> {
+    /// Gives back the lease in `capsule`.
+    ///
+    /// # Safety
+    /// Python calls it, once, with a capsule that `base_of` made.
+    unsafe extern "C" fn give_back(capsule: *mut ffi::PyObject) {
+        // SAFETY: the capsule holds both halves of a lease, which nobody else
+        // has. Dropping it neither panics nor touches Python.
+        unsafe {
+            let first = ffi::PyCapsule_GetPointer(capsule, ptr::null());
+            drop(Lease::from_raw((first, ffi::PyCapsule_GetContext(capsule))));
+        }
+    }
+    let (first, second) = lease.into_raw();
+    // SAFETY: the first half is not null. Where there is no capsule, nobody has
+    // the halves; it gets the second before anyone else sees it, and then the
+    // destructor.
+    unsafe {
+        let capsule = ffi::PyCapsule_New(first, ptr::null(), None);
+        let Some(capsule) = Bound::from_owned_ptr_or_opt(py, capsule) else {
+            drop(Lease::from_raw((first, second)));
+            return Err(PyErr::fetch(py));
+        };
+        ffi::PyCapsule_SetContext(capsule.as_ptr(), second);
+        ffi::PyCapsule_SetDestructor(capsule.as_ptr(), Some(give_back));
+        Ok(capsule)
+    }
 }
 
 /// The NumPy dtype of an element type.
@@ -37,34 +66,35 @@ pub(crate) fn over<'py>(
     descr: &Py<PyArrayDescr>,
     shape: &[usize],
 ) -> PyResult<Bound<'py, PyAny>> {
-    assert_eq!(shape.iter().product::<usize>(), column.rows() * column.elements());
+    assert!(shape.iter().product::<usize>() == column.rows() * column.elements());
     let lease = column.into_lease();
     let data = lease.as_ptr();
-    let base = Bound::new(py, Loan { _lease: lease })?;
-    let mut dims = dims_of(shape)?;
-    // SAFETY: `data` points to an aligned block with room for `shape` of the
-    // column's dtype, which `descr` is; the block lives as long as `base`, which
-    // becomes the array's base. NewFromDescr takes over one reference to the
-    // descr and SetBaseObject one to the base. `dims` holds all of `shape`.
-    unsafe {
-        let array = PY_ARRAY_API.PyArray_NewFromDescr(
-            py,
-            npyffi::get_type_object(py, NpyTypes::PyArray_Type),
-            descr.clone_ref(py).into_ptr().cast(),
-            shape.len() as c_int,
-            dims.as_mut_ptr(),
-            ptr::null_mut(),
-            data.cast::<c_void>(),
-            NPY_ARRAY_CARRAY,
-            ptr::null_mut(),
-        );
-        let array = Bound::from_owned_ptr_or_err(py, array)?;
-        let pointer = array.as_ptr().cast::<npyffi::PyArrayObject>();
-        if PY_ARRAY_API.PyArray_SetBaseObject(py, pointer, base.into_any().into_ptr()) < 0 {
-            return Err(PyErr::fetch(py));
+    let base = base_of(py, lease)?;
+    with_dims(shape, |dims| {
+        // SAFETY: `data` points to an aligned block with room for `shape` of the
+        // column's dtype, which `descr` is; the block lives as long as `base`, which
+        // becomes the array's base. NewFromDescr takes over one reference to the
+        // descr and SetBaseObject one to the base. `dims` holds all of `shape`.
+        unsafe {
+            let array = PY_ARRAY_API.PyArray_NewFromDescr(
+                py,
+                npyffi::get_type_object(py, NpyTypes::PyArray_Type),
+                descr.clone_ref(py).into_ptr().cast(),
+                shape.len() as c_int,
+                dims.as_mut_ptr(),
+                ptr::null_mut(),
+                data.cast::<c_void>(),
+                NPY_ARRAY_CARRAY,
+                ptr::null_mut(),
+            );
+            let array = Bound::from_owned_ptr_or_err(py, array)?;
+            let pointer = array.as_ptr().cast::<npyffi::PyArrayObject>();
+            if PY_ARRAY_API.PyArray_SetBaseObject(py, pointer, base.into_ptr()) < 0 {
+                return Err(PyErr::fetch(py));
+            }
+            Ok(array)
         }
-        Ok(array)
-    }
+    })
 }
 
 /// A fresh array of `shape` with a copy of `bytes`, elements of `descr`.
@@ -74,39 +104,45 @@ pub(crate) fn copy_of<'py>(
     shape: &[usize],
     bytes: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut dims = dims_of(shape)?;
     let size = shape.iter().product::<usize>() * descr.bind(py).itemsize();
     assert!(!descr.bind(py).has_object() && size == bytes.len());
-    // SAFETY: `dims` holds all of `shape`; NewFromDescr takes over one reference
-    // to the descr, and allocates `size` bytes where it gives an array.
-    unsafe {
-        let array = PY_ARRAY_API.PyArray_NewFromDescr(
-            py,
-            npyffi::get_type_object(py, NpyTypes::PyArray_Type),
-            descr.clone_ref(py).into_ptr().cast(),
-            shape.len() as c_int,
-            dims.as_mut_ptr(),
-            ptr::null_mut(),
-            ptr::null_mut(),
-            0,
-            ptr::null_mut(),
-        );
-        let array = Bound::from_owned_ptr_or_err(py, array)?;
-        let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).data.cast::<u8>();
-        ptr::copy_nonoverlapping(bytes.as_ptr(), data, size);
-        Ok(array)
-    }
+    with_dims(shape, |dims| {
+        // SAFETY: `dims` holds all of `shape`; NewFromDescr takes over one reference
+        // to the descr, and allocates `size` bytes where it gives an array.
+        unsafe {
+            let array = PY_ARRAY_API.PyArray_NewFromDescr(
+                py,
+                npyffi::get_type_object(py, NpyTypes::PyArray_Type),
+                descr.clone_ref(py).into_ptr().cast(),
+                shape.len() as c_int,
+                dims.as_mut_ptr(),
+                ptr::null_mut(),
+                ptr::null_mut(),
+                0,
+                ptr::null_mut(),
+            );
+            let array = Bound::from_owned_ptr_or_err(py, array)?;
+            let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).data.cast::<u8>();
+            ptr::copy_nonoverlapping(bytes.as_ptr(), data, size);
+            Ok(array)
+        }
+    })
 }
 
-fn dims_of(shape: &[usize]) -> PyResult<[npy_intp; MAX_AXES]> {
-    let mut dims = [0 as npy_intp; MAX_AXES];
-    if shape.len() > MAX_AXES {
-        return Err(PyValueError::new_err(format!("{} axes: NumPy has at most {MAX_AXES}", shape.len())));
+/// Calls `make` with `shape` as NumPy has it.
+fn with_dims<R>(shape: &[usize], make: impl FnOnce(&mut [npy_intp]) -> PyResult<R>) -> PyResult<R> {
+    let copy = |dims: &mut [npy_intp]| dims.iter_mut().zip(shape).for_each(|(dim, &n)| *dim = n as npy_intp);
+    if shape.len() <= FEW_AXES {
+        let mut dims = [0; FEW_AXES];
+        copy(&mut dims);
+        make(&mut dims)
+    } else if shape.len() <= MAX_AXES {
+        let mut dims = [0; MAX_AXES];
+        copy(&mut dims);
+        make(&mut dims)
+    } else {
+        Err(PyValueError::new_err(format!("{} axes: NumPy has at most {MAX_AXES}", shape.len())))
     }
-    for (dim, &n) in dims.iter_mut().zip(shape) {
-        *dim = n as npy_intp;
-    }
-    Ok(dims)
 }
 
 /// The element type of an array, if the core has it.

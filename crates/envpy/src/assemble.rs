@@ -5,6 +5,7 @@ use numpy::{PyArray1, PyArrayDescr};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
+use smallvec::SmallVec;
 
 use crate::array;
 use crate::errors;
@@ -54,12 +55,20 @@ impl Shapes {
 
     /// Arrays (or dicts of arrays) over all rows of `columns`.
     fn batched<'py>(&self, py: Python<'py>, columns: Vec<Column>) -> PyResult<Bound<'py, PyAny>> {
+        if let (Tree::Leaf(0), [leaf]) = (&self.tree, &self.leaves[..]) {
+            let column = columns.into_iter().next().expect("a column per leaf");
+            return leaf.batched(py, column);
+        }
         let arrays = self.leaves.iter().zip(columns).map(|(leaf, column)| leaf.batched(py, column));
         self.nest(py, &self.tree, &arrays.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// The only row of `columns`, without the rows' axis.
     fn single<'py>(&self, py: Python<'py>, columns: Vec<Column>) -> PyResult<Bound<'py, PyAny>> {
+        if let (Tree::Leaf(0), [leaf]) = (&self.tree, &self.leaves[..]) {
+            let column = columns.into_iter().next().expect("a column per leaf");
+            return leaf.single(py, column);
+        }
         let values = self.leaves.iter().zip(columns).map(|(leaf, column)| leaf.single(py, column));
         self.nest(py, &self.tree, &values.collect::<PyResult<Vec<_>>>()?)
     }
@@ -97,7 +106,7 @@ impl LeafShape {
     fn batched<'py>(&self, py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny>> {
         match (column, &self.fixed) {
             (Column::Fixed(fixed), Some((descr, _))) => {
-                let mut shape = Vec::with_capacity(self.shape.len() + 1);
+                let mut shape = SmallVec::<[usize; 4]>::with_capacity(self.shape.len() + 1);
                 shape.push(fixed.rows());
                 shape.extend_from_slice(&self.shape);
                 array::over(py, fixed, descr, &shape)
@@ -200,7 +209,7 @@ impl Assembler {
     }
 
     /// `(observations, infos)` of a batch of resets.
-    pub(crate) fn reset<'py>(&self, py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn reset<'py>(&self, py: Python<'py>, batch: Box<Batch>) -> PyResult<Bound<'py, PyTuple>> {
         let trouble = Trouble::of(&batch);
         let infos = self.infos(py, batch.infos, batch.reward.rows())?;
         trouble.map(|trouble| trouble.tell(py, &infos)).transpose()?;
@@ -208,7 +217,7 @@ impl Assembler {
     }
 
     /// As `step`, with `env_id` among the infos.
-    pub(crate) fn receive<'py>(&self, py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn receive<'py>(&self, py: Python<'py>, batch: Box<Batch>) -> PyResult<Bound<'py, PyTuple>> {
         let ids = (0..batch.rows()).map(|row| batch.slots.at(row) as i64).collect::<Vec<_>>();
         let tuple = self.step(py, batch)?;
         tuple.get_item(4)?.set_item(intern!(py, "env_id"), PyArray1::from_vec(py, ids))?;
@@ -216,7 +225,7 @@ impl Assembler {
     }
 
     /// `(observations, rewards, terminations, truncations, infos)`.
-    pub(crate) fn step<'py>(&self, py: Python<'py>, mut batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn step<'py>(&self, py: Python<'py>, mut batch: Box<Batch>) -> PyResult<Bound<'py, PyTuple>> {
         let rows = batch.rows();
         let trouble = Trouble::of(&batch);
         let infos = self.infos(py, std::mem::take(&mut batch.infos), rows)?;
@@ -232,13 +241,21 @@ impl Assembler {
     }
 
     /// `(observation, info)` of the only slot.
-    pub(crate) fn reset_single<'py>(&self, py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn reset_single<'py>(
+        &self,
+        py: Python<'py>,
+        batch: Box<Batch>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let info = self.single_info(py, batch.infos)?;
         (self.observation.single(py, batch.observation)?, info).into_pyobject(py)
     }
 
     /// `(observation, reward, terminated, truncated, info)` of the only slot.
-    pub(crate) fn step_single<'py>(&self, py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn step_single<'py>(
+        &self,
+        py: Python<'py>,
+        batch: Box<Batch>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let info = self.single_info(py, batch.infos)?;
         let reward = batch.reward.as_slice::<f64>()[0];
         let terminated = batch.terminated.as_slice::<bool>()[0];
@@ -256,7 +273,9 @@ impl Assembler {
                 self.info_branches(py, branches, &mut parts, &dict)?;
             }
         }
-        infos::add(&dict, &given.extras, rows)?;
+        if !given.extras.is_empty() {
+            infos::add(&dict, &given.extras, rows)?;
+        }
         Ok(dict)
     }
 

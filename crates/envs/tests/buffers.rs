@@ -14,7 +14,7 @@ fn each_way(id: &str) -> [Box<dyn VecEnv>; 2] {
     [part(SLOTS), Box::new(Shard::new(vec![part(3), part(1)]).unwrap())]
 }
 
-fn step(envs: &mut dyn VecEnv, t: usize) -> Batch {
+fn step(envs: &mut dyn VecEnv, t: usize) -> Box<Batch> {
     let actions = some_actions(&envs.spec().action, t, SLOTS);
     envs.send(&Slots::All, &view(&actions)).unwrap();
     recv(envs)
@@ -29,7 +29,7 @@ fn a_thousand_kept_batches_never_change() {
     for id in ["testing/Faulty-v0", "CartPole-v1", "testing/Odd-v0"] {
         for mut envs in each_way(id) {
             reset(&mut *envs, &[Begin::Own; SLOTS]);
-            let kept: Vec<(Batch, Vec<(usize, Seen)>)> = (0..1000)
+            let kept: Vec<(Box<Batch>, Vec<(usize, Seen)>)> = (0..1000)
                 .map(|t| {
                     let batch = step(&mut *envs, t);
                     let copy = shown(&*envs, &batch);
@@ -76,7 +76,7 @@ fn keeping_only_rewards_pins_nothing_else() {
 fn keeping_the_last_batches_allocates_as_many_and_no_more() {
     for mut envs in each_way("CartPole-v1") {
         reset(&mut *envs, &[Begin::Own; SLOTS]);
-        let mut kept: std::collections::VecDeque<Batch> = (0..32).map(|t| step(&mut *envs, t)).collect();
+        let mut kept: std::collections::VecDeque<Box<Batch>> = (0..32).map(|t| step(&mut *envs, t)).collect();
         kept.push_back(step(&mut *envs, 40));
         let before = envs.allocations();
         for t in 0..300 {

@@ -29,7 +29,7 @@ fn sound(autoreset: AutoresetMode) -> Naive<Faulty> {
     Naive::new(FaultyConfig::default(), SLOTS, 100, autoreset, None)
 }
 
-fn send(envs: &mut dyn VecEnv, t: usize) -> Batch {
+fn send(envs: &mut dyn VecEnv, t: usize) -> Box<Batch> {
     let actions = some_actions(&envs.spec().action, t, envs.spec().num_slots);
     envs.send(&Slots::All, &view(&actions)).unwrap();
     recv(envs)

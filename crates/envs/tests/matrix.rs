@@ -320,7 +320,7 @@ fn play(envs: &mut dyn VecEnv, drive: Drive, host: &mut Host, request: &Request)
 }
 
 /// `request` for all slots by one call, in slot order.
-fn call(envs: &mut dyn VecEnv, request: &Request) -> Batch {
+fn call(envs: &mut dyn VecEnv, request: &Request) -> Box<Batch> {
     let batch = match request {
         Request::Reset(begin) => envs.reset(&Slots::All, begin, None, Want::all()),
         Request::Step(actions) => {
@@ -335,7 +335,7 @@ fn call(envs: &mut dyn VecEnv, request: &Request) -> Batch {
     batch
 }
 
-fn receive(envs: &mut dyn VecEnv, max_rows: usize, host: Option<&mut Host>) -> Batch {
+fn receive(envs: &mut dyn VecEnv, max_rows: usize, host: Option<&mut Host>) -> Box<Batch> {
     let buffers = host.map(|host| host as &mut dyn Buffers);
     let want = Want { min_rows: 1, max_rows, deadline: None, buffers };
     let want = if max_rows == usize::MAX { Want { min_rows: usize::MAX, ..want } } else { want };

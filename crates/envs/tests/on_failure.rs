@@ -37,12 +37,12 @@ fn tolerant(
     Tolerant::new(runner(name, source, &config(SLOTS, mode)), policy, max_restarts).unwrap()
 }
 
-fn begin(envs: &mut dyn VecEnv, begin: &[Begin]) -> Batch {
+fn begin(envs: &mut dyn VecEnv, begin: &[Begin]) -> Box<Batch> {
     envs.send_reset(&Slots::All, begin, None).unwrap();
     recv(envs)
 }
 
-fn step(envs: &mut dyn VecEnv, t: usize) -> Batch {
+fn step(envs: &mut dyn VecEnv, t: usize) -> Box<Batch> {
     let actions = some_actions(&envs.spec().action, t, SLOTS);
     envs.send(&Slots::All, &view(&actions)).unwrap();
     let batch = recv(envs);
@@ -61,7 +61,7 @@ fn is_zero(seen: &Seen) -> bool {
 }
 
 /// Steps the sound slots beside `oracle`'s, and gives the sick one's row.
-fn step_beside(envs: &mut dyn VecEnv, oracle: &mut Naive<Faulty>, t: usize) -> (Batch, Seen) {
+fn step_beside(envs: &mut dyn VecEnv, oracle: &mut Naive<Faulty>, t: usize) -> (Box<Batch>, Seen) {
     let batch = step(envs, t);
     for slot in (0..SLOTS).filter(|slot| *slot != SICK) {
         let expected = oracle.step(slot, &some_action(&envs.spec().action, t, slot));

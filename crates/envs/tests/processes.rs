@@ -28,7 +28,7 @@ fn own() -> Vec<Begin> {
     vec![Begin::Own; SLOTS]
 }
 
-fn reset(envs: &mut dyn VecEnv) -> Batch {
+fn reset(envs: &mut dyn VecEnv) -> Box<Batch> {
     envs.reset(&Slots::All, &own(), None, Want::all()).unwrap().unwrap()
 }
 
@@ -42,7 +42,7 @@ fn send(envs: &mut dyn VecEnv, slots: &Slots) {
     envs.send(slots, &common::view(&columns)).unwrap();
 }
 
-fn step(envs: &mut dyn VecEnv) -> Batch {
+fn step(envs: &mut dyn VecEnv) -> Box<Batch> {
     send(envs, &Slots::All);
     envs.recv(Want::all()).unwrap().unwrap()
 }

@@ -68,7 +68,7 @@ impl<'a> Live<'a> {
         Live { envs, shown, failures: Vec::new(), t: 0 }
     }
 
-    fn take(&mut self, batch: Batch) {
+    fn take(&mut self, batch: Box<Batch>) {
         for (slot, seen) in rows_of(self.envs.spec(), &batch) {
             self.shown[slot].push(seen);
         }
@@ -90,7 +90,7 @@ impl<'a> Live<'a> {
     }
 
     /// Sends these off, or steps them in place.
-    fn go(&mut self, slots: &[usize], away: bool) -> Option<Batch> {
+    fn go(&mut self, slots: &[usize], away: bool) -> Option<Box<Batch>> {
         let space = self.envs.spec().action.clone();
         let actions: Vec<_> = slots.iter().map(|slot| some_action(&space, self.t, *slot)).collect();
         let columns = common::columns(&space, &actions.iter().map(Vec::as_slice).collect::<Vec<_>>());

@@ -307,7 +307,7 @@ impl Batch {
 
     /// Copies all rows of `part`, a batch of the same leaves, to the rows from
     /// `at` on, and takes over what travels loose.
-    pub(crate) fn place(&mut self, at: usize, part: Batch) {
+    pub(crate) fn place(&mut self, at: usize, part: Box<Batch>) {
         (0..part.rows()).for_each(|row| self.put_row(at + row, &part, row));
         let moved = |extra: Extra| Extra { row: at + extra.row, ..extra };
         self.infos.extras.extend(part.infos.extras.into_iter().map(moved));
@@ -386,7 +386,7 @@ pub struct BatchPool {
     info: Vec<LeafPool>,
     finals: bool,
     /// Places of a finished draft, for the next.
-    spare: Box<Places>,
+    spare: Option<Box<Places>>,
 }
 
 impl BatchPool {
@@ -400,7 +400,7 @@ impl BatchPool {
             kinds: LeafPool::new(DType::U8, 1, capacity),
             info: LeafPool::of(&layout.info, capacity),
             finals: layout.finals,
-            spare: Box::default(),
+            spare: None,
         }
     }
 
@@ -429,7 +429,7 @@ impl BatchPool {
         } else {
             None
         };
-        let batch = Batch {
+        let batch = Box::new(Batch {
             slots,
             observation: self.observe(Part::Observation, rows, host)?,
             reward: self.reward.fixed(Part::Reward, rows, host)?,
@@ -440,15 +440,15 @@ impl BatchPool {
             finals,
             failures: Vec::new(),
             tolerated: Vec::new(),
-        };
-        let mut draft = Draft { batch, places: std::mem::take(&mut self.spare) };
+        });
+        let mut draft = Draft { batch, places: self.spare.take().unwrap_or_default() };
         draft.locate();
         Ok(draft)
     }
 
     /// The batch that `draft` has become.
-    pub fn finish(&mut self, draft: Draft) -> Batch {
-        self.spare = draft.places;
+    pub fn finish(&mut self, draft: Draft) -> Box<Batch> {
+        self.spare = Some(draft.places);
         draft.batch
     }
 
@@ -488,7 +488,8 @@ fn zeroed(mut fixed: Fixed) -> Fixed {
 
 /// A batch being written; [`BatchPool::finish`] makes it one.
 pub struct Draft {
-    batch: Batch,
+    /// Boxed: it goes through many hands.
+    batch: Box<Batch>,
     /// Boxed: [`Window`]s hold its address.
     places: Box<Places>,
 }

@@ -10,9 +10,11 @@
 //! stay unused for a whole window of takes are surplus and are freed.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::fork::Birth;
@@ -24,48 +26,93 @@ const ALIGN: usize = 64;
 /// training loop, in each of which a pool is asked several times a step.
 const WINDOW: u32 = 1 << 14;
 
-/// Memory of our own: zeroed when new, [`ALIGN`]ed, freed on drop.
-struct Block {
-    ptr: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: a block is plain memory with one owner.
-unsafe impl Send for Block {}
-// SAFETY: `&Block` gives no access to the memory but through `Lease`, whose
-// shared access only reads.
-unsafe impl Sync for Block {}
-
-impl Block {
-    fn new(bytes: usize) -> Result<Self> {
-        let layout = Layout::from_size_align(bytes.max(1), ALIGN).map_err(|_| Error::Memory(bytes))?;
-        // SAFETY: the layout's size is at least 1.
-        let ptr = unsafe { alloc_zeroed(layout) };
-        let ptr = NonNull::new(ptr).ok_or(Error::Memory(bytes))?;
-        Ok(Block { ptr, layout })
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        // SAFETY: `ptr` came from `alloc_zeroed` with this layout, and is freed once.
-        unsafe { dealloc(self.ptr.as_ptr(), self.layout) }
-    }
-}
-
+/// Blocks that came back, apart from the one in `Home::hot`.
 #[derive(Default)]
 struct Shelf {
     free: Vec<Block>,
-    takes: u32,
     /// The least that `free` has held in this window: blocks nobody needed.
     idle: usize,
 }
 
+/// A block's address.
+struct Block(NonNull<u8>);
+
+// SAFETY: a block is plain memory with one owner.
+unsafe impl Send for Block {}
+
 struct Home {
     bytes: usize,
+    /// The block that came back last, or null: in a loop that keeps nothing it
+    /// goes to and fro here, without a lock.
+    hot: AtomicPtr<u8>,
     shelf: Mutex<Shelf>,
+    takes: AtomicU32,
     allocations: AtomicU64,
     birth: Birth,
+}
+
+impl Home {
+    /// A block from the shelf or, zeroed, from the system.
+    #[cold]
+    fn fetch(&self) -> Result<NonNull<u8>> {
+        let mut shelf = self.shelf();
+        let block = shelf.free.pop();
+        shelf.idle = shelf.idle.min(shelf.free.len());
+        drop(shelf);
+        if let Some(Block(ptr)) = block {
+            return Ok(ptr);
+        }
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        let lack = || Error::Memory(self.bytes);
+        let layout = self.layout().ok_or_else(lack)?;
+        // SAFETY: the layout's size is at least 1.
+        NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(lack)
+    }
+
+    /// `None` where no block is so large.
+    fn layout(&self) -> Option<Layout> {
+        Layout::from_size_align(self.bytes.max(1), ALIGN).ok()
+    }
+
+    /// Frees what nobody needed in the window that ends.
+    #[cold]
+    fn trim(&self) {
+        let mut shelf = self.shelf();
+        let keep = shelf.free.len() - shelf.idle;
+        let surplus = shelf.free.split_off(keep);
+        shelf.idle = shelf.free.len();
+        drop(shelf);
+        surplus.into_iter().for_each(|block| self.free(block));
+    }
+
+    fn give_back(&self, ptr: NonNull<u8>) {
+        // A thread that the fork left behind may hold the lock.
+        if self.birth.is_before_fork() {
+            return;
+        }
+        let empty = ptr::null_mut();
+        if self.hot.compare_exchange(empty, ptr.as_ptr(), Ordering::Release, Ordering::Relaxed).is_err() {
+            self.shelf().free.push(Block(ptr));
+        }
+    }
+
+    fn free(&self, block: Block) {
+        let layout = self.layout().expect("there is a block of it");
+        // SAFETY: it came from `alloc_zeroed` with this layout, and is freed once.
+        unsafe { dealloc(block.0.as_ptr(), layout) }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let free = std::mem::take(&mut self.shelf.get_mut().unwrap_or_else(PoisonError::into_inner).free);
+        let hot = NonNull::new(*self.hot.get_mut()).map(Block);
+        free.into_iter().chain(hot).for_each(|block| self.free(block));
+    }
 }
 
 /// Lends blocks of one size.
@@ -77,7 +124,9 @@ impl Pool {
     pub fn new(bytes: usize) -> Self {
         Pool(Arc::new(Home {
             bytes,
+            hot: AtomicPtr::default(),
             shelf: Mutex::default(),
+            takes: AtomicU32::new(0),
             allocations: AtomicU64::new(0),
             birth: Birth::here(),
         }))
@@ -88,28 +137,20 @@ impl Pool {
     /// # Errors
     /// [`Error::Memory`].
     pub fn take(&self) -> Result<Lease> {
-        let mut shelf = self.0.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        let block = shelf.free.pop();
-        shelf.idle = shelf.idle.min(shelf.free.len());
-        shelf.takes += 1;
-        let surplus = if shelf.takes >= WINDOW {
-            let keep = shelf.free.len() - shelf.idle;
-            let surplus = shelf.free.split_off(keep);
-            (shelf.takes, shelf.idle) = (0, shelf.free.len());
-            surplus
-        } else {
-            Vec::new()
+        let home = &self.0;
+        // Loads and stores, not one operation: where two threads take at once, a
+        // window is a little longer.
+        let takes = home.takes.load(Ordering::Relaxed) + 1;
+        home.takes.store(takes % WINDOW, Ordering::Relaxed);
+        if takes == WINDOW {
+            home.trim();
+        }
+        let hot = home.hot.swap(ptr::null_mut(), Ordering::Acquire);
+        let ptr = match NonNull::new(hot) {
+            Some(ptr) => ptr,
+            None => home.fetch()?,
         };
-        drop(shelf);
-        drop(surplus);
-        let block = match block {
-            Some(block) => block,
-            None => {
-                self.0.allocations.fetch_add(1, Ordering::Relaxed);
-                Block::new(self.0.bytes)?
-            }
-        };
-        Ok(Lease(Memory::Pooled { block: Some(block), home: self.0.clone() }))
+        Ok(Lease(Memory::Pooled { ptr, home: home.clone() }))
     }
 
     /// How many blocks have been allocated so far.
@@ -119,7 +160,7 @@ impl Pool {
 }
 
 enum Memory {
-    Pooled { block: Option<Block>, home: Arc<Home> },
+    Pooled { ptr: NonNull<u8>, home: Arc<Home> },
     Host { ptr: NonNull<u8>, bytes: usize, _keeper: Option<Box<dyn Keeper>> },
 }
 
@@ -154,16 +195,47 @@ impl Lease {
         Lease(Memory::Host { ptr, bytes, _keeper: Some(keeper) })
     }
 
+    /// As two pointers, for foreign code that has room for no more; the first is
+    /// not null. Nothing is lost only if [`from_raw`](Self::from_raw) takes them
+    /// back, once.
+    pub fn into_raw(self) -> (*mut c_void, *mut c_void) {
+        let this = ManuallyDrop::new(self);
+        if let Memory::Pooled { ptr, home } = &this.0 {
+            // SAFETY: `this` is not dropped, so its count is this one's.
+            let home = unsafe { ptr::read(home) };
+            return (ptr.as_ptr().cast(), Arc::into_raw(home).cast_mut().cast());
+        }
+        (Box::into_raw(Box::new(ManuallyDrop::into_inner(this))).cast(), ptr::null_mut())
+    }
+
+    /// The lease that was made into these.
+    ///
+    /// # Safety
+    /// [`into_raw`](Self::into_raw) gave them, and this has not yet been called
+    /// with them.
+    pub unsafe fn from_raw((first, second): (*mut c_void, *mut c_void)) -> Self {
+        if second.is_null() {
+            // SAFETY: the caller's duty: the first is a box's.
+            return *unsafe { Box::from_raw(first.cast::<Lease>()) };
+        }
+        // SAFETY: the caller's duty: the second holds a count, and the first is
+        // not null.
+        unsafe {
+            let home = Arc::from_raw(second.cast_const().cast::<Home>());
+            Lease(Memory::Pooled { ptr: NonNull::new_unchecked(first.cast()), home })
+        }
+    }
+
     /// Its address: 64-byte aligned, unless a host's.
+    #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         match &self.0 {
-            Memory::Pooled { block: Some(block), .. } => block.ptr.as_ptr(),
-            Memory::Pooled { block: None, .. } => unreachable!("the block leaves only on drop"),
-            Memory::Host { ptr, .. } => ptr.as_ptr(),
+            Memory::Pooled { ptr, .. } | Memory::Host { ptr, .. } => ptr.as_ptr(),
         }
     }
 
     /// Its size in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
             Memory::Pooled { home, .. } => home.bytes,
@@ -178,16 +250,10 @@ impl Lease {
 }
 
 impl Drop for Lease {
+    #[inline]
     fn drop(&mut self) {
-        if let Memory::Pooled { block, home } = &mut self.0
-            && let Some(block) = block.take()
-        {
-            // A thread that the fork left behind may have held the lock.
-            if home.birth.is_before_fork() {
-                std::mem::forget(block);
-                return;
-            }
-            home.shelf.lock().unwrap_or_else(PoisonError::into_inner).free.push(block);
+        if let Memory::Pooled { ptr, home } = &self.0 {
+            home.give_back(*ptr);
         }
     }
 }
@@ -242,7 +308,7 @@ mod tests {
         for _ in 0..3 * WINDOW {
             pool.take().unwrap();
         }
-        assert_eq!(pool.0.shelf.lock().unwrap().free.len(), 1);
+        assert!(pool.0.shelf.lock().unwrap().free.is_empty());
         assert_eq!(pool.allocations(), 50);
     }
 

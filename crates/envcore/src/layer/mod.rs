@@ -163,7 +163,7 @@ impl<T: Transform> VecEnv for Layer<T> {
         self.envs.send(slots, actions)
     }
 
-    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.memory.reserve()?;
         let Want { min_rows, max_rows, deadline, buffers } = want;
         let mut host = buffers.map(|host| Passing { host, kept_back: self.memory.changed() });

@@ -87,7 +87,7 @@ impl Tolerant {
     }
 
     /// Takes the rows of `batch` apart: those that are done land.
-    fn sort(&mut self, mut batch: Batch) {
+    fn sort(&mut self, mut batch: Box<Batch>) {
         let n = self.slots.len();
         let mut failures = std::mem::take(&mut batch.failures);
         let slots = batch.slots.clone();
@@ -192,7 +192,7 @@ impl Tolerant {
     }
 
     /// The batch of `slots`, which have landed.
-    pub(super) fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Batch> {
+    pub(super) fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Box<Batch>> {
         let rows = slots.len(self.slots.len());
         let mut draft = self.pool.draft(slots, rows, buffers)?;
         let staging = self.staging.as_ref().expect("what has landed is in the staging");
@@ -232,7 +232,7 @@ impl Tolerant {
             let asked = Want { min_rows: missing, max_rows: most, deadline: want.deadline, buffers };
             let Some(batch) = self.envs.recv(asked)? else { return Ok(Collected::Late) };
             if batch.rows() >= least && self.is_plain(&batch) {
-                return Ok(Collected::Plain(Box::new(batch)));
+                return Ok(Collected::Plain(batch));
             }
             self.sort(batch);
         }

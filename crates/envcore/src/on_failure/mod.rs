@@ -89,7 +89,7 @@ pub struct Tolerant {
     troubled: bool,
     pool: BatchPool,
     /// Rows by slot, for batches that must be put together; none under `Raise`.
-    staging: Option<Batch>,
+    staging: Option<Box<Batch>>,
     /// Slots whose rows are in the staging, and theirs alone.
     landed: VecDeque<usize>,
     notes: Vec<(usize, Note)>,

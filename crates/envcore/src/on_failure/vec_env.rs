@@ -106,7 +106,7 @@ impl VecEnv for Tolerant {
         self.resets(&lost, &vec![begin; lost.len(0)], None)
     }
 
-    fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Batch>> {
+    fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Box<Batch>>> {
         let flying = self.in_flight();
         if flying == 0 {
             return self.envs.recv(want);
@@ -115,7 +115,7 @@ impl VecEnv for Tolerant {
         want.max_rows = most;
         match self.collect(want.min_rows.clamp(1, most), &mut want)? {
             Collected::Late => return Ok(None),
-            Collected::Plain(batch) => return Ok(Some(*batch)),
+            Collected::Plain(batch) => return Ok(Some(batch)),
             Collected::Landed => {}
         }
         self.divided &= self.envs.in_flight() > 0;

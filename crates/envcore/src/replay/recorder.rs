@@ -215,10 +215,10 @@ impl Recorder {
     }
 
     /// Takes note of what came back.
-    fn arrived(&mut self, came: Option<Batch>) -> Option<Batch> {
+    fn arrived(&mut self, came: Option<Box<Batch>>) -> Option<Box<Batch>> {
         let mut batch = came?;
         self.note_begun(&batch);
-        let Batch { failures, tolerated, .. } = &mut batch;
+        let Batch { failures, tolerated, .. } = &mut *batch;
         for error in failures.iter_mut().chain(tolerated) {
             self.record(error);
         }
@@ -385,7 +385,7 @@ impl VecEnv for Recorder {
         Ok(())
     }
 
-    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         let came = self.inner.recv(want)?;
         Ok(self.arrived(came))
     }

@@ -350,7 +350,7 @@ impl Recording {
     ///
     /// # Errors
     /// Those of the call; [`Error::State`] for an action that is none here.
-    pub fn play(&self, call: usize, envs: &mut dyn VecEnv) -> Result<Option<Batch>> {
+    pub fn play(&self, call: usize, envs: &mut dyn VecEnv) -> Result<Option<Box<Batch>>> {
         match self.calls.get(call) {
             None => Err(Error::Argument(format!("there is no call {call}: there are {}", self.calls.len()))),
             Some(Call::Next(begin)) => envs.set_next(&Slots::All, &[*begin]).map(|()| None),

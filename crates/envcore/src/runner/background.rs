@@ -28,7 +28,7 @@ use crate::episode::{Episodes, Rules, Snapshot};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
 use crate::space::{ActionBounds, Options, Value};
-use crate::vec_env::{Call, Source, Spec, VecConfig, VecEnv, Want};
+use crate::vec_env::{Call, Caps, Source, Spec, VecConfig, VecEnv, Want};
 
 /// Steps every slot in the background.
 pub struct Background {
@@ -80,7 +80,8 @@ impl Background {
     /// As [`Serial::new`](crate::Serial::new); [`Error::Env`] where the threads
     /// cannot be started.
     pub fn new(source: Arc<dyn Source>, config: VecConfig) -> Result<Self> {
-        let (front, rules, seeds) = Front::new(&*source, &config)?;
+        let (mut front, rules, seeds) = Front::new(&*source, &config)?;
+        front.spec.caps -= Caps::BRIEF;
         let n = front.spec.num_slots;
         let threads = super::threads(&config)?.min(n);
         let spec = &front.spec;
@@ -229,7 +230,7 @@ impl Background {
     }
 
     /// A batch of `slots`, which have landed, in this order.
-    fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Batch> {
+    fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Box<Batch>> {
         let n = self.front.spec.num_slots;
         let draft = self.pool.draft(slots.clone(), slots.len(n), buffers)?;
         let to = draft.window();
@@ -305,7 +306,7 @@ impl VecEnv for Background {
         Ok(())
     }
 
-    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.front.check_open()?;
         let flying = self.front.in_flight();
         if flying == 0 {

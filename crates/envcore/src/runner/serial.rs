@@ -5,8 +5,6 @@
 
 #![allow(unsafe_code)]
 
-use std::time::Instant;
-
 use super::desk::Desk;
 use super::front::{Front, Queue, check_resets, reset_jobs};
 use crate::begin::Begin;
@@ -92,7 +90,7 @@ impl VecEnv for Serial {
         Ok(())
     }
 
-    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.front.check_open()?;
         if self.front.in_flight() == 0 {
             return Err(Error::NothingPending);
@@ -102,8 +100,9 @@ impl VecEnv for Serial {
         let draft = self.pool.draft(slots, rows, want.buffers)?;
         let desk = &mut *self.desk;
         self.queue.take(rows, |run| desk.runs.push(run));
+        let now = desk.episodes.now();
         // SAFETY: the draft is here, new, and nobody else's.
-        unsafe { desk.work(&self.actions, draft.window(), false, Instant::now()) };
+        unsafe { desk.work(&self.actions, draft.window(), false, now) };
         let mut batch = self.pool.finish(draft);
         std::mem::take(&mut self.desk.notes).give(&mut batch);
         self.front.arrive(&batch.slots);

@@ -23,7 +23,7 @@ use crate::episode::Episodes;
 use crate::error::{Error, Result};
 use crate::fork::Native;
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Source, Spec, VecConfig, VecEnv, Want};
+use crate::vec_env::{Call, Caps, Source, Spec, VecConfig, VecEnv, Want};
 
 /// How long a close waits for slots that are in the midst of a step.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
@@ -86,7 +86,8 @@ impl Threaded {
     /// As [`Serial::new`](crate::Serial::new); [`Error::Argument`] for no
     /// threads.
     pub fn new(source: &dyn Source, config: VecConfig) -> Result<Self> {
-        let (front, rules, seeds) = Front::new(source, &config)?;
+        let (mut front, rules, seeds) = Front::new(source, &config)?;
+        front.spec.caps -= Caps::BRIEF;
         let n = front.spec.num_slots;
         let threads = super::threads(&config)?;
         let cells = n.min(threads * (n / 256).clamp(2, 8));
@@ -203,7 +204,7 @@ impl Threaded {
     }
 
     /// The batch of a round whose cells are all at home.
-    fn finish(&mut self, round: Round) -> Batch {
+    fn finish(&mut self, round: Round) -> Box<Batch> {
         let mut notes = Notes::default();
         let mut busy = Duration::ZERO;
         for &cell in &round.cells {
@@ -288,7 +289,7 @@ impl VecEnv for Threaded {
     }
 
     /// After a deadline that passed, the batch that was begun comes whole.
-    fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Batch>> {
+    fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.front.check_open()?;
         if self.front.in_flight() == 0 {
             return Err(Error::NothingPending);

@@ -210,7 +210,7 @@ pub fn receive(envs: &mut dyn VecEnv) -> Vec<Seen> {
     rows_of(envs.spec(), &batch).into_iter().map(|(_, seen)| seen).collect()
 }
 
-pub fn recv(envs: &mut dyn VecEnv) -> Batch {
+pub fn recv(envs: &mut dyn VecEnv) -> Box<Batch> {
     envs.recv(Want::all()).unwrap().unwrap()
 }
 

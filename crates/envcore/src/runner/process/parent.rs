@@ -106,7 +106,7 @@ impl Process {
         }
         let caps = built.iter().fold(Caps::all(), |caps, one| caps & one.spec.caps);
         let first = built.swap_remove(0);
-        let spec = Spec { num_slots: n, caps, ..first.spec };
+        let spec = Spec { num_slots: n, caps: caps - Caps::BRIEF, ..first.spec };
         Process::over(crew, ranges, spec, first.about, config, seeds)
     }
 
@@ -569,7 +569,7 @@ impl Process {
         }
     }
 
-    pub(super) fn receive(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+    pub(super) fn receive(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         let flying = self.front.in_flight();
         if flying == 0 {
             return Err(Error::NothingPending);
@@ -597,7 +597,7 @@ impl Process {
         Ok(Some(batch))
     }
 
-    fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Batch> {
+    fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Box<Batch>> {
         let n = self.front.spec.num_slots;
         let draft = self.pool.draft(slots.clone(), slots.len(n), buffers)?;
         let to = draft.window();

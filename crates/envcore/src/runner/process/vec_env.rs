@@ -212,7 +212,7 @@ impl VecEnv for Process {
         Ok(())
     }
 
-    fn recv(&mut self, want: Want<'_>) -> Result<Option<Batch>> {
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.front.check_open()?;
         self.receive(want)
     }

@@ -81,7 +81,7 @@ impl Env for CartPole {
     type Act = Discrete<2>;
     type Info = ();
 
-    const CAPS: Caps = Caps::SAVE.union(Caps::RENDER).union(Caps::OPTIONS);
+    const CAPS: Caps = Caps::SAVE.union(Caps::RENDER).union(Caps::OPTIONS).union(Caps::BRIEF);
 
     fn build(config: &CartPoleConfig, seed: i64) -> Result<Self> {
         Ok(CartPole {
