@@ -11,7 +11,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan bench bench-peers bench-rust lint format docs clean
+.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan bench bench-peers bench-rust bench-instructions lint format docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -66,6 +66,12 @@ bench-peers: ## Install the peers into .venv-bench.
 
 bench-rust: ## Measure the core's inner loops by criterion.
 	cargo bench --locked -p envs --bench inner_loops
+
+bench-instructions: ## Count the core's instructions (takes Valgrind).
+	command -v valgrind >/dev/null || { echo "install valgrind first" >&2; exit 1; }
+	test -x target/tools/bin/gungraun-runner || \
+	cargo install --quiet --locked gungraun-runner --version 0.20.0 --root target/tools
+	PATH="$(abspath target/tools/bin):$$PATH" cargo bench --locked -p envs --bench instructions
 
 lint: build ## Check format, lints, types and stubs.
 	cargo fmt --all --check

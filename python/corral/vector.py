@@ -277,7 +277,8 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         """Takes up what `save_state` gave; one env takes any env's state.
 
         `observe` then shows where they are. Under another autoreset mode an episode that is over
-        awaits that mode's reset.
+        awaits that mode's reset. Of an episode that began without `episode_statistics` the return
+        is NaN.
 
         Raises:
             StateError: for a state of another env, config, number of envs or version of corral,

@@ -45,9 +45,9 @@ pub trait ByField<const N: usize>: Env {
 
 /// The state of many envs, field by field.
 ///
-/// The fields lie apart by no multiple of 4 KiB: where they did, the CPU would
-/// take the loads of one for the stores of another a step earlier, and wait for
-/// them (measured: three times slower).
+/// They lie apart by no multiple of 4 KiB: where they do, a CPU that compares
+/// addresses by their last 12 bits takes the load of one field for the store of
+/// another.
 pub struct Fields<const N: usize> {
     numbers: Vec<f64>,
     /// From one field's first number to the next's.

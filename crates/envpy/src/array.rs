@@ -70,31 +70,16 @@ pub(crate) fn over<'py>(
     let lease = column.into_lease();
     let data = lease.as_ptr();
     let base = base_of(py, lease)?;
-    with_dims(shape, |dims| {
-        // SAFETY: `data` points to an aligned block with room for `shape` of the
-        // column's dtype, which `descr` is; the block lives as long as `base`, which
-        // becomes the array's base. NewFromDescr takes over one reference to the
-        // descr and SetBaseObject one to the base. `dims` holds all of `shape`.
-        unsafe {
-            let array = PY_ARRAY_API.PyArray_NewFromDescr(
-                py,
-                npyffi::get_type_object(py, NpyTypes::PyArray_Type),
-                descr.clone_ref(py).into_ptr().cast(),
-                shape.len() as c_int,
-                dims.as_mut_ptr(),
-                ptr::null_mut(),
-                data.cast::<c_void>(),
-                NPY_ARRAY_CARRAY,
-                ptr::null_mut(),
-            );
-            let array = Bound::from_owned_ptr_or_err(py, array)?;
-            let pointer = array.as_ptr().cast::<npyffi::PyArrayObject>();
-            if PY_ARRAY_API.PyArray_SetBaseObject(py, pointer, base.into_ptr()) < 0 {
-                return Err(PyErr::fetch(py));
-            }
-            Ok(array)
+    // SAFETY: `data` points to an aligned block with room for `shape` of the
+    // column's dtype, which `descr` is; the block lives as long as `base`, which
+    // becomes the array's base. SetBaseObject takes over one reference to it.
+    unsafe {
+        let array = new_array(py, descr, shape, data.cast(), NPY_ARRAY_CARRAY)?;
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base.into_ptr()) < 0 {
+            return Err(PyErr::fetch(py));
         }
-    })
+        Ok(array)
+    }
 }
 
 /// A fresh array of `shape` with a copy of `bytes`, elements of `descr`.
@@ -106,42 +91,55 @@ pub(crate) fn copy_of<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let size = shape.iter().product::<usize>() * descr.bind(py).itemsize();
     assert!(!descr.bind(py).has_object() && size == bytes.len());
-    with_dims(shape, |dims| {
-        // SAFETY: `dims` holds all of `shape`; NewFromDescr takes over one reference
-        // to the descr, and allocates `size` bytes where it gives an array.
-        unsafe {
-            let array = PY_ARRAY_API.PyArray_NewFromDescr(
-                py,
-                npyffi::get_type_object(py, NpyTypes::PyArray_Type),
-                descr.clone_ref(py).into_ptr().cast(),
-                shape.len() as c_int,
-                dims.as_mut_ptr(),
-                ptr::null_mut(),
-                ptr::null_mut(),
-                0,
-                ptr::null_mut(),
-            );
-            let array = Bound::from_owned_ptr_or_err(py, array)?;
-            let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).data.cast::<u8>();
-            ptr::copy_nonoverlapping(bytes.as_ptr(), data, size);
-            Ok(array)
-        }
-    })
+    // SAFETY: without data of ours the array has `size` bytes of its own.
+    unsafe {
+        let array = new_array(py, descr, shape, ptr::null_mut(), 0)?;
+        let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).data.cast::<u8>();
+        ptr::copy_nonoverlapping(bytes.as_ptr(), data, size);
+        Ok(array)
+    }
 }
 
-/// Calls `make` with `shape` as NumPy has it.
-fn with_dims<R>(shape: &[usize], make: impl FnOnce(&mut [npy_intp]) -> PyResult<R>) -> PyResult<R> {
-    let copy = |dims: &mut [npy_intp]| dims.iter_mut().zip(shape).for_each(|(dim, &n)| *dim = n as npy_intp);
-    if shape.len() <= FEW_AXES {
-        let mut dims = [0; FEW_AXES];
-        copy(&mut dims);
-        make(&mut dims)
+/// An array of `shape` and `descr` over `data`, or over memory of its own where
+/// that is null.
+///
+/// # Safety
+/// `data` is null, or memory for such an array that outlives it; `flags` are
+/// true of it.
+unsafe fn new_array<'py>(
+    py: Python<'py>,
+    descr: &Py<PyArrayDescr>,
+    shape: &[usize],
+    data: *mut c_void,
+    flags: c_int,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (mut few, mut many);
+    let dims: &mut [npy_intp] = if shape.len() <= FEW_AXES {
+        few = [0; FEW_AXES];
+        &mut few
     } else if shape.len() <= MAX_AXES {
-        let mut dims = [0; MAX_AXES];
-        copy(&mut dims);
-        make(&mut dims)
+        many = [0; MAX_AXES];
+        &mut many
     } else {
-        Err(PyValueError::new_err(format!("{} axes: NumPy has at most {MAX_AXES}", shape.len())))
+        let axes = shape.len();
+        return Err(PyValueError::new_err(format!("{axes} axes: NumPy has at most {MAX_AXES}")));
+    };
+    dims.iter_mut().zip(shape).for_each(|(dim, &n)| *dim = n as npy_intp);
+    // SAFETY: `dims` holds all of `shape`; NewFromDescr takes over one reference
+    // to the descr. The rest is the caller's duty.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            npyffi::get_type_object(py, NpyTypes::PyArray_Type),
+            descr.clone_ref(py).into_ptr().cast(),
+            shape.len() as c_int,
+            dims.as_mut_ptr(),
+            ptr::null_mut(),
+            data,
+            flags,
+            ptr::null_mut(),
+        );
+        Bound::from_owned_ptr_or_err(py, array)
     }
 }
 

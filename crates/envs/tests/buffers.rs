@@ -29,7 +29,7 @@ fn a_thousand_kept_batches_never_change() {
     for id in ["testing/Faulty-v0", "CartPole-v1", "testing/Odd-v0"] {
         for mut envs in each_way(id) {
             reset(&mut *envs, &[Begin::Own; SLOTS]);
-            let kept: Vec<(Box<Batch>, Vec<(usize, Seen)>)> = (0..1000)
+            let kept: Vec<_> = (0..1000)
                 .map(|t| {
                     let batch = step(&mut *envs, t);
                     let copy = shown(&*envs, &batch);

@@ -94,9 +94,9 @@ mod tests {
                 counts[slots.clone()].iter_mut().for_each(|count| *count += 1);
                 let late: Vec<usize> = slots.filter(|slot| counts[*slot] >= limit).collect();
                 prop_assert!(noticed || late.is_empty());
-                for slot in 0..5 {
-                    prop_assert_eq!(ages.of(slot), counts[slot]);
-                    prop_assert_eq!(ages.is_at_limit(slot), counts[slot] >= limit);
+                for (slot, &count) in counts.iter().enumerate() {
+                    prop_assert_eq!(ages.of(slot), count);
+                    prop_assert_eq!(ages.is_at_limit(slot), count >= limit);
                 }
                 if noticed {
                     ages.look_ahead();

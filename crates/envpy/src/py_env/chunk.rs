@@ -120,14 +120,6 @@ impl Chunk for PyChunk {
         done.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, NO_PYTHON)))
     }
 
-    fn save(&mut self, _: usize) -> Result<Vec<u8>> {
-        Err(Error::Unsupported("Python envs do not save their state".into()))
-    }
-
-    fn load(&mut self, _: usize, _: &[u8]) -> Result<()> {
-        Err(Error::Unsupported("Python envs do not load a state".into()))
-    }
-
     fn render(&mut self, slot: usize) -> Result<Frame> {
         let frame =
             self.with(slot, |py, env| env.render(py).map_err(|error| raised(py, Phase::Render, error)))?;

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use envcore::{
-    Array, AutoresetMode, Begin, Caps, Cause, Chunk, Error, Extra, Failure, Frame, Leaf, Options, Phase,
-    ResetOf, Result, RowsMut, Side, Source, SourceSpec, Space, StepOf, Value,
+    Array, AutoresetMode, Begin, Caps, Cause, Chunk, Extra, Failure, Leaf, Options, Phase, ResetOf, Result,
+    RowsMut, Side, Source, SourceSpec, Space, StepOf, Value,
 };
 
 /// Makes odd chunks.
@@ -117,18 +117,6 @@ impl Chunk for OddChunk {
         debug_assert!(matches!(reset.begin, Begin::Own | Begin::Keep));
         self.show(slot, rows, row);
         Ok(())
-    }
-
-    fn save(&mut self, _slot: usize) -> Result<Vec<u8>> {
-        Err(Error::Unsupported("it cannot save".into()))
-    }
-
-    fn load(&mut self, _slot: usize, _state: &[u8]) -> Result<()> {
-        Err(Error::Unsupported("it cannot load".into()))
-    }
-
-    fn render(&mut self, _slot: usize) -> Result<Frame> {
-        Err(Error::Unsupported("it draws nothing".into()))
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {
