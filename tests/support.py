@@ -72,10 +72,10 @@ class Case:
 CASES = (
     Case("Gymnasium's CartPole", "CartPole-v1", reference="CartPole-v1"),
     Case("CartPole of 15 steps", "CartPole-v1", 15, reference="CartPole-v1"),
-    Case("fast CartPole", "CartPole-v1", 30, {"fast": True}),
     Case("Maze", "Maze-v0", 20, {"size": 3, "loops": 50}),
     Case("Faulty", FAULTY),
     Case("Faulty of 6 steps", FAULTY, 6),
+    Case("fast CartPole", "CartPole-v1", 30, {"fast": True}),
 )
 
 
