@@ -14,6 +14,7 @@ use crate::env::{Env, Frame};
 use crate::error::{Error, Failure, Phase, Result, SlotError};
 use crate::guard::{drop_guarded, guard};
 use crate::leaves::{FromRow, ToRow};
+use crate::simd;
 use crate::space::{Element, Options, Scalar, Space, Value};
 use crate::step::{Record, Step};
 use crate::vec_env::{Caps, Chunk, ResetOf, Side, Source, SourceSpec, StepOf};
@@ -124,6 +125,9 @@ fn build<E: Env>(config: &E::Config, seed: i64) -> Result<E, Failure> {
 fn flatten<T>(phase: Phase, outcome: Result<Result<T>, Failure>) -> Result<T, Failure> {
     outcome.and_then(|result| result.map_err(|error| Failure::error(phase, error)))
 }
+
+/// How many resets ahead an env is fetched from memory.
+const AHEAD: usize = 4;
 
 pub(crate) struct EnvList<E: Env> {
     pub(crate) config: Arc<E::Config>,
@@ -321,6 +325,10 @@ impl<E: Env> Chunk for EnvList<E> {
             let run = guard(Phase::Reset, || {
                 for (k, &slot) in slots.iter().enumerate().skip(at.get()) {
                     at.set(k);
+                    // Which env is next, no CPU guesses.
+                    if let Some(&later) = slots.get(k + AHEAD) {
+                        simd::prefetch(&self.envs[later]);
+                    }
                     let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
                     let begun = env.reset(None).and_then(|obs| {
                         write_observation(&obs, rows, slot - first)?;

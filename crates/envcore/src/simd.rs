@@ -50,6 +50,19 @@ pub fn dispatch_wide<K: Kernel>(kernel: K) -> K::Output {
     dispatch(kernel)
 }
 
+/// Asks for `value` to be brought near, for use a little later.
+#[inline]
+pub fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..size_of::<T>().div_ceil(64).min(4) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which reads nothing that the program sees; the line is
+        // of `value`.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().byte_add(64 * line)) }
+    }
+    let _ = value;
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn avx2<K: Kernel>(kernel: K) -> K::Output {

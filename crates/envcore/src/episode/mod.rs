@@ -364,7 +364,8 @@ impl Episodes {
         rows: &mut RowsMut<'_>,
         report: &mut Report<'_>,
     ) {
-        match self.next.remove(&slot) {
+        let next = if self.next.is_empty() { None } else { self.next.remove(&slot) };
+        match next {
             None => {
                 rows.kind()[row] = kind as u8;
                 self.own.push(slot);
