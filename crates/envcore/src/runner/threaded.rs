@@ -87,10 +87,12 @@ impl Threaded {
     /// threads.
     pub fn new(source: &dyn Source, config: VecConfig) -> Result<Self> {
         let (mut front, rules, seeds) = Front::new(source, &config)?;
+        let brief = front.spec.caps.contains(Caps::BRIEF);
         front.spec.caps -= Caps::BRIEF;
         let n = front.spec.num_slots;
         let threads = super::threads(&config)?;
-        let cells = n.min(threads * (n / 256).clamp(2, 8));
+        // More cells than threads, where one may take longer than another.
+        let cells = n.min(threads * (n / 256).clamp(if brief { 1 } else { 2 }, 8));
         let per_cell = n.div_ceil(cells);
         let spec = &front.spec;
         let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
@@ -147,7 +149,7 @@ impl Threaded {
         let draft = self.pool.draft(slots, rows, want.buffers.take())?;
         let (parts, per_cell) = (&mut *self.parts, self.per_cell);
         let window = draft.window();
-        let (mut cells, mut is_step) = (Vec::new(), true);
+        let (mut cells, mut is_step) = (Vec::with_capacity(parts.cells.len()), true);
         self.queue.take(rows, |run| {
             let mut slots = run.slots;
             let mut row = run.row;
