@@ -381,6 +381,9 @@ impl LeafPool {
 pub struct BatchPool {
     observation: Vec<LeafPool>,
     reward: LeafPool,
+    terminated: LeafPool,
+    truncated: LeafPool,
+    /// For `ended` and masks.
     flags: LeafPool,
     kinds: LeafPool,
     info: Vec<LeafPool>,
@@ -396,6 +399,8 @@ impl BatchPool {
         BatchPool {
             observation: LeafPool::of(&layout.observation, capacity),
             reward: LeafPool::new(DType::F64, 1, capacity),
+            terminated: LeafPool::new(DType::Bool, 1, capacity),
+            truncated: LeafPool::new(DType::Bool, 1, capacity),
             flags: LeafPool::new(DType::Bool, 1, capacity),
             kinds: LeafPool::new(DType::U8, 1, capacity),
             info: LeafPool::of(&layout.info, capacity),
@@ -408,7 +413,7 @@ impl BatchPool {
     pub fn allocations(&self) -> u64 {
         let leaves = self.observation.iter().chain(&self.info);
         leaves
-            .chain([&self.reward, &self.flags, &self.kinds])
+            .chain([&self.reward, &self.terminated, &self.truncated, &self.flags, &self.kinds])
             .filter_map(|leaf| leaf.block.as_ref())
             .map(|(_, _, pool)| pool.allocations())
             .sum()
@@ -433,8 +438,8 @@ impl BatchPool {
             slots,
             observation: self.observe(Part::Observation, rows, host)?,
             reward: self.reward.fixed(Part::Reward, rows, host)?,
-            terminated: self.flags.fixed(Part::Terminated, rows, host)?,
-            truncated: self.flags.fixed(Part::Truncated, rows, host)?,
+            terminated: self.terminated.fixed(Part::Terminated, rows, host)?,
+            truncated: self.truncated.fixed(Part::Truncated, rows, host)?,
             kinds: zeroed(self.kinds.fixed(Part::Kind, rows, host)?),
             infos: self.infos(Part::Info, Part::InfoMask, rows, host)?,
             finals,
