@@ -2,22 +2,24 @@
 //! vector registers: [`ByField`], and the chunk that it makes.
 //!
 //! Everything but the step is the env's own, one slot at a time: a slot's
-//! numbers are put back into its env before it is reset, saved or drawn. So
-//! seeds, indices, options and states are those of the env, and the kernel is
-//! one function over columns.
+//! numbers are put back into its env before it is observed, saved or drawn, and
+//! taken from it after a reset or a load. So seeds, indices, options and states
+//! are those of the env, and the kernel is one function over columns.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use crate::begin::Begin;
 use crate::buffer::RowsMut;
 use crate::env::{Env, Frame};
 use crate::env_list::{EnvList, EnvSource};
-use crate::error::{Failure, Phase, Result};
+use crate::error::{Error, Failure, Phase, Result};
 use crate::guard::guard;
 use crate::space::Options;
 use crate::vec_env::{Chunk, ResetOf, Side, StepOf};
 
-/// An env whose state, apart from its random streams, is `N` numbers.
+/// An env whose state, apart from its random streams and options, is `N` numbers,
+/// which every reset sets anew, whatever they were.
 ///
 /// [`EnvSource::by_field`] steps such envs by columns.
 pub trait ByField<const N: usize>: Env {
@@ -33,7 +35,8 @@ pub trait ByField<const N: usize>: Env {
     /// Plays the actions of `slots`, whose numbers are `fields`: one slice per
     /// field, a slot each. Row i of `rows` is the i-th of them and gets
     /// observation, reward and both flags. Some slots await a reset: theirs are
-    /// stepped like all others, and what comes of it is replaced.
+    /// stepped like all others, by an action that may be any bytes, and what comes
+    /// of it is replaced. A panic loses all of `slots`.
     fn step_fields(
         config: &Self::Config,
         fields: [&mut [f64]; N],
@@ -104,23 +107,42 @@ struct FieldChunk<E: Env, const N: usize> {
 impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
     fn new(list: EnvList<E>) -> Self {
         let fields = Fields::new(list.envs.len());
-        let mut chunk = FieldChunk { list, fields };
-        (0..chunk.list.envs.len()).for_each(|slot| chunk.pull(slot));
-        chunk
+        // They are set when a slot begins.
+        FieldChunk { list, fields }
     }
 
-    /// Takes `slot`'s numbers from its env.
-    #[inline]
-    fn pull(&mut self, slot: usize) {
-        if let Some(env) = &self.list.envs[slot] {
-            self.fields.set(slot, env.fields());
+    /// Takes the numbers of `slots` from their envs; those that fail at it.
+    fn pull(&mut self, slots: &[usize], phase: Phase, mut failed: impl FnMut(usize, Failure)) {
+        let at = Cell::new(0);
+        while at.get() < slots.len() {
+            let pulled = guard(phase, || {
+                for (k, &slot) in slots.iter().enumerate().skip(at.get()) {
+                    at.set(k);
+                    if let Some(env) = &self.list.envs[slot] {
+                        self.fields.set(slot, env.fields());
+                    }
+                }
+            });
+            let Err(failure) = pulled else { return };
+            self.list.lose(slots[at.get()]);
+            failed(slots[at.get()], failure);
+            at.set(at.get() + 1);
         }
     }
 
+    /// As `pull`, of one slot.
+    fn pull_one(&mut self, slot: usize, phase: Phase) -> Result<(), Failure> {
+        let mut pulled = Ok(());
+        self.pull(&[slot], phase, |_, failure| pulled = Err(failure));
+        pulled
+    }
+
     /// Gives `slot`'s numbers to its env.
-    fn push(&mut self, slot: usize) {
-        if let Some(env) = &mut self.list.envs[slot] {
-            env.set_fields(self.fields.get(slot));
+    fn push(&mut self, slot: usize, phase: Phase) -> Result<(), Failure> {
+        let numbers = self.fields.get(slot);
+        match &mut self.list.envs[slot] {
+            Some(env) => guard(phase, || env.set_fields(numbers)),
+            None => Ok(()),
         }
     }
 }
@@ -157,16 +179,15 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
         side: &mut Side,
     ) -> Result<(), Failure> {
         if reset.begin == Begin::Keep {
-            self.push(slot);
+            self.push(slot, Phase::Reset)?;
         }
-        let begun = self.list.reset(slot, reset, rows, row, side);
-        self.pull(slot);
-        begun
+        self.list.reset(slot, reset, rows, row, side)?;
+        self.pull_one(slot, Phase::Reset)
     }
 
     fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
         self.list.reset_own(slots, first, rows, side);
-        slots.iter().for_each(|&slot| self.pull(slot));
+        self.pull(slots, Phase::Reset, |slot, failure| side.failures.push((slot, failure)));
     }
 
     fn check_options(&mut self, options: &Options) -> Result<()> {
@@ -174,18 +195,17 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
     }
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
-        self.push(slot);
+        self.push(slot, Phase::Save).map_err(Error::env)?;
         self.list.save(slot)
     }
 
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
-        let loaded = self.list.load(slot, state);
-        self.pull(slot);
-        loaded
+        self.list.load(slot, state)?;
+        self.pull_one(slot, Phase::Load).map_err(Error::env)
     }
 
     fn render(&mut self, slot: usize) -> Result<Frame> {
-        self.push(slot);
+        self.push(slot, Phase::Render).map_err(Error::env)?;
         self.list.render(slot)
     }
 

@@ -339,26 +339,34 @@ pub trait Source: Send + Sync {
 pub struct StepOf<'a> {
     pub(crate) actions: &'a Actions,
     pub(crate) first_slot: usize,
+    /// How many are the chunk's: others' may be written meanwhile.
+    pub(crate) slots: usize,
 }
 
 impl<'a> StepOf<'a> {
     /// A reader of the action of the chunk's slot `slot`.
+    ///
+    /// # Panics
+    /// Where the chunk has no such slot.
     #[inline]
     pub fn row(&self, slot: usize) -> crate::ActRow<'a> {
+        assert!(slot < self.slots);
         self.actions.row(self.first_slot + slot)
     }
 
     /// All elements of leaf `leaf` of the actions of `slots`, in row-major
-    /// order, slots first: a kernel's way to its actions.
+    /// order, slots first: a kernel's way to its actions. What stands there for
+    /// slots that await a reset is unspecified, and need not be in the space.
     ///
     /// # Panics
     /// Where there is no such leaf or slot, or it is not of fixed shape and `T`s.
     pub fn leaf<T: Element>(&self, leaf: usize, slots: Range<usize>) -> &'a [T] {
+        assert!(slots.end <= self.slots);
         self.actions.leaf(leaf, self.first_slot + slots.start..self.first_slot + slots.end)
     }
 
     pub(crate) fn reader(&self) -> ActReader<'a> {
-        self.actions.reader(self.first_slot)
+        self.actions.reader(self.first_slot, self.slots)
     }
 }
 

@@ -3,7 +3,8 @@
 //! One lock around it: a second call while one is under way is Gymnasium's
 //! AlreadyPendingCallError, never a wait; only `close` reaches a call that waits,
 //! and ends it. Actions are checked and copied with the GIL held; the envs run
-//! without it. Waits are cut into slices, between which Ctrl-C gets through.
+//! without it, but for a few that are brief. Waits are cut into slices, between
+//! which Ctrl-C gets through.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -139,8 +140,9 @@ impl VecEnv {
     ) -> Result<Box<Batch>, Cut> {
         if self.brief {
             let want = Want { min_rows: rows, max_rows: rows, ..Want::all() };
-            let batch = state.envs.recv(want).or_raise(py).map_err(Cut::Failed)?;
-            return batch.ok_or(Cut::Late);
+            let received = state.envs.recv(want).or_raise(py);
+            state.interrupted = state.envs.in_flight() > 0 && (state.interrupted || received.is_err());
+            return received.map_err(Cut::Failed)?.ok_or(Cut::Late);
         }
         loop {
             let slice = Instant::now() + SLICE;

@@ -2,10 +2,12 @@
 
 mod common;
 
+use std::ops::Range;
+
 use common::{config, source};
 use envcore::{
-    AutoresetMode, Begin, ByField, ColumnIn, Discrete, Env, Options, Serial, Slots, VecConfig, VecEnv, Want,
-    simd,
+    AutoresetMode, Begin, ByField, Caps, ColumnIn, Discrete, Env, EnvSource, Error, Options, Record, Result,
+    RowsMut, Serial, Slots, Step, StepColumns, StepOf, VecConfig, VecEnv, Want, simd, state, wants_reset,
 };
 use envs::classic::{CartPole, CartPoleConfig, Carts};
 use proptest::prelude::*;
@@ -154,4 +156,127 @@ fn a_state_of_the_fast_env_goes_on_to_the_bit_and_not_in_the_exact_one() {
     let refused = envs(false, 3, 5).load_state(&state).unwrap_err().to_string();
     assert!(refused.contains("config"), "{refused}");
     assert_eq!(one.render(&Slots::All).unwrap().len(), 3);
+}
+
+/// Counts up to 3; what it cannot bear is an option.
+struct Fragile {
+    count: f64,
+    fault: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+struct FragileConfig {
+    fault: String,
+}
+
+impl Env for Fragile {
+    type Config = FragileConfig;
+    type Obs = f64;
+    type Act = Discrete<2>;
+    type Info = ();
+
+    const CAPS: Caps = Caps::SAVE;
+
+    fn build(config: &FragileConfig, _seed: i64) -> Result<Self> {
+        Ok(Fragile { count: 0.0, fault: config.fault.clone() })
+    }
+
+    fn step(&mut self, _a: &Discrete<2>) -> Result<(Step<Self>, Record)> {
+        unreachable!("it is stepped by field")
+    }
+
+    fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<f64> {
+        if wants_reset(is_done)? {
+            self.count = 0.0;
+        }
+        Ok(self.count)
+    }
+
+    fn reset_with_index(&mut self, _ix: usize) -> Result<f64> {
+        self.reset(None)
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.count)
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.fault == "load" {
+            return Err(Error::State("it will not".into()));
+        }
+        self.count = state::from_bytes(bytes)?;
+        Ok(())
+    }
+}
+
+impl ByField<1> for Fragile {
+    fn is_wanted(_config: &FragileConfig) -> bool {
+        true
+    }
+
+    fn fields(&self) -> [f64; 1] {
+        assert!(self.fault != "fields", "no fields today");
+        [self.count]
+    }
+
+    fn set_fields(&mut self, [count]: [f64; 1]) {
+        assert!(self.fault != "set_fields", "none will be set");
+        self.count = count;
+    }
+
+    fn step_fields(
+        config: &FragileConfig,
+        [counts]: [&mut [f64]; 1],
+        slots: Range<usize>,
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+    ) {
+        assert!(config.fault != "step", "a kernel's own");
+        assert_eq!(actions.leaf::<i64>(0, slots.clone()).len(), slots.len());
+        let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
+        for (row, count) in counts.iter_mut().enumerate() {
+            *count += 1.0;
+            (reward[row], terminated[row], truncated[row]) = (1.0, *count >= 3.0, false);
+            observation.leaf(0)[row] = *count;
+        }
+    }
+}
+
+fn fragile(fault: &str) -> Serial {
+    let config = FragileConfig { fault: fault.into() };
+    let source = EnvSource::<Fragile>::new("Fragile-v0", config).unwrap().by_field();
+    Serial::new(&source, common::config(2, AutoresetMode::NextStep)).unwrap()
+}
+
+fn failures(batch: &envcore::Batch) -> Vec<usize> {
+    batch.failures.iter().map(|failure| failure.slot).collect()
+}
+
+#[test]
+fn a_panic_of_an_env_by_field_loses_its_slots_and_no_more() {
+    let begin = |envs: &mut Serial| envs.reset(&Slots::All, &[Begin::Own; 2], None, Want::all());
+    let step = |envs: &mut Serial| {
+        envs.step(&Slots::All, &[ColumnIn::scalars(&[0i64, 1], &[2])], Want::all()).unwrap().unwrap()
+    };
+    let mut envs = fragile("fields");
+    assert_eq!(failures(&begin(&mut envs).unwrap().unwrap()), [0, 1]);
+
+    let mut envs = fragile("step");
+    assert_eq!(failures(&begin(&mut envs).unwrap().unwrap()), [0usize; 0]);
+    assert_eq!(failures(&step(&mut envs)), [0, 1]);
+
+    let mut envs = fragile("set_fields");
+    begin(&mut envs).unwrap().unwrap();
+    let refused = envs.save(0).unwrap_err().to_string();
+    assert!(refused.contains("none will be set"), "{refused}");
+    assert_eq!(failures(&step(&mut envs)), [0usize; 0]);
+
+    let mut envs = fragile("load");
+    begin(&mut envs).unwrap().unwrap();
+    step(&mut envs);
+    let state = envs.save(0).unwrap();
+    step(&mut envs);
+    assert!(envs.load(0, &state).is_err());
+    let batch = step(&mut envs);
+    assert_eq!(batch.observation[0].as_fixed().unwrap().as_slice::<f64>(), [3.0, 3.0]);
 }

@@ -289,3 +289,45 @@ fn a_death_after_a_rebuild_names_the_seed_of_the_rebuilt_stream() {
     let sequence = envcore::rng::SeedSequence::from_seeds(&[8, 1]);
     assert_eq!(batch.failures[1].seed, (sequence.generate_u64::<1>()[0] >> 1) as i64);
 }
+
+#[test]
+fn options_in_force_outlive_a_worker() {
+    let mut envs = process("CartPole-v1", &Options::new(), next_step(), 2).unwrap();
+    let still = Options::new().with("low", 0.03).with("high", 0.03);
+    envs.reset(&Slots::All, &own(), Some(&still), Want::all()).unwrap();
+    kill(envs.workers()[1].0);
+    let began = Instant::now();
+    while envs.workers().len() == 2 && began.elapsed() < Duration::from_secs(5) {
+        send(&mut envs, &Slots::List(vec![0, 1]));
+        envs.recv(Want::all()).unwrap().unwrap();
+    }
+    // One is told of by its row first, the other is reset unseen.
+    send(&mut envs, &Slots::List(vec![4]));
+    assert_eq!(failed(&envs.recv(Want::all()).unwrap().unwrap()), [4]);
+    for slot in [3, 4] {
+        let batch = envs.reset(&Slots::List(vec![slot]), &[Begin::Own], None, Want::all()).unwrap().unwrap();
+        assert_eq!(batch.kind(0), RowKind::Restarted);
+        assert_eq!(batch.observation[0].as_fixed().unwrap().as_slice::<f32>(), [0.03; 4], "slot {slot}");
+    }
+}
+
+#[test]
+fn a_seed_that_an_env_failed_of_is_the_one_that_restarts_come_from() {
+    let broken =
+        Options::new().with("fault", "error_in_reset").with("of_seed", 5i64).with("in_episode", 0i64);
+    let mut envs = faulty(&broken, next_step(), 2);
+    let begin = |begin| {
+        let mut all = vec![Begin::Keep; SLOTS];
+        all[0] = begin;
+        all
+    };
+    reset(&mut envs);
+    let batch = envs.reset(&Slots::All, &begin(Begin::Seed(5)), None, Want::all()).unwrap().unwrap();
+    assert_eq!(failed(&batch), [0]);
+    envs.reset(&Slots::All, &begin(Begin::Own), None, Want::all()).unwrap().unwrap();
+    kill(envs.workers()[0].0);
+    let batch = step(&mut envs);
+    assert_eq!(batch.failures[0].slot, 0);
+    let sequence = envcore::rng::SeedSequence::from_seeds(&[5, 1]);
+    assert_eq!(batch.failures[0].seed, (sequence.generate_u64::<1>()[0] >> 1) as i64);
+}

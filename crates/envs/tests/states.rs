@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::runners::{RUNNERS, runner};
 use common::{MODES, config, refusal, reset, saved, source, source_of, step};
 use envcore::{
-    AutoresetMode, Begin, Caps, Discrete, Env, Error, Options, Record, Result, Source, Step, VecConfig,
-    VecEnv, state, wants_reset,
+    AutoresetMode, Begin, Caps, ColumnIn, Discrete, Env, Error, Options, Record, Result, Serial, Slots,
+    Source, Step, VecConfig, VecEnv, Want, state, wants_reset,
 };
 
 const IDS: [&str; 3] = ["CartPole-v1", "Maze-v0", "testing/Faulty-v0"];
@@ -166,4 +166,30 @@ fn a_state_that_its_last_env_refuses_leaves_every_slot_as_it_was() {
         REFUSES.store(false, Ordering::Relaxed);
         assert_eq!(saved(&mut *envs), before, "{name}");
     }
+}
+
+#[test]
+fn an_episode_that_comes_older_than_the_limit_ends_with_its_next_step() {
+    let source = source("Maze-v0", &Options::new().with("size", 3i64));
+    let envs = |limit| {
+        let settings = VecConfig { max_episode_steps: limit, ..config(2, AutoresetMode::NextStep) };
+        let mut envs = Serial::new(&*source, settings).unwrap();
+        envs.reset(&Slots::All, &[Begin::Own; 2], None, Want::all()).unwrap();
+        envs
+    };
+    // Standing still ends no maze.
+    let stay = |envs: &mut Serial, slots: &Slots| {
+        let (still, shape) = (vec![0i64; slots.len(2)], [slots.len(2)]);
+        let batch = envs.step(slots, &[ColumnIn::scalars(&still, &shape)], Want::all()).unwrap().unwrap();
+        batch.truncated.as_slice::<bool>().to_vec()
+    };
+    let mut old = envs(None);
+    (0..50).for_each(|_| drop(stay(&mut old, &Slots::All)));
+    let mut envs = envs(Some(10));
+    envs.load(0, &old.save(0).unwrap()).unwrap();
+    for _ in 0..9 {
+        assert_eq!(stay(&mut envs, &Slots::List(vec![1])), [false]);
+    }
+    assert_eq!(stay(&mut envs, &Slots::List(vec![1])), [true]);
+    assert_eq!(stay(&mut envs, &Slots::All), [true, false]);
 }

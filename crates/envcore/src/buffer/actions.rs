@@ -48,7 +48,7 @@ enum Held {
 // reads those rows meanwhile; all else only reads.
 unsafe impl Sync for Held {}
 
-/// The last checked action of every slot.
+/// The last action of every slot: checked, unless it was skipped then.
 pub struct Actions {
     env: String,
     space: Space,
@@ -182,10 +182,11 @@ impl Actions {
         ActRow { places: &self.heads.0, leaf: 0, slot }
     }
 
-    /// A reader of the actions of the slots from `first_slot` on.
-    pub(crate) fn reader(&self, first_slot: usize) -> ActReader<'_> {
+    /// A reader of the actions of `slots` slots from `first_slot` on.
+    pub(crate) fn reader(&self, first_slot: usize, slots: usize) -> ActReader<'_> {
+        assert!(first_slot <= self.num_slots && slots <= self.num_slots - first_slot);
         let places = &self.heads.0;
-        ActReader { places, only: places.first().copied(), first_slot, num_slots: self.num_slots }
+        ActReader { places, only: places.first().copied(), first_slot, slots }
     }
 
     /// All elements of leaf `leaf` of consecutive slots' actions, in row-major
@@ -332,7 +333,7 @@ pub(crate) struct ActReader<'a> {
     /// A copy of the first; see `Observations::only`.
     only: Option<Place>,
     first_slot: usize,
-    num_slots: usize,
+    slots: usize,
 }
 
 impl ActReader<'_> {
@@ -344,8 +345,8 @@ impl ActReader<'_> {
     /// A reader of the action of the `slot`-th; `SINGLE`: it is of one leaf.
     #[inline(always)]
     pub(crate) fn row<const SINGLE: bool>(&self, slot: usize) -> ActRow<'_> {
+        assert!(slot < self.slots);
         let slot = self.first_slot + slot;
-        assert!(slot < self.num_slots);
         let places = if SINGLE { self.only.as_slice() } else { self.places };
         ActRow { places, leaf: 0, slot }
     }

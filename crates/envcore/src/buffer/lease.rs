@@ -42,8 +42,8 @@ unsafe impl Send for Block {}
 
 struct Home {
     bytes: usize,
-    /// The block that came back last, or null: in a loop that keeps nothing it
-    /// goes to and fro here, without a lock.
+    /// A block that came back, or null: in a loop that keeps nothing it goes to
+    /// and fro here, without a lock.
     hot: AtomicPtr<u8>,
     shelf: Mutex<Shelf>,
     takes: AtomicU32,

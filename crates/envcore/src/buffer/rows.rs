@@ -133,7 +133,7 @@ impl Window {
     /// The draft must live, unfinished and otherwise unused, while these rows
     /// do, and nobody else may hold any of them meanwhile.
     pub(crate) unsafe fn rows<'a>(self, from: usize, len: usize) -> RowsMut<'a> {
-        assert!(from + len <= self.rows);
+        assert!(from <= self.rows && len <= self.rows - from);
         // SAFETY: the places are the draft's own and live as long (the caller's
         // duty).
         let places = unsafe { &*self.places };
@@ -226,7 +226,7 @@ impl<'a> RowsMut<'a> {
 
     /// Rows `from..from + len`, for a shorter while.
     pub fn range(&mut self, from: usize, len: usize) -> RowsMut<'_> {
-        assert!(from + len <= self.len);
+        assert!(from <= self.len && len <= self.len - from);
         RowsMut { places: self.places, start: self.start + from, len, draft: PhantomData }
     }
 

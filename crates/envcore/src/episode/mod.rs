@@ -251,7 +251,8 @@ impl Episodes {
     /// Steps `slots` into the first rows of `rows`: autoresets those that await
     /// one, plays the others' actions, ends episodes.
     pub(crate) fn step(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
-        let actions = StepOf { actions: report.actions, first_slot: self.first_slot };
+        let actions =
+            StepOf { actions: report.actions, first_slot: self.first_slot, slots: self.status.len() };
         self.chunk.step(slots.clone(), &self.pending, actions, rows, &mut self.side);
         report.infos.append(&mut self.side.extras);
         for (slot, failure) in std::mem::take(&mut self.side.failures) {
@@ -283,12 +284,16 @@ impl Episodes {
         if !self.ages.advance(slots.clone()) {
             return;
         }
+        let whole = slots.len() == self.status.len();
         let truncated = rows.truncated();
         for (row, slot) in slots.enumerate() {
             let played = self.status[slot] == Status::Running && !self.pending[slot];
             truncated[row] |= played && self.ages.is_at_limit(slot);
         }
-        self.ages.look_ahead();
+        // Those who had no part in this step may be at the limit too.
+        if whole {
+            self.ages.look_ahead();
+        }
     }
 
     /// Whether the end of an episode is no more than a note that it is over.
@@ -381,13 +386,13 @@ impl Episodes {
         }
         let own = std::mem::take(&mut self.own);
         self.chunk.reset_own(&own, first, rows, &mut self.side);
+        report.infos.append(&mut self.side.extras);
         own.iter().for_each(|&slot| self.began(slot, Begin::Own, report.now));
         for (slot, failure) in std::mem::take(&mut self.side.failures) {
             self.episodes[slot] -= 1;
             let episode = self.episodes[slot];
             self.fail(slot, slot - first, failure, (episode, None), rows, report);
         }
-        report.infos.append(&mut self.side.extras);
         self.own = own;
         self.own.clear();
     }
@@ -448,7 +453,9 @@ impl Episodes {
         }
         let reset = ResetOf { begin, rebuild, options: give.then_some(&*in_force) };
         let rebuilt = rebuild.is_some();
-        match self.chunk.reset(slot, reset, rows, row, &mut self.side) {
+        let begun = self.chunk.reset(slot, reset, rows, row, &mut self.side);
+        report.infos.append(&mut self.side.extras);
+        match begun {
             Ok(()) => {
                 rows.kind()[row] = if rebuilt { RowKind::Restarted } else { kind } as u8;
                 if begin != Begin::Keep {
@@ -467,7 +474,6 @@ impl Episodes {
                 self.fail(slot, row, failure, (episode, None), rows, report);
             }
         }
-        report.infos.append(&mut self.side.extras);
     }
 
     fn began(&mut self, slot: usize, begin: Begin, now: Instant) {

@@ -36,6 +36,8 @@ pub(super) struct Mirror {
     before: Option<Arc<Options>>,
     /// Its worker is a new one, in which it has not begun.
     anew: bool,
+    /// Its env has not heard of the options in force.
+    owes_options: bool,
     /// Its worker died while it was not in flight: its next row says so.
     pub(super) doomed: Option<Arc<Failure>>,
     /// The seed that it has in a new worker, once that is said.
@@ -56,6 +58,7 @@ impl Mirror {
             options: Arc::default(),
             before: None,
             anew: false,
+            owes_options: false,
             doomed: None,
             heir: None,
         }
@@ -87,7 +90,8 @@ impl Mirror {
     /// The options for a reset with `options`, of a source that can do `caps`:
     /// those in force as well, where its env has not heard of them.
     pub(super) fn options_for(&self, options: Option<&Options>, caps: Caps) -> Option<Options> {
-        let owes = self.anew && !caps.contains(Caps::OPTIONS_ONCE);
+        // An heir takes over at the reset that these options are for.
+        let owes = (self.owes_options || self.heir.is_some()) && !caps.contains(Caps::OPTIONS_ONCE);
         match (options, owes && !self.options.is_empty()) {
             (None, false) => None,
             (Some(options), false) => Some(options.clone()),
@@ -121,13 +125,17 @@ impl Mirror {
     fn inherit(&mut self) {
         if let Some(seed) = self.heir.take() {
             (self.root, self.restarts, self.seed) = (seed, 0, seed);
-            (self.episodes, self.next, self.anew) = (0, Begin::Own, true);
+            (self.episodes, self.next) = (0, Begin::Own);
+            (self.anew, self.owes_options) = (true, true);
         }
     }
 
-    /// Notes that its worker has tried to begin an episode.
-    fn tried(&mut self) {
-        if self.status == Status::Lost && !self.anew {
+    /// Notes that its worker has tried to begin an episode as `begin` says.
+    fn tried(&mut self, begin: Begin) {
+        self.next = Begin::Own;
+        if let Begin::Seed(seed) = begin {
+            (self.root, self.restarts, self.seed, self.episodes) = (seed, 0, seed, 0);
+        } else if self.status == Status::Lost && !self.anew {
             self.restarts += 1;
             self.seed = restart_seed(self.root, self.restarts);
             self.episodes = 0;
@@ -138,20 +146,28 @@ impl Mirror {
     /// Notes the row that came back.
     pub(super) fn land(&mut self, sent: Sent, kind: RowKind, ended: bool, mode: AutoresetMode) {
         let before = self.before.take();
-        if matches!(sent, Sent::Reset(begin) if begin != Begin::Keep) {
-            self.tried();
+        if let Sent::Reset(begin) = sent
+            && begin != Begin::Keep
+        {
+            self.tried(begin);
         }
         match kind {
             RowKind::Failed => {
                 if sent != Sent::Step {
                     self.steps = 0;
                     self.options = before.unwrap_or_else(|| self.options.clone());
+                } else if self.status == Status::Ended {
+                    // It failed of its autoreset.
+                    self.next = Begin::Own;
                 }
                 self.status = Status::Lost;
             }
             RowKind::Kept => {}
             RowKind::Reset | RowKind::Restarted => match sent {
-                Sent::Reset(begin) => self.began(begin),
+                Sent::Reset(begin) => {
+                    self.owes_options = false;
+                    self.began(begin);
+                }
                 Sent::Step => {
                     let begin = std::mem::take(&mut self.next);
                     self.began(begin);
@@ -264,6 +280,7 @@ impl Mirror {
             options: Arc::new(life.options),
             before: None,
             anew: false,
+            owes_options: false,
             doomed: None,
             heir: None,
         };

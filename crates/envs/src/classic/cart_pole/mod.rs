@@ -12,8 +12,9 @@
 //! or |angle| > 12°. Index ix is the episode of seed ix.
 //!
 //! `fast=True` steps the same envs by columns (`kernel.rs`): the same seeds,
-//! starts, resets and states, a step within 1e-12 of the exact one, at several
-//! times the speed.
+//! starts and resets, a step within 1e-12 of the exact one (from states of
+//! usual size), at several times the speed. A saved state says which of the two
+//! it is of.
 
 mod draw;
 mod env;
