@@ -22,6 +22,92 @@ use crate::vec_env::{Chunk, ResetOf, Side, StepOf};
 /// which every reset sets anew, whatever they were.
 ///
 /// [`EnvSource::by_field`] steps such envs by columns.
+///
+/// ```
+/// use std::ops::Range;
+///
+/// use envcore::simd::{Kernel, dispatch};
+/// use envcore::{
+///     ByField, Discrete, Env, EnvSource, Record, Result, RowsMut, Step, StepColumns, StepOf, wants_reset,
+/// };
+///
+/// /// Walks left or right until it is 5 away from where it began.
+/// struct Walk {
+///     x: f64,
+/// }
+///
+/// /// What a step reads and writes, an element a walker.
+/// struct Steps<'a> {
+///     x: &'a mut [f64],
+///     actions: &'a [i64],
+///     seen: &'a mut [f64],
+///     out: &'a mut [bool],
+/// }
+///
+/// impl Kernel for Steps<'_> {
+///     type Output = ();
+///     #[inline(always)]
+///     fn run(self) {
+///         let walkers = self.x.iter_mut().zip(self.actions).zip(self.seen.iter_mut().zip(self.out));
+///         for ((x, action), (seen, out)) in walkers {
+///             *x += 2.0 * *action as f64 - 1.0;
+///             (*seen, *out) = (*x, x.abs() >= 5.0);
+///         }
+///     }
+/// }
+///
+/// impl ByField<1> for Walk {
+///     fn is_wanted(_config: &()) -> bool {
+///         true
+///     }
+///     fn fields(&self) -> [f64; 1] {
+///         [self.x]
+///     }
+///     fn set_fields(&mut self, [x]: [f64; 1]) {
+///         self.x = x;
+///     }
+///     fn step_fields(
+///         _config: &(),
+///         [x]: [&mut [f64]; 1],
+///         slots: Range<usize>,
+///         actions: StepOf<'_>,
+///         rows: &mut RowsMut<'_>,
+///     ) {
+///         let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
+///         (reward.fill(-1.0), truncated.fill(false));
+///         let actions = actions.leaf(0, slots);
+///         dispatch(Steps { x, actions, seen: observation.leaf(0), out: terminated });
+///     }
+/// }
+///
+/// impl Env for Walk {
+///     type Config = ();
+///     type Obs = f64;
+///     type Act = Discrete<2>;
+///     type Info = ();
+///     fn build(_config: &(), _seed: i64) -> Result<Self> {
+///         Ok(Walk { x: 0.0 })
+///     }
+///     fn step(&mut self, a: &Discrete<2>) -> Result<(Step<Self>, Record)> {
+///         self.x += 2.0 * a.0 as f64 - 1.0;
+///         let step = Step::new(*a, self.x, -1.0, ()).terminated_if(self.x.abs() >= 5.0);
+///         Ok((step, Record::empty()))
+///     }
+///     fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<f64> {
+///         if wants_reset(is_done)? {
+///             self.x = 0.0;
+///         }
+///         Ok(self.x)
+///     }
+///     fn reset_with_index(&mut self, _ix: usize) -> Result<f64> {
+///         self.reset(None)
+///     }
+/// }
+///
+/// let source = EnvSource::<Walk>::new("Walk-v0", ())?.by_field();
+/// # let _ = source;
+/// # Ok::<(), envcore::Error>(())
+/// ```
 pub trait ByField<const N: usize>: Env {
     /// Whether `config` asks for it: the option `fast` of built-in envs.
     fn is_wanted(config: &Self::Config) -> bool;
