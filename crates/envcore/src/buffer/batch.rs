@@ -1,7 +1,7 @@
 //! A batch and how it is drafted.
 
 use crate::buffer::column::{Column, Fixed};
-use crate::buffer::lease::{Buffers, Lease, Part, Pool};
+use crate::buffer::lease::{Buffers, Part, Pool};
 use crate::buffer::rows::{FinalPlaces, Place, Places, RowsMut, Window};
 use crate::error::{Error, Result, SlotError};
 use crate::space::{DType, LeafKind, Space, Value};
@@ -363,11 +363,17 @@ impl LeafPool {
         }
     }
 
+    #[inline]
     fn fixed(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Result<Fixed> {
         let (dtype, elements, pool) = self.block.as_ref().expect("a leaf of fixed shape");
-        let bytes = rows * elements * dtype.size();
-        let given: Option<Lease> = host.as_mut().and_then(|host| host.lease(part, bytes));
-        let lease = given.map_or_else(|| pool.take(), Ok)?;
+        let given = match host {
+            Some(host) => host.lease(part, rows * elements * dtype.size()),
+            None => None,
+        };
+        let lease = match given {
+            Some(lease) => lease,
+            None => pool.take()?,
+        };
         let mut fixed = Fixed::new(lease, *dtype, *elements, rows);
         if *dtype == DType::Bool {
             // Whoever had the block before may have left bytes that are no bool.
@@ -463,7 +469,11 @@ impl BatchPool {
         rows: usize,
         host: &mut Option<&mut dyn Buffers>,
     ) -> Result<Vec<Column>> {
-        self.observation.iter().enumerate().map(|(k, leaf)| leaf.column(part(k), rows, host)).collect()
+        let mut columns = Vec::with_capacity(self.observation.len());
+        for (k, leaf) in self.observation.iter().enumerate() {
+            columns.push(leaf.column(part(k), rows, host)?);
+        }
+        Ok(columns)
     }
 
     /// Infos that no row has yet: zeros and false masks.

@@ -64,6 +64,7 @@ impl Fixed {
     ///
     /// # Panics
     /// Where the lease is too small or not aligned for the dtype.
+    #[inline]
     pub(crate) fn new(lease: Lease, dtype: DType, elements: usize, rows: usize) -> Self {
         assert!(rows * elements * dtype.size() <= lease.len(), "a lease too small for its column");
         assert!(lease.as_ptr() as usize & (dtype.size() - 1) == 0, "a misaligned lease");

@@ -85,6 +85,7 @@ impl Home {
         surplus.into_iter().for_each(|block| self.free(block));
     }
 
+    #[inline]
     fn give_back(&self, ptr: NonNull<u8>) {
         // A thread that the fork left behind may hold the lock.
         if self.birth.is_before_fork() {
@@ -136,6 +137,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`Error::Memory`].
+    #[inline]
     pub fn take(&self) -> Result<Lease> {
         let home = &self.0;
         // Loads and stores, not one operation: where two threads take at once, a
