@@ -261,11 +261,17 @@ impl<E: Env> EnvList<E> {
     }
 }
 
+/// Writes what a reset shows to row `row`, and the infos of `env`, if there are
+/// any to tell.
 #[inline(always)]
-fn write_observation<O: ToRow>(obs: &O, rows: &mut RowsMut<'_>, row: usize) -> Result<()> {
+fn show<E: Env>(obs: &E::Obs, env: Option<&E>, rows: &mut RowsMut<'_>, row: usize) -> Result<()> {
     let mut writer = rows.observation(row);
     obs.write(&mut writer);
-    writer.complete()
+    writer.complete()?;
+    if let Some(info) = env.and_then(Env::info) {
+        info.write(&mut rows.info(row));
+    }
+    Ok(())
 }
 
 /// Writes a loose value to the next leaf, if it fits it without loss.
@@ -331,13 +337,7 @@ impl<E: Env> Chunk for EnvList<E> {
                     }
                     let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
                     let begun = env.reset(None).and_then(|obs| {
-                        write_observation(&obs, rows, slot - first)?;
-                        if self.info_leaves > 0
-                            && let Some(info) = env.info()
-                        {
-                            info.write(&mut rows.info(slot - first));
-                        }
-                        Ok(())
+                        show(&obs, (self.info_leaves > 0).then_some(env), rows, slot - first)
                     });
                     if let Err(error) = begun {
                         side.failures.push((slot, Failure::error(Phase::Reset, error)));
@@ -366,14 +366,8 @@ impl<E: Env> Chunk for EnvList<E> {
             flatten(
                 Phase::Reset,
                 guard(Phase::Reset, || {
-                    write_observation(&obs, rows, row)?;
-                    if self.info_leaves > 0
-                        && reset.begin != Begin::Keep
-                        && let Some(info) = env.info()
-                    {
-                        info.write(&mut rows.info(row));
-                    }
-                    Ok(())
+                    let tells = self.info_leaves > 0 && reset.begin != Begin::Keep;
+                    show(&obs, tells.then_some(env), rows, row)
                 }),
             )
         });

@@ -52,6 +52,15 @@ fn kill(pid: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
+/// Steps slots 0 and 1 until the death of the other one of two workers is noticed.
+fn until_it_is_noticed(envs: &mut Process) {
+    let began = Instant::now();
+    while envs.workers().len() == 2 && began.elapsed() < Duration::from_secs(5) {
+        send(envs, &Slots::List(vec![0, 1]));
+        envs.recv(Want::all()).unwrap().unwrap();
+    }
+}
+
 fn failed(batch: &Batch) -> Vec<usize> {
     (0..batch.rows())
         .filter(|row| batch.kind(*row) == RowKind::Failed)
@@ -255,11 +264,7 @@ fn a_death_that_nobody_was_told_of_marks_the_reset_that_follows_it() {
     step(&mut envs);
     kill(envs.workers()[1].0);
     // Only slots 0 and 1 are in flight when it is noticed.
-    let began = Instant::now();
-    while envs.workers().len() == 2 && began.elapsed() < Duration::from_secs(5) {
-        send(&mut envs, &Slots::List(vec![0, 1]));
-        envs.recv(Want::all()).unwrap().unwrap();
-    }
+    until_it_is_noticed(&mut envs);
     // Slot 4 is told of by its row; slot 3 is not asked for one.
     send(&mut envs, &Slots::List(vec![4]));
     let batch = envs.recv(Want::all()).unwrap().unwrap();
@@ -296,11 +301,7 @@ fn options_in_force_outlive_a_worker() {
     let still = Options::new().with("low", 0.03).with("high", 0.03);
     envs.reset(&Slots::All, &own(), Some(&still), Want::all()).unwrap();
     kill(envs.workers()[1].0);
-    let began = Instant::now();
-    while envs.workers().len() == 2 && began.elapsed() < Duration::from_secs(5) {
-        send(&mut envs, &Slots::List(vec![0, 1]));
-        envs.recv(Want::all()).unwrap().unwrap();
-    }
+    until_it_is_noticed(&mut envs);
     // One is told of by its row first, the other is reset unseen.
     send(&mut envs, &Slots::List(vec![4]));
     assert_eq!(failed(&envs.recv(Want::all()).unwrap().unwrap()), [4]);

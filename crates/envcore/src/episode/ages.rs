@@ -66,7 +66,7 @@ impl Ages {
         self.limit.is_some_and(|limit| self.of(slot) >= limit)
     }
 
-    /// Finds out who is next, once those at the limit are dealt with.
+    /// After a step of all: finds out who is next, those at the limit apart.
     pub(super) fn look_ahead(&mut self) {
         let Some(limit) = self.limit else { return };
         let left = (0..self.born.len()).map(|slot| limit.saturating_sub(self.of(slot)));
@@ -98,7 +98,7 @@ mod tests {
                     prop_assert_eq!(ages.of(slot), count);
                     prop_assert_eq!(ages.is_at_limit(slot), count >= limit);
                 }
-                if noticed {
+                if noticed && whole {
                     ages.look_ahead();
                 }
                 for slot in late {

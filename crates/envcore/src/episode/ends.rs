@@ -1,0 +1,130 @@
+//! How a step ends for those whose episode ends or begins in it.
+
+use std::ops::Range;
+
+use super::passes::{AddUp, EndNextStep, Over, find};
+use super::{Episodes, Report, Status};
+use crate::begin::Begin;
+use crate::buffer::{RowKind, RowsMut, StepColumns};
+use crate::simd;
+use crate::vec_env::AutoresetMode;
+
+impl Episodes {
+    /// Makes all a step older, and truncates those at the time limit.
+    pub(super) fn truncate(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>) {
+        if !self.ages.advance(slots.clone()) {
+            return;
+        }
+        let whole = slots.len() == self.status.len();
+        let truncated = rows.truncated();
+        for (row, slot) in slots.enumerate() {
+            let played = self.status[slot] == Status::Running && !self.pending[slot];
+            truncated[row] |= played && self.ages.is_at_limit(slot);
+        }
+        // Those who had no part in this step may be at the limit too.
+        if whole {
+            self.ages.look_ahead();
+        }
+    }
+
+    /// Whether the end of an episode is no more than a note that it is over.
+    pub(super) fn ends_quietly(&self) -> bool {
+        self.rules.autoreset == AutoresetMode::NextStep
+            && self.rules.statistics.is_none()
+            && !self.rules.self_resetting
+    }
+
+    /// Writes to `due` whose episode ends or begins, or, where they end quietly,
+    /// begins: so many slots.
+    pub(super) fn find_due(&mut self, slots: Range<usize>, quiet: bool, rows: &mut RowsMut<'_>) -> usize {
+        let StepColumns { reward, terminated, truncated, .. } = rows.columns();
+        let n = slots.len();
+        let (terminated, truncated) = (&terminated[..n], &truncated[..n]);
+        let over = &mut self.over[slots.clone()];
+        if self.rules.statistics.is_some() {
+            simd::dispatch(AddUp {
+                status: &self.status[slots.clone()],
+                pending: &self.pending[slots.clone()],
+                reward: &reward[..n],
+                returns: &mut self.returns[slots.clone()],
+            });
+        }
+        let pending = &mut self.pending[slots.clone()];
+        if quiet {
+            simd::dispatch(EndNextStep { terminated, truncated, pending, over });
+        } else {
+            simd::dispatch(Over { terminated, truncated, pending, over });
+        }
+        find(&self.over[slots.clone()], slots.start, &mut self.due)
+    }
+
+    pub(super) fn end(&mut self, slot: usize, row: usize, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
+        if self.rules.statistics.is_some() {
+            let seconds = report.now.saturating_duration_since(self.started[slot]).as_secs_f64();
+            self.ended.push((slot, self.returns[slot], self.ages.of(slot), seconds));
+        }
+        if self.rules.self_resetting {
+            self.began(slot, Begin::Own, report.now);
+            return;
+        }
+        match self.rules.autoreset {
+            AutoresetMode::NextStep => self.pending[slot] = true,
+            AutoresetMode::Disabled => self.status[slot] = Status::Ended,
+            AutoresetMode::SameStep => {
+                rows.finish(row);
+                let row_in_batch = rows.start() + row;
+                report.final_infos.extend(report.infos.extract_if(.., |e| e.row == row_in_batch));
+                self.autoreset(slot, row, RowKind::Step, rows, report);
+            }
+        }
+    }
+
+    /// Writes the statistics of the episodes that ended.
+    pub(super) fn tell_statistics(&mut self, first: usize, rows: &mut RowsMut<'_>) {
+        let Some(leaf) = self.rules.statistics else { return };
+        for (slot, r, l, t) in self.ended.drain(..) {
+            let mut infos = rows.info(slot - first);
+            infos.seek(leaf).scalar(r);
+            infos.scalar(l as i64);
+            infos.scalar(t);
+        }
+    }
+
+    /// Begins what `slot`'s autoreset plays, at once or, where that is an
+    /// episode of its own stream, together with the others'.
+    pub(super) fn autoreset(
+        &mut self,
+        slot: usize,
+        row: usize,
+        kind: RowKind,
+        rows: &mut RowsMut<'_>,
+        report: &mut Report<'_>,
+    ) {
+        let next = if self.next.is_empty() { None } else { self.next.remove(&slot) };
+        match next {
+            None => {
+                rows.kind()[row] = kind as u8;
+                self.own.push(slot);
+            }
+            Some(begin) => self.begin(slot, begin, None, (row, kind), rows, report),
+        }
+    }
+
+    /// Begins the episodes of `own`.
+    pub(super) fn reset_own(&mut self, first: usize, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
+        if self.own.is_empty() {
+            return;
+        }
+        let own = std::mem::take(&mut self.own);
+        self.chunk.reset_own(&own, first, rows, &mut self.side);
+        report.infos.append(&mut self.side.extras);
+        own.iter().for_each(|&slot| self.began(slot, Begin::Own, report.now));
+        for (slot, failure) in std::mem::take(&mut self.side.failures) {
+            self.episodes[slot] -= 1;
+            let episode = self.episodes[slot];
+            self.fail(slot, slot - first, failure, (episode, None), rows, report);
+        }
+        self.own = own;
+        self.own.clear();
+    }
+}
