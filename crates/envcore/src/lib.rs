@@ -78,10 +78,12 @@
 // The derive macros name this crate from outside and from inside.
 extern crate self as envcore;
 
+pub mod abi;
 mod begin;
 mod buffer;
 mod by_field;
 mod config;
+mod entry;
 mod env;
 mod env_list;
 mod episode;
@@ -120,6 +122,7 @@ pub use buffer::{
 };
 pub use by_field::{ByField, Fields};
 pub use config::{Config, nearest};
+pub use entry::Entry;
 pub use env::{Act, Env, Frame, Info, Obs, state, wants_reset};
 pub use env_list::EnvSource;
 pub use envcore_derive::{FromRow, ToRow};

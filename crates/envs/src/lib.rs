@@ -8,11 +8,10 @@
 
 pub mod classic;
 pub mod grid;
-mod table;
 pub mod testing;
 
+pub use envcore::Entry;
 use envcore::{Error, Result};
-pub use table::Entry;
 
 /// All environments, family by family.
 pub fn all() -> impl Iterator<Item = &'static Entry> {

@@ -1,12 +1,18 @@
-//! What a family's table holds.
+//! [`Entry`]: an environment as tables and plugins list it.
 
-use envcore::{ByField, Config, Env, EnvSource, Options, Result, Source};
+use crate::by_field::ByField;
+use crate::config::Config;
+use crate::env::Env;
+use crate::env_list::EnvSource;
+use crate::error::Result;
+use crate::space::Options;
+use crate::vec_env::Source;
 
-/// One built-in environment: its id, what the world should know of it, and how
-/// to make it.
+/// One environment of a table: its id, what the world should know of it, and
+/// how to make it.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// Its id, without `corral/`.
+    /// Its id, without what comes before the `/`.
     pub id: &'static str,
     /// One line on what it is.
     pub about: &'static str,
@@ -55,6 +61,12 @@ impl Entry {
             make,
             defaults: || "null".to_string(),
         }
+    }
+
+    /// The same with one line on what it is.
+    pub const fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
     }
 
     /// The same with a time limit.

@@ -1,0 +1,3 @@
+//! libenv, version 1: the C ABI of OpenAI's gym3 and procgen.
+
+pub mod sys;

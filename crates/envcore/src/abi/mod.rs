@@ -1,0 +1,35 @@
+//! C ABIs: environments for hosts of other languages, and the libraries of
+//! others as sources. One room per ABI, each with `sys` (its layout), `export`
+//! and `load`.
+
+#![allow(unsafe_code)]
+
+pub mod libenv;
+
+/// Puts a C interface to environments into a `cdylib`, so that hosts of other
+/// languages can load it: by libenv (gym3) and by Corral itself.
+///
+/// ```ignore
+/// envcore::export_envs! {
+///     "Walk-v0" => Walk,
+///     "Run-v0" => Run { about: "Run as far as you can.", steps: 200, solved_at: 90.0, fps: 50 },
+/// }
+/// ```
+///
+/// Once per library, at its root. What stands in braces are methods of
+/// [`Entry`](crate::Entry). The table itself is `CORRAL_ENVS`.
+#[macro_export]
+macro_rules! export_envs {
+    ($($id:literal => $env:ty $({ $($key:ident : $value:expr),* $(,)? })?),+ $(,)?) => {
+        /// The environments that this library exports.
+        pub static CORRAL_ENVS: &[$crate::Entry] =
+            &[$($crate::Entry::new::<$env>($id, "")$($(.$key($value))*)?),+];
+        $crate::export_table!(CORRAL_ENVS);
+    };
+}
+
+/// As [`export_envs!`], of a table that stands elsewhere.
+#[macro_export]
+macro_rules! export_table {
+    ($table:expr) => {};
+}
