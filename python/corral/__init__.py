@@ -9,6 +9,7 @@ from corral.adapters import to_sb3
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
 from corral.normalization import Normalization
+from corral.plugins import load, load_installed
 from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
@@ -16,6 +17,7 @@ from corral.single import Env
 from corral.vector import VectorEnv
 
 register_with_gymnasium()
+load_installed()
 
 __all__ = [
     "Env",
@@ -29,6 +31,7 @@ __all__ = [
     "errors",
     "evaluate",
     "from_gymnasium",
+    "load",
     "make",
     "make_vec",
     "replay",

@@ -203,8 +203,8 @@ unsafe fn tell(handle: &mut ChunkHandle, report: *const sys::Report) -> Result<(
     let Some(report) = (unsafe { report.as_ref() }) else { return Ok(()) };
     for extra in handle.side.extras.drain(..) {
         let mut parts = value::Parts::default();
-        let field = parts.encode_field(&extra.key, &extra.value);
-        let field = field.map_err(|error| Failure::error(Phase::Step, error))?;
+        let value = parts.encode(&extra.value).map_err(|error| Failure::error(Phase::Step, error))?;
+        let field = value::named(&extra.key, &value);
         if let Some(info) = report.info {
             // SAFETY: the caller's duty; what the field points to is here.
             unsafe { info(report.context, extra.row, &field) }
@@ -505,7 +505,7 @@ macro_rules! export_plugin {
     ($table:expr) => {
         /// The library's environments, for Corral.
         #[unsafe(no_mangle)]
-        pub extern "C" fn corral_plugin() -> *const $crate::abi::plugin::sys::Plugin {
+        pub extern "C" fn corral_plugin_entry() -> *const $crate::abi::plugin::sys::Plugin {
             $crate::abi::plugin::export::plugin($table, env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
         }
     };

@@ -6,8 +6,8 @@ use std::ffi::{c_char, c_void};
 pub const CORRAL_ABI_VERSION: u32 = 1;
 
 /// The name of the one function that a plugin exports:
-/// `const corral_plugin *corral_plugin(void)`.
-pub const CORRAL_PLUGIN_SYMBOL: &str = "corral_plugin";
+/// `const corral_plugin *corral_plugin_entry(void)`.
+pub const CORRAL_PLUGIN_SYMBOL: &str = "corral_plugin_entry";
 
 // Element types.
 pub const CORRAL_BOOL: u32 = 1;
@@ -144,7 +144,7 @@ pub struct Field {
     /// UTF-8 without a NUL, `key_length` bytes.
     pub key: *const c_char,
     pub key_length: usize,
-    pub value: Value,
+    pub value: *const Value,
 }
 
 /// A bound: `real` for floats, `integer` for bool and signed integers, `natural`

@@ -100,19 +100,20 @@ impl Parts {
 
     /// As [`encode`](Self::encode), of a map.
     pub(super) fn encode_map(&mut self, options: &Options) -> Result<sys::Value> {
-        let fields = options.iter().map(|(key, value)| self.encode_field(key, value));
-        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let values = options.iter().map(|(_, value)| self.encode(value)).collect::<Result<Vec<_>>>()?;
+        let field = |((key, _), value): ((&str, &Value), &sys::Value)| named(key, value);
+        let fields: Vec<_> = options.iter().zip(&values).map(field).collect();
+        self.lists.push(values);
         let data = sys::ValueData { fields: fields.as_ptr() };
         let value = sys::Value { kind: sys::CORRAL_VALUE_MAP, length: fields.len(), data, ..NOTHING };
         self.maps.push(fields);
         Ok(value)
     }
+}
 
-    /// As [`encode`](Self::encode), under a name.
-    pub(super) fn encode_field(&mut self, key: &str, value: &Value) -> Result<sys::Field> {
-        let value = self.encode(value)?;
-        Ok(sys::Field { key: key.as_ptr().cast(), key_length: key.len(), value })
-    }
+/// `value` under a name; holds while both do.
+pub(super) fn named(key: &str, value: &sys::Value) -> sys::Field {
+    sys::Field { key: key.as_ptr().cast(), key_length: key.len(), value }
 }
 
 /// The bytes at `from`, which may be null for none.
@@ -167,7 +168,10 @@ pub(super) unsafe fn decode_map(value: *const sys::Value) -> Result<Options> {
 /// As [`decode`].
 pub(super) unsafe fn decode_field(field: &sys::Field) -> Result<(String, Value)> {
     // SAFETY: the caller's duty.
-    unsafe { Ok((text(field.key, field.key_length)?.to_string(), decode(&field.value)?)) }
+    unsafe {
+        let key = text(field.key, field.key_length)?;
+        Ok((key.to_string(), field.value.as_ref().map_or(Ok(Value::None), |value| decode(value))?))
+    }
 }
 
 unsafe fn decode_at(value: &sys::Value, depth: usize) -> Result<Value> {
@@ -200,8 +204,8 @@ unsafe fn decode_at(value: &sys::Value, depth: usize) -> Result<Value> {
             sys::CORRAL_VALUE_MAP => {
                 let mut map = Options::new();
                 for field in slice(data.fields, length) {
-                    let key = text(field.key, field.key_length)?;
-                    map.set(key, decode_at(&field.value, depth + 1)?);
+                    let value = field.value.as_ref().unwrap_or(&NOTHING);
+                    map.set(text(field.key, field.key_length)?, decode_at(value, depth + 1)?);
                 }
                 Value::Map(map)
             }
