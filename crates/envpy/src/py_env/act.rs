@@ -73,6 +73,26 @@ impl Actor {
     }
 }
 
+/// Leaves as `node` nests them.
+pub(super) fn nest<'py>(
+    py: Python<'py>,
+    node: &Node,
+    leaves: &[Bound<'py, PyAny>],
+) -> PyResult<Bound<'py, PyAny>> {
+    match node {
+        Node::Leaf(leaf) => Ok(leaves[*leaf].clone()),
+        Node::Dict(branches) => {
+            let dict = PyDict::new(py);
+            branches.iter().try_for_each(|(key, branch)| dict.set_item(key, nest(py, branch, leaves)?))?;
+            Ok(dict.into_any())
+        }
+        Node::Tuple(branches) => {
+            let items = branches.iter().map(|branch| nest(py, branch, leaves));
+            Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+        }
+    }
+}
+
 fn leaf_of<'py>(py: Python<'py>, part: &Part, row: &mut ActRow<'_>) -> PyResult<Bound<'py, PyAny>> {
     let Some((tensor, descr)) = &part.tensor else {
         return values::to_py(py, row.value());
