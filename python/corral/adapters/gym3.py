@@ -38,6 +38,7 @@ class Gym3Env(Env):  # type: ignore[misc]
         )
         self._is_pending = False
         self._failure: BaseException | None = None
+        self._each: list[dict[str, Any]] | None = None
         self.reset()
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> None:
@@ -79,10 +80,10 @@ class Gym3Env(Env):  # type: ignore[misc]
     def callmethod(self, method: str, *args: Sequence[Any], **kwargs: Sequence[Any]) -> list[Any]:
         """A method of this class or, with one argument for each env, of the envs."""
         if hasattr(self, method):
-            return list(getattr(self, method)(*args, **kwargs) or ())
+            given = super().callmethod(method, *args, **kwargs)
+            return [None] * self.num if given is None else list(given)
         self._settle()
-        given = [*args, *kwargs.values()]
-        for values in given:
+        for values in (*args, *kwargs.values()):
             if len(values) != self.num:
                 raise errors.ArgumentError(
                     f"{method} is given {len(values)} values for {self.num} envs: give one each"
@@ -126,7 +127,7 @@ class Gym3Env(Env):  # type: ignore[misc]
     def _show(self, seen: Any, rewards: Any, first: Any, flags: Any, infos: dict[str, Any]) -> None:
         self._seen, self._first, self._flags, self._infos = seen, first, flags, infos
         self._reward = rewards.astype(np.float32)
-        self._each: list[dict[str, Any]] | None = None
+        self._each = None
 
     def _tell(self) -> list[dict[str, Any]]:
         each = rows(self._infos, self.num)

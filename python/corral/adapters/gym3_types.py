@@ -101,7 +101,7 @@ def of_space(space: Any, where: str, *, is_action: bool = False) -> Node:
             }
             return _Branches(DictType(**{name: node.type for name, node in nodes.items()}), nodes)
         case spaces.Discrete() as one:
-            return _labels(one.dtype, (), int(one.n), int(one.start), where)
+            return _labels(one.dtype, (), int(one.n), int(one.start))
         case spaces.MultiDiscrete() as many:
             n = int(many.nvec.max(initial=1))
             if is_action and not (many.nvec == n).all():
@@ -110,7 +110,7 @@ def of_space(space: Any, where: str, *, is_action: bool = False) -> Node:
                     "for all of a tensor: give each a leaf of its own, in a Dict"
                 )
             starts = np.asarray(getattr(many, "start", 0), dtype=np.int64)
-            return _labels(many.dtype, many.shape, n, starts, where)
+            return _labels(many.dtype, many.shape, n, starts)
         case spaces.MultiBinary() as bits:
             eltype = Discrete(2, dtype_name=np.dtype(bits.dtype).name)
             # A leaf of bools takes nothing else, and bools pass for any number.
@@ -124,12 +124,8 @@ def of_space(space: Any, where: str, *, is_action: bool = False) -> Node:
             )
 
 
-def _labels(dtype: Any, shape: tuple[int, ...], n: int, start: Any, where: str) -> Node:
+def _labels(dtype: Any, shape: tuple[int, ...], n: int, start: Any) -> Node:
     name = np.dtype(dtype).name
-    if n - 1 > np.iinfo(name).max:
-        raise errors.UnsupportedError(
-            f"{where} has {n} labels from {start}, which counted from 0 do not fit {name}"
-        )
     return _Tensor(TensorType(Discrete(n, dtype_name=name), shape), np.dtype(dtype), start)
 
 
