@@ -29,6 +29,7 @@ from gymnasium import spaces  # noqa: E402
 
 import corral  # noqa: E402
 from corral import errors  # noqa: E402
+from corral.adapters.gym3 import Batch  # noqa: E402
 from corral.adapters.gym3_types import of_space, space_of  # noqa: E402
 from tests.support import assert_same, sampled  # noqa: E402
 
@@ -609,6 +610,27 @@ def test_an_env_with_a_reset_can_be_reset() -> None:
     for _ in range(3):
         assert_same(envs.reset()[0], right.reset()[0])
         assert_same(envs.step(np.ones(N, np.int64))[0], right.step(np.ones(N, np.int64))[0])
+
+
+def test_actions_come_in_the_dtype_that_the_env_names() -> None:
+    env = TimingEnv(ac_space=DictType(go=TensorType(Discrete(3, "int32"), ())), num=2)
+    # Older Gymnasiums' Discrete is always int64.
+    Batch(AssertSpacesWrapper(env)).step({"go": np.zeros(2, np.int64)})
+
+
+def test_closing_the_vec_env_closes_the_gym3_env_once() -> None:
+    closed = []
+
+    class Closing(FixedSequenceEnv):
+        def close(self) -> None:
+            closed.append(1)
+
+    envs = corral.from_gym3(Closing(num=2))
+    envs.reset()
+    envs.close()
+    envs.close()
+    del envs
+    assert closed == [1]
 
 
 # Counts up by its action to 5; env 1 begins at 1. Leaves of every dtype.
