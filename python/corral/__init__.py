@@ -5,7 +5,7 @@ Importing this module registers `corral/…` ids with Gymnasium.
 
 from corral import errors, testing
 from corral._native import __version__
-from corral.adapters import to_sb3
+from corral.adapters import from_gym3, to_gym3, to_sb3
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
 from corral.normalization import Normalization
@@ -30,11 +30,13 @@ __all__ = [
     "envs",
     "errors",
     "evaluate",
+    "from_gym3",
     "from_gymnasium",
     "load",
     "make",
     "make_vec",
     "replay",
     "testing",
+    "to_gym3",
     "to_sb3",
 ]

@@ -68,6 +68,8 @@ class Source:
     @staticmethod
     def python(id: str, factories: list[Any], *, check_nan: bool = True) -> Source: ...
     @staticmethod
+    def python_batch(id: str, envs: Any) -> Source: ...
+    @staticmethod
     def workers(
         payload: Any,
         *,

@@ -63,9 +63,13 @@ def _from_tensor(leaf: Leaf) -> spaces.Space[Any]:
     integer: Any = dtype.type
     if shape:
         return spaces.MultiDiscrete(high - low + 1, dtype=integer, start=low)
-    n, start = int(high - low + 1), int(low)
+    return discrete(int(high - low + 1), int(low), integer)
+
+
+def discrete(n: int, start: int, dtype: Any) -> spaces.Discrete:
+    """A `Discrete`, of a dtype where this Gymnasium's take one."""
     if _DISCRETE_TAKES_DTYPE:
-        return spaces.Discrete(n, start=start, dtype=integer)
+        return spaces.Discrete(n, start=start, dtype=dtype)
     return spaces.Discrete(n, start=start)
 
 

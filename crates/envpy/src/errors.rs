@@ -120,6 +120,17 @@ pub(crate) fn slot_failure<'py>(py: Python<'py>, failure: &SlotError) -> PyResul
     module(py)?.getattr("SlotFailure")?.call_method1("_make", told)
 }
 
+/// Does `work`, which may call Python, where an exception may be on its way, as
+/// when Python drops an object; that exception then goes on.
+pub(crate) fn beside<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
+    let raised = PyErr::take(py);
+    let done = work();
+    if let Some(raised) = raised {
+        raised.restore(py);
+    }
+    done
+}
+
 /// `map_err` to Python's.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::errors::OrRaise;
 use crate::host::PyHost;
 use crate::plugin::Plugin;
-use crate::py_env::{Face, PySource};
+use crate::py_env::{BatchSource, Face, PySource};
 use crate::values;
 
 enum Kind {
@@ -64,6 +64,14 @@ impl Source {
     fn python(py: Python<'_>, id: &str, factories: &Bound<'_, PyList>, check_nan: bool) -> PyResult<Self> {
         let factories = factories.iter().map(Bound::unbind).collect();
         let (source, face) = PySource::new(py, id, factories, 0, check_nan).or_raise(py)?;
+        Ok(Source { kind: Kind::Here(Arc::new(source)), face: Some(face) })
+    }
+
+    /// Python envs that one object steps together, by one call; see
+    /// `corral._python_batch.PythonBatch`.
+    #[staticmethod]
+    fn python_batch(py: Python<'_>, id: &str, envs: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (source, face) = BatchSource::new(py, id, envs)?;
         Ok(Source { kind: Kind::Here(Arc::new(source)), face: Some(face) })
     }
 

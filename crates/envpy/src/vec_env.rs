@@ -45,7 +45,7 @@ impl Drop for State {
     fn drop(&mut self) {
         let envs = &mut self.envs;
         // Ending threads may take a moment: not with the GIL in hand.
-        let _ = Python::try_attach(|py| py.detach(|| envs.close()));
+        let _ = Python::try_attach(|py| errors::beside(py, || py.detach(|| envs.close())));
     }
 }
 

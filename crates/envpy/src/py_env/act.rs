@@ -4,6 +4,7 @@
 use envcore::{ActRow, Space};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
 
 use super::shape::{Node, Part, Shape};
 use crate::array;
@@ -52,23 +53,27 @@ impl Actor {
                 return Ok(known.bind(py).clone());
             }
         }
-        self.node(py, &self.shape.node, row)
+        let leaves = self.shape.parts.iter().map(|part| leaf_of(py, part, row));
+        nest(py, &self.shape.node, &leaves.collect::<PyResult<SmallVec<[_; 1]>>>()?)
     }
+}
 
-    fn node<'py>(&self, py: Python<'py>, node: &Node, row: &mut ActRow<'_>) -> PyResult<Bound<'py, PyAny>> {
-        match node {
-            Node::Leaf(leaf) => leaf_of(py, &self.shape.parts[*leaf], row),
-            Node::Dict(branches) => {
-                let dict = PyDict::new(py);
-                for (key, branch) in branches {
-                    dict.set_item(key, self.node(py, branch, row)?)?;
-                }
-                Ok(dict.into_any())
-            }
-            Node::Tuple(branches) => {
-                let items = branches.iter().map(|branch| self.node(py, branch, row));
-                Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
-            }
+/// Leaves as `node` nests them.
+pub(super) fn nest<'py>(
+    py: Python<'py>,
+    node: &Node,
+    leaves: &[Bound<'py, PyAny>],
+) -> PyResult<Bound<'py, PyAny>> {
+    match node {
+        Node::Leaf(leaf) => Ok(leaves[*leaf].clone()),
+        Node::Dict(branches) => {
+            let dict = PyDict::new(py);
+            branches.iter().try_for_each(|(key, branch)| dict.set_item(key, nest(py, branch, leaves)?))?;
+            Ok(dict.into_any())
+        }
+        Node::Tuple(branches) => {
+            let items = branches.iter().map(|branch| nest(py, branch, leaves));
+            Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct PyChunk {
 }
 
 /// The message of a call without Python, at its end.
-const NO_PYTHON: &str = "Python has ended";
+pub(super) const NO_PYTHON: &str = "Python has ended";
 
 impl PyChunk {
     /// Gives up an env that failed.

@@ -41,7 +41,7 @@ pub(super) fn failure(py: Python<'_>, phase: Phase, error: PyErr) -> Failure {
     Failure { phase, cause, message, raised }
 }
 
-fn refused(py: Python<'_>, phase: Phase, refused: Refused) -> Failure {
+pub(super) fn refused(py: Python<'_>, phase: Phase, refused: Refused) -> Failure {
     match refused {
         Refused::Raised(error) => failure(py, phase, error),
         Refused::Misfit(why) => Failure::new(phase, Cause::Error, why),
@@ -264,7 +264,7 @@ fn cut_short(info: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Adds what an env tells beside its observation.
 #[inline]
-fn tell(info: &Bound<'_, PyAny>, row: usize, side: &mut Side) -> PyResult<()> {
+pub(super) fn tell(info: &Bound<'_, PyAny>, row: usize, side: &mut Side) -> PyResult<()> {
     let Ok(dict) = info.cast::<PyDict>() else {
         if info.is_none() {
             return Ok(());

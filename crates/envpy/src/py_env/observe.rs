@@ -202,7 +202,7 @@ fn write_cast(
 }
 
 /// A C-contiguous array of it.
-fn as_array<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+pub(super) fn as_array<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = given.py();
     let array = match given.cast::<PyUntypedArray>() {
@@ -217,7 +217,10 @@ fn as_array<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArra
 }
 
 #[cold]
-fn by_numpy<'py>(array: &Bound<'py, PyUntypedArray>, dtype: DType) -> PyResult<Bound<'py, PyUntypedArray>> {
+pub(super) fn by_numpy<'py>(
+    array: &Bound<'py, PyUntypedArray>,
+    dtype: DType,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
     let kwargs = PyDict::new(array.py());
     kwargs.set_item("casting", "same_kind")?;
     kwargs.set_item("order", "C")?;
@@ -228,11 +231,11 @@ fn holds_nan(part: &Part) -> Refused {
     Refused::Misfit(format!("the observation{} holds NaN (check_nan=False lets it pass)", place(part)))
 }
 
-fn place(part: &Part) -> String {
+pub(super) fn place(part: &Part) -> String {
     if part.name.is_empty() { String::new() } else { format!(", leaf '{}',", part.name) }
 }
 
-fn tuple(shape: &[usize]) -> String {
+pub(super) fn tuple(shape: &[usize]) -> String {
     match shape {
         [one] => format!("({one},)"),
         many => format!("({})", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),

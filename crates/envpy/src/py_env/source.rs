@@ -13,6 +13,7 @@ use super::act::Actor;
 use super::chunk::{Common, PyChunk};
 use super::env::{PyEnv, failure};
 use super::shape::Shape;
+use crate::errors;
 use crate::spaces::Tree;
 
 /// Python envs, one factory per slot.
@@ -172,7 +173,7 @@ impl Drop for PySource {
     fn drop(&mut self) {
         // Where no chunk was ever made of it.
         if let Some(first) = self.first.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = Python::try_attach(|py| first.close(py));
+            let _ = Python::try_attach(|py| errors::beside(py, || first.close(py)));
         }
     }
 }

@@ -1,0 +1,410 @@
+//! One Python object that steps all slots by one call: a batch of envs of some
+//! library's own making, as a source of one chunk.
+//!
+//! The object, `corral._python_batch.PythonBatch` tells its duties, resets its
+//! envs itself, in SAME_STEP. It knows no seeds, indices, time limits or slots of
+//! their own, and fails as one. Its arrays are copied once, into the batch.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use envcore::{
+    AutoresetMode, Begin, Caps, Cause, Chunk, DType, Error, Failure, Options, Phase, ResetOf, Result,
+    RowsMut, Side, Source, SourceSpec, Space, StepOf, Value,
+};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::chunk::NO_PYTHON;
+use super::env::{failure, is_exit, refused, tell};
+use super::observe::{Refused, as_array, by_numpy, place, tuple};
+use super::shape::{Node, Part, Shape};
+use super::source::Face;
+use super::{act, cast};
+use crate::array;
+use crate::errors::OrRaise;
+use crate::values;
+
+/// A Python object that steps all its envs by one call.
+pub(crate) struct BatchSource {
+    spec: SourceSpec,
+    common: Arc<Common>,
+    num_envs: usize,
+    /// It has become a chunk, of which there is one.
+    is_taken: AtomicBool,
+}
+
+struct Common {
+    envs: Py<PyAny>,
+    observation: Shape,
+    action: Shape,
+}
+
+impl BatchSource {
+    /// The source that `envs` is.
+    pub(crate) fn new(py: Python<'_>, id: &str, envs: &Bound<'_, PyAny>) -> PyResult<(Self, Face)> {
+        let observation = Shape::of(&envs.getattr("observation_space")?)?;
+        let action = Shape::of(&envs.getattr("action_space")?)?;
+        observation.space.check("observation").or_raise(py)?;
+        action.space.check("action").or_raise(py)?;
+        let about = py.import("corral._python_env")?.call_method1("about", (envs,))?;
+        let face = Face::of(about)?;
+        let mut caps = Caps::TRUNCATION;
+        caps.set(Caps::RESET, envs.getattr("can_reset")?.is_truthy()?);
+        let spec = SourceSpec {
+            id: id.into(),
+            observation: observation.space.clone(),
+            action: action.space.clone(),
+            info: Space::empty(),
+            caps,
+            autoreset: Some(AutoresetMode::SameStep),
+            max_episode_steps: None,
+            metadata: Options::new(),
+            config: String::new(),
+        };
+        let num_envs = envs.getattr("num_envs")?.extract()?;
+        let common = Arc::new(Common { envs: envs.clone().unbind(), observation, action });
+        Ok((BatchSource { spec, common, num_envs, is_taken: AtomicBool::new(false) }, face))
+    }
+}
+
+impl Source for BatchSource {
+    fn spec(&self) -> &SourceSpec {
+        &self.spec
+    }
+
+    fn chunk(&self, _first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
+        let (id, n) = (&self.spec.id, self.num_envs);
+        if seeds.len() != n {
+            return Err(Error::Unsupported(format!(
+                "{id} steps all its {n} envs by one call: give num_envs={n}, num_threads=1, and neither \
+                 batch_size nor timeout"
+            )));
+        }
+        if self.is_taken.swap(true, Ordering::AcqRel) {
+            return Err(Error::Unsupported(format!("{id} is a vec env already: make another for a second")));
+        }
+        Ok(Box::new(BatchChunk {
+            common: self.common.clone(),
+            shown: None,
+            infos: None,
+            awaits: vec![false; n],
+            is_open: true,
+        }))
+    }
+}
+
+/// One leaf of what all envs show.
+enum Shown {
+    Fixed(DType, Py<PyUntypedArray>),
+    Values(Vec<Value>),
+}
+
+struct BatchChunk {
+    common: Arc<Common>,
+    /// What they show now; `None` before the first reset.
+    shown: Option<Vec<Shown>>,
+    /// What the last reset told of each.
+    infos: Option<Py<PyAny>>,
+    /// By slot: whether its row of the last reset is still to be fetched.
+    awaits: Vec<bool>,
+    is_open: bool,
+}
+
+impl BatchChunk {
+    /// Plays all slots' actions.
+    fn play(
+        &mut self,
+        py: Python<'_>,
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) -> Result<(), Refused> {
+        let common = self.common.clone();
+        let n = self.awaits.len();
+        let actions = common.gather(py, actions, n)?;
+        let result = common.envs.bind(py).call_method1(intern!(py, "step"), (actions,))?;
+        let Some(result) = result.cast::<PyTuple>().ok().filter(|result| result.len() == 5) else {
+            return Err(Refused::Misfit("step must return a tuple of 5".into()));
+        };
+        let shown = common.read(&result.get_item(0)?, n)?;
+        let reward = numbers(&result.get_item(1)?, "rewards", DType::F64, n)?;
+        let terminated = numbers(&result.get_item(2)?, "terminations", DType::Bool, n)?;
+        let truncated = numbers(&result.get_item(3)?, "truncations", DType::Bool, n)?;
+        for row in 0..n {
+            let bytes = reward[8 * row..8 * row + 8].try_into().expect("eight bytes");
+            rows.set(row, f64::from_ne_bytes(bytes), terminated[row] != 0, truncated[row] != 0);
+            show(py, &shown, rows, row, row);
+        }
+        self.shown = Some(shown);
+        self.awaits.fill(false);
+        let infos = result.get_item(4)?;
+        (0..n).try_for_each(|row| tell_row(&infos, row, rows.start() + row, n, side))
+    }
+
+    /// Begins all anew.
+    fn begin(&mut self, py: Python<'_>) -> Result<(), Refused> {
+        let common = self.common.clone();
+        let begun = common.envs.bind(py).call_method0(intern!(py, "reset"))?;
+        let Some(pair) = begun.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2) else {
+            return Err(Refused::Misfit("reset must return a tuple of 2".into()));
+        };
+        self.shown = Some(common.read(&pair.get_item(0)?, self.awaits.len())?);
+        self.infos = Some(pair.get_item(1)?.unbind());
+        self.awaits.fill(true);
+        Ok(())
+    }
+
+    fn show_row(
+        &mut self,
+        py: Python<'_>,
+        slot: usize,
+        begin: Begin,
+        (rows, row): (&mut RowsMut<'_>, usize),
+        side: &mut Side,
+    ) -> Result<(), Refused> {
+        if begin != Begin::Keep && !self.awaits[slot] {
+            self.begin(py)?;
+        }
+        let Some(shown) = &self.shown else {
+            return Err(Refused::Misfit("they have shown nothing yet".into()));
+        };
+        show(py, shown, rows, slot, row);
+        if begin != Begin::Keep {
+            self.awaits[slot] = false;
+            if let Some(infos) = &self.infos {
+                tell_row(infos.bind(py), slot, rows.start() + row, self.awaits.len(), side)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Common {
+    /// All slots' actions, as the action space nests them.
+    fn gather<'py>(&self, py: Python<'py>, actions: StepOf<'_>, n: usize) -> PyResult<Bound<'py, PyAny>> {
+        let Shape { parts, node, .. } = &self.action;
+        let mut bytes = vec![Vec::new(); parts.len()];
+        let mut loose = parts.iter().map(|_| PyList::empty(py)).collect::<Vec<_>>();
+        for slot in 0..n {
+            let mut row = actions.row(slot);
+            for (leaf, part) in parts.iter().enumerate() {
+                match part.tensor {
+                    Some(_) => bytes[leaf].extend_from_slice(row.bytes()),
+                    None => loose[leaf].append(values::to_py(py, row.value())?)?,
+                }
+            }
+        }
+        let leaf = |(leaf, part): (usize, &Part)| match &part.tensor {
+            Some((tensor, descr)) => {
+                let shape: Vec<usize> = std::iter::once(n).chain(tensor.shape.iter().copied()).collect();
+                array::copy_of(py, descr, &shape, &bytes[leaf])
+            }
+            None => Ok(std::mem::replace(&mut loose[leaf], PyList::empty(py)).into_any()),
+        };
+        let leaves = parts.iter().enumerate().map(leaf).collect::<PyResult<Vec<_>>>()?;
+        act::nest(py, node, &leaves)
+    }
+
+    /// What is shown, leaf by leaf.
+    fn read(&self, given: &Bound<'_, PyAny>, n: usize) -> Result<Vec<Shown>, Refused> {
+        let mut shown = Vec::with_capacity(self.observation.parts.len());
+        self.collect(&self.observation.node, given, n, &mut shown)?;
+        Ok(shown)
+    }
+
+    fn collect(
+        &self,
+        node: &Node,
+        given: &Bound<'_, PyAny>,
+        n: usize,
+        shown: &mut Vec<Shown>,
+    ) -> Result<(), Refused> {
+        match node {
+            Node::Leaf(leaf) => {
+                shown.push(read_leaf(&self.observation.parts[*leaf], given, n)?);
+                Ok(())
+            }
+            Node::Dict(branches) => branches.iter().try_for_each(|(key, branch)| {
+                let item = given.get_item(key).map_err(|_| {
+                    Refused::Misfit(format!(
+                        "the observations are a {} without the key {key}",
+                        kind_of(given)
+                    ))
+                })?;
+                self.collect(branch, &item, n, shown)
+            }),
+            Node::Tuple(branches) => branches.iter().enumerate().try_for_each(|(k, branch)| {
+                let item = given.get_item(k).map_err(|_| {
+                    let parts = branches.len();
+                    Refused::Misfit(format!(
+                        "the observations are no tuple of {parts}, but a {}",
+                        kind_of(given)
+                    ))
+                })?;
+                self.collect(branch, &item, n, shown)
+            }),
+        }
+    }
+}
+
+fn kind_of(given: &Bound<'_, PyAny>) -> String {
+    given.get_type().name().map_or_else(|_| "thing".into(), |name| name.to_string())
+}
+
+/// One leaf of all envs' observations, checked and in the leaf's dtype.
+fn read_leaf(part: &Part, given: &Bound<'_, PyAny>, n: usize) -> Result<Shown, Refused> {
+    let at = place(part);
+    let Some((tensor, _)) = &part.tensor else {
+        let rows = given.try_iter()?.map(|row| Ok(values::opaque(&row?))).collect::<PyResult<Vec<_>>>()?;
+        if rows.len() != n {
+            let why = format!("the observations{at} have {} rows for {n} envs", rows.len());
+            return Err(Refused::Misfit(why));
+        }
+        return Ok(Shown::Values(rows));
+    };
+    let array = as_array(given).map_err(|error| {
+        Refused::Misfit(format!("the observations{at} are a {} that is no array: {error}", kind_of(given)))
+    })?;
+    let right: Vec<usize> = std::iter::once(n).chain(tensor.shape.iter().copied()).collect();
+    if array.shape() != right {
+        let (shape, right) = (tuple(array.shape()), tuple(&right));
+        return Err(Refused::Misfit(format!(
+            "the observations{at} have shape {shape} where {right} belongs"
+        )));
+    }
+    let array = match array::dtype_of(&array) {
+        Some(dtype) if dtype == tensor.dtype => Some(array),
+        Some(dtype) if cast::is_same_kind(dtype, tensor.dtype) => by_numpy(&array, tensor.dtype).ok(),
+        _ => None,
+    };
+    let Some(array) = array else {
+        let (dtype, right) = (as_array(given)?.dtype().to_string(), tensor.dtype);
+        return Err(Refused::Misfit(format!(
+            "the observations{at} have dtype {dtype} where {right} belongs"
+        )));
+    };
+    if tensor.dtype == DType::Bool && array::bytes(&array).is_some_and(|all| all.iter().any(|byte| *byte > 1))
+    {
+        return Err(Refused::Misfit(format!("the observations{at} hold bools that are none")));
+    }
+    Ok(Shown::Fixed(tensor.dtype, array.unbind()))
+}
+
+/// Writes env `slot`'s part of what is shown to row `row`.
+fn show(py: Python<'_>, shown: &[Shown], rows: &mut RowsMut<'_>, slot: usize, row: usize) {
+    let mut observation = rows.observation(row);
+    for leaf in shown {
+        match leaf {
+            Shown::Fixed(dtype, array) => {
+                let array = array.bind(py);
+                let bytes = array::bytes(array).expect("read_leaf has checked it");
+                let size = bytes.len() / array.shape()[0];
+                observation.bytes(*dtype, &bytes[slot * size..(slot + 1) * size]);
+            }
+            Shown::Values(values) => observation.value(values[slot].clone()),
+        }
+    }
+}
+
+/// The bytes of a number of `dtype` for each env.
+fn numbers(given: &Bound<'_, PyAny>, what: &str, dtype: DType, n: usize) -> Result<Vec<u8>, Refused> {
+    let array = as_array(given)?;
+    if array.shape() != [n] {
+        let shape = tuple(array.shape());
+        return Err(Refused::Misfit(format!("the {what} have shape {shape} where ({n},) belongs")));
+    }
+    let right = match array::dtype_of(&array) {
+        Some(from) if from == dtype => Some(array),
+        // Flags are often numbers.
+        Some(_) if dtype == DType::Bool => {
+            Some(as_array(&array.as_any().call_method1("astype", ("bool",))?)?)
+        }
+        Some(from) if cast::is_same_kind(from, dtype) => by_numpy(&array, dtype).ok(),
+        _ => None,
+    };
+    match right.as_ref().and_then(array::bytes) {
+        Some(bytes) => Ok(bytes.to_vec()),
+        None => Err(Refused::Misfit(format!("the {what} are no array of {dtype}"))),
+    }
+}
+
+/// Adds what env `slot` tells beside its observation, if they tell anything.
+fn tell_row(
+    infos: &Bound<'_, PyAny>,
+    slot: usize,
+    row: usize,
+    n: usize,
+    side: &mut Side,
+) -> Result<(), Refused> {
+    if infos.is_none() {
+        return Ok(());
+    }
+    let Some(list) = infos.cast::<PyList>().ok().filter(|list| list.len() == n) else {
+        return Err(Refused::Misfit(format!("the infos are no list of {n} dicts, but a {}", kind_of(infos))));
+    };
+    Ok(tell(&list.get_item(slot)?, row, side)?)
+}
+
+impl Chunk for BatchChunk {
+    fn step(
+        &mut self,
+        slots: Range<usize>,
+        skip: &[bool],
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let n = self.awaits.len();
+        let played = if slots.len() != n || skip[slots.clone()].contains(&true) {
+            let why = format!("all {n} envs are stepped by one call: send actions for all of them");
+            Err(Failure::new(Phase::Step, Cause::Error, why))
+        } else {
+            let played = Python::try_attach(|py| {
+                self.play(py, actions, rows, side).map_err(|why| refused(py, Phase::Step, why))
+            });
+            played.unwrap_or_else(|| Err(Failure::new(Phase::Step, Cause::Error, NO_PYTHON)))
+        };
+        if let Err(failure) = played {
+            side.failures.extend(slots.map(|slot| (slot, failure.clone())));
+        }
+    }
+
+    fn reset(
+        &mut self,
+        slot: usize,
+        reset: ResetOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        let shown = Python::try_attach(|py| {
+            let shown = self.show_row(py, slot, reset.begin, (rows, row), side);
+            shown.map_err(|why| refused(py, Phase::Reset, why))
+        });
+        shown.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, NO_PYTHON)))
+    }
+
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        if !std::mem::take(&mut self.is_open) {
+            return Vec::new();
+        }
+        let closed = Python::try_attach(|py| {
+            (self.shown, self.infos) = (None, None);
+            match self.common.envs.bind(py).call_method0(intern!(py, "close")) {
+                Err(error) if !is_exit(py, &error) => vec![(0, failure(py, Phase::Close, error))],
+                _ => Vec::new(),
+            }
+        });
+        closed.unwrap_or_default()
+    }
+}
+
+impl Drop for BatchChunk {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
