@@ -734,6 +734,12 @@ def test_gym3_drives_a_library_compiled_with_our_header(library: Path) -> None:
     envs.close()
 
 
+def test_the_page_about_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "gym3.md").read_text()
+    exec(page.split("```python")[1].split("```")[0], {})
+    assert capsys.readouterr().out.startswith("R[4] D2[] (64, 4) ")
+
+
 def test_gym3_reads_our_header_as_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"struct libenv_{name}" for name in ("tensortype", "option", "options", "buffers")]
 
