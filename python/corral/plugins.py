@@ -51,6 +51,12 @@ def load(path: str | os.PathLike[str], *, namespace: str | None = None) -> list[
     return ids
 
 
+def namespace_of(path: str | os.PathLike[str]) -> str | None:
+    """The namespace under which the library at `path` is loaded already, if it is."""
+    real = os.path.realpath(path)
+    return next((name for name, one in _loaded.items() if os.path.realpath(one.path) == real), None)
+
+
 def load_installed() -> None:
     """Loads the libraries of all installed packages that have one; one that cannot be loaded is a
     warning."""

@@ -1,0 +1,174 @@
+"""`check_library`: what a shared library offers, and whether it keeps its promises."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from corral import _native, errors, plugins
+from corral.libenv import load_libenv
+from corral.testing import Check, Verdict, check_env
+from corral.vector import VectorEnv
+
+_LIBENV = ("version", "make", "get_tensortypes", "set_buffers", "observe", "act", "close")
+_NUM_ENVS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """What a library is.
+
+    Attributes:
+        path: where it is.
+        faces: the interfaces that it has: "corral" (its envs' own), "libenv", "env_c_api".
+        envs: the envs that it lists, by id, as `corral.envs` tells them; none of a library that is
+            not Corral's.
+        spaces: what env or library ("libenv") shows, takes and tells, by name and kind.
+        verdicts: how its envs kept their contract.
+    """
+
+    path: str
+    faces: list[str]
+    envs: dict[str, dict[str, Any]]
+    spaces: dict[str, dict[str, Any]]
+    verdicts: list[Verdict]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing failed."""
+        return all(verdict.passed for verdict in self.verdicts)
+
+
+def faces_of(path: str | os.PathLike[str]) -> list[str]:
+    """The interfaces that a library has, by the functions that it exports; none is called.
+
+    Raises:
+        LibraryError: for a file that is no shared library.
+    """
+    exports = set(_native.exports(path))
+    faces = []
+    if "corral_plugin_entry" in exports:
+        faces.append("corral")
+    if exports.issuperset(f"libenv_{name}" for name in _LIBENV):
+        faces.append("libenv")
+    if any(name.endswith("_connect") and name.startswith("dm") for name in exports):
+        faces.append("env_c_api")
+    return faces
+
+
+def check_library(
+    path: str | os.PathLike[str], *, options: Mapping[str, Any] | None = None, steps: int = 200
+) -> Library:
+    """Says what a library has, and plays it.
+
+    Envs of a library for Corral pass `corral.testing.check_env`, each. Of any other libenv library
+    the spaces are looked at, and `steps` random steps of 4 envs played, twice, in processes of
+    their own.
+
+    Args:
+        path: the `.so` file.
+        options: for a libenv library, what its `libenv_make` is told; else options of all envs.
+        steps: how many steps each trajectory takes.
+
+    Raises:
+        LibraryError: for a file that is no such library, or cannot be loaded.
+        CorralError: where it cannot be made with these options.
+    """
+    given = dict(options or {})
+    faces = faces_of(path)
+    name = os.fspath(path)
+    if "corral" in faces:
+        namespace = plugins.namespace_of(path)
+        listed = {id: plugins.entries()[id] for id in plugins.load(path, namespace=namespace)}
+        checked = Library(name, faces, listed, {}, [])
+        for id in listed:
+            native = _native.make(plugins.source(id, given), 1)
+            checked.spaces[id] = _spaces(native)
+            native.close()
+            verdict = check_env(id, steps=steps, raise_on_failure=False, **given)
+            checked.verdicts.append(verdict)
+        return checked
+    if "libenv" in faces:
+        envs = load_libenv(path, _NUM_ENVS, given, isolation="process")
+        try:
+            spaces = {"libenv": _spaces(envs.native)}
+            verdict = Verdict(name, [_plays(envs, path, given, steps)])
+        finally:
+            envs.close()
+        return Library(name, faces, {}, spaces, [verdict])
+    what = f"its faces are {', '.join(faces)}" if faces else "it has none of their functions"
+    raise errors.LibraryError(
+        f"{name}: this corral loads libraries for Corral (corral_plugin_entry) and of libenv "
+        f"(libenv_make and six others), and {what}"
+    )
+
+
+def _spaces(native: _native.VecEnv) -> dict[str, Any]:
+    leaves = {
+        "observation": native.observation_leaves,
+        "action": native.action_leaves,
+        "info": native.info_leaves,
+    }
+    return {
+        what: {leaf["name"] or "(itself)": _described(leaf) for leaf in inside}
+        for what, inside in leaves.items()
+    }
+
+
+def _described(leaf: dict[str, Any]) -> str:
+    if leaf["kind"] != "fixed":
+        return str(leaf["kind"])
+    shape = ", ".join(map(str, leaf["shape"]))
+    bounds = "" if leaf.get("low") is None else f" {_bound(leaf['low'])} to {_bound(leaf['high'])}"
+    kind = "labels " if leaf.get("discrete") else ""
+    return f"{kind}{leaf['dtype']} ({shape}){bounds}"
+
+
+def _bound(bound: Any) -> str:
+    values = np.unique(np.asarray(bound))
+    return f"{values[0]}" if len(values) == 1 else f"[{values[0]} … {values[-1]}]"
+
+
+def _plays(
+    envs: VectorEnv, path: str | os.PathLike[str], options: dict[str, Any], steps: int
+) -> Check:
+    """Two instances with the same options and actions, held to their spaces and each other."""
+    other = load_libenv(path, _NUM_ENVS, options, isolation="process")
+    try:
+        envs.action_space.seed(0)
+        first, again = envs.reset()[0], other.reset()[0]
+        same = _is_same(first, again)
+        episodes = 0
+        for step in range(steps):
+            actions = envs.action_space.sample()
+            ours, theirs = envs.step(actions), other.step(actions)
+            if not envs.observation_space.contains(ours[0]):
+                where = f"step {step}'s observations are not in the observation space"
+                return Check("plays", False, where)
+            if not np.isfinite(ours[1]).all():
+                return Check("plays", False, f"step {step}'s rewards are {ours[1].tolist()}")
+            episodes += int((ours[2] | ours[3]).sum())
+            same = same and _is_same(ours[:4], theirs[:4])
+    except errors.CorralError as error:
+        return Check("plays", False, str(error))
+    finally:
+        other.close()
+    told = "play the same" if same else "play differently (a seed is missing?)"
+    return Check(
+        "plays",
+        True,
+        f"{steps} steps of {_NUM_ENVS} envs, {episodes} episodes ended; two instances with the "
+        f"same options {told}",
+    )
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return all(_is_same(a[name], b[name]) for name in a)
+    if isinstance(a, tuple):
+        return all(map(_is_same, a, b))
+    return bool(np.array_equal(a, b))

@@ -1,0 +1,238 @@
+"""The identity matrix across C interfaces: the built-in envs of `corral.libenv_path()` as a plugin,
+as a libenv library under our own loader in both isolations, and under the real gym3.
+
+A plugin carries everything. Libenv leaves out what it has no place for, and only that:
+- its one autoreset mode is SAME_STEP;
+- rewards are float32; spaces are dicts, whose only leaf is called `obs` or `action`;
+- declared infos are narrowed to float32 and int32, and tell nothing at resets: they are not
+  compared. What ends an episode, and its last observation, are;
+- gym3's host has no seeds or indices after the making: there the seed is an option.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corral
+from tests.abi import gym3_venv
+from tests.matrix.test_matrix import (
+    MODES,
+    SEED,
+    SOURCES,
+    STEPS,
+    Case,
+    Story,
+    action_of,
+    assert_same_story,
+    index_of,
+    single_story,
+    slot_stories,
+    vector_stories,
+)
+from tests.support import FAULTY, digest
+
+WIDTHS = [1, 3, 64]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def carried() -> None:
+    """The library of built-in envs, loaded as if it were another's."""
+    corral.load(corral.libenv_path(), namespace="carried")
+
+
+@pytest.mark.parametrize("n", WIDTHS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("indexed", [False, True], ids=["seed", "index"])
+@pytest.mark.parametrize("case", SOURCES, ids=str)
+def test_a_plugin_tells_the_same_story_of_every_slot(
+    case: Case, indexed: bool, mode: str, n: int
+) -> None:
+    there = Case(case.name, "carried/" + case.id, case.limit, case.config)
+    stories = vector_stories(there.make_vec(n, mode), case, mode, indexed)
+    for slot, story in enumerate(stories):
+        assert_same_story(story, single_story(case, slot, indexed), f"slot {slot}")
+
+
+@pytest.mark.parametrize("case", SOURCES, ids=str)
+def test_some_slots_of_a_plugin_at_a_time_tell_the_same_story(case: Case) -> None:
+    there = Case(case.name, "carried/" + case.id, case.limit, case.config)
+    for slot, story in enumerate(slot_stories(there.make_vec(3, "disabled"), case)):
+        assert_same_story(story, single_story(case, slot, True), f"slot {slot}")
+
+
+def narrow(case: Case, slot: int, indexed: bool) -> Story:
+    """The story of a single env, as far as libenv tells it."""
+    env = case.make_single()
+
+    def begin(episode: int) -> Any:
+        if indexed:
+            return env.reset(options={"index": index_of(slot, episode)})[0]
+        return (env.reset(seed=SEED + slot) if episode == 0 else env.reset())[0]
+
+    story, episode = [digest(shown(begin(0)))], 0
+    for k in range(STEPS):
+        observation, reward, terminated, truncated, _ = env.step(action_of(case, slot, k))
+        step = (digest(shown(observation)), float(np.float32(reward)), terminated, truncated)
+        story.append(step)
+        if terminated or truncated:
+            episode += 1
+            story.append(digest(shown(begin(episode))))
+    return story
+
+
+def shown(observation: Any) -> Any:
+    """An observation as libenv carries it: float64 is rounded to float32, bool is uint8."""
+    if isinstance(observation, dict):
+        return {
+            f"{name}.{inner}" if inner else name: array
+            for name, value in observation.items()
+            for inner, array in flat(shown(value)).items()
+        }
+    array = np.asarray(observation)
+    to = {"float64": np.float32, "bool": np.uint8, "int64": np.int32}.get(array.dtype.name)
+    return array if to is None else array.astype(to)
+
+
+def flat(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {"": value}
+
+
+def options_of(case: Case) -> dict[str, Any]:
+    options: dict[str, Any] = {"env_id": case.id, "max_episode_steps": case.limit or -1}
+    if case.id == FAULTY:
+        options["cast"] = True
+    return {**options, **case.config}
+
+
+def actions_at(case: Case, n: int, k: Any) -> dict[str, Any]:
+    """Libenv's actions: counted from 0, in int32."""
+    each = [action_of(case, slot, int(k[slot])) for slot in range(n)]
+    if case.id == FAULTY:
+        gears = np.array([action["gear"] - 1 for action in each], dtype=np.int32)
+        return {"force": np.stack([action["force"] for action in each]), "gear": gears}
+    return {"action": np.array(each, dtype=np.int32)}
+
+
+def only(observation: dict[str, Any]) -> Any:
+    """The only leaf of an observation that has one."""
+    return observation["obs"] if list(observation) == ["obs"] else observation
+
+
+def row(observation: Any, at: int) -> Any:
+    if isinstance(observation, dict):
+        return {name: row(inner, at) for name, inner in observation.items()}
+    return np.asarray(observation[at])
+
+
+@pytest.mark.parametrize("n", [1, 6])
+@pytest.mark.parametrize("indexed", [False, True], ids=["seed", "index"])
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+@pytest.mark.parametrize("case", SOURCES, ids=str)
+def test_our_library_under_our_loader_tells_the_same_story(
+    case: Case, isolation: str, workers: int, indexed: bool, n: int
+) -> None:
+    if workers > n:
+        pytest.skip("there are fewer envs than instances")
+    envs = corral.load_libenv(
+        corral.libenv_path(), n, options_of(case), isolation=isolation, num_workers=workers
+    )
+    first = [index_of(slot, 0) for slot in range(n)]
+    if indexed:
+        observations, _ = envs.reset(options={"index": first})
+    else:
+        observations, _ = envs.reset(seed=SEED)
+    stories: list[Story] = [[digest(row(only(observations), i))] for i in range(n)]
+    for k in range(STEPS):
+        actions = actions_at(case, n, np.full(n, k))
+        observations, rewards, terminated, truncated, infos = envs.step(actions)
+        for i in range(n):
+            last = row(only(observations), i)
+            ended = bool(terminated[i] or truncated[i])
+            if ended:
+                last = {name: np.asarray(leaf) for name, leaf in infos["final_obs"][i].items()}
+                last = only(last)
+            step = (digest(last), float(rewards[i]), bool(terminated[i]), bool(truncated[i]))
+            stories[i].append(step)
+            if ended:
+                stories[i].append(digest(row(only(observations), i)))
+    envs.close()
+    for slot, story in enumerate(stories):
+        expected = narrow(case, slot, indexed)
+        if indexed:
+            # An autoreset goes on with the slot's own stream, an index's story with the next.
+            ends = next(k for k, event in enumerate(expected[1:], 1) if event[2] or event[3])
+            story, expected = story[: ends + 1], expected[: ends + 1]
+        assert story == expected, f"slot {slot}"
+
+
+GYM3 = """
+import json, sys
+import numpy as np
+from gym3.libenv import CEnv
+
+job = json.load(sys.stdin)
+env = CEnv(lib_dir=job["folder"], num=job["n"], options=job["options"])
+told = {}
+for k, action in enumerate([None, *job["actions"]]):
+    if action is not None:
+        env.act({name: np.array(leaf, dtype=job["dtypes"][name]) for name, leaf in action.items()})
+    reward, ob, first = env.observe()
+    told[f"{k}.reward"], told[f"{k}.first"] = reward.copy(), first.copy()
+    for name, leaf in ob.items():
+        told[f"{k}.ob.{name}"] = leaf.copy()
+    for name in env.get_info()[0]:
+        told[f"{k}.info.{name}"] = np.array([info[name] for info in env.get_info()])
+np.savez(job["out"], **told)
+env.close()
+"""
+
+
+@pytest.mark.parametrize("case", SOURCES, ids=str)
+def test_our_library_under_the_real_gym3_tells_the_same_story(case: Case, tmp_path) -> None:
+    python = gym3_venv.python()
+    n = 5
+    (tmp_path / "libenv.so").symlink_to(corral.libenv_path())
+    actions = [actions_at(case, n, np.full(n, k)) for k in range(STEPS)]
+    job = {
+        "folder": str(tmp_path),
+        "n": n,
+        "options": {**options_of(case), "seed": SEED},
+        "actions": [{name: leaf.tolist() for name, leaf in action.items()} for action in actions],
+        "dtypes": {name: leaf.dtype.name for name, leaf in actions[0].items()},
+        "out": str(tmp_path / "told.npz"),
+    }
+    subprocess.run([python, "-c", GYM3], input=json.dumps(job), text=True, check=True, timeout=120)
+    with np.load(tmp_path / "told.npz") as told:
+        for slot in range(n):
+            story: Story = []
+            for k in range(STEPS + 1):
+                ob = {
+                    name.split(".", 2)[2]: np.asarray(leaf[slot])
+                    for name, leaf in told.items()
+                    if name.startswith(f"{k}.ob.")
+                }
+                if k > 0:
+                    first = bool(told[f"{k}.first"][slot])
+                    prefix = f"{k}.info.final_"
+                    final = {
+                        name.removeprefix(prefix): np.asarray(leaf[slot])
+                        for name, leaf in told.items()
+                        if name.startswith(prefix)
+                    }
+                    flags = (
+                        bool(told[f"{k}.info.terminated"][slot]),
+                        bool(told[f"{k}.info.truncated"][slot]),
+                    )
+                    assert first == any(flags)
+                    last = digest(only(final if first else ob))
+                    story.append((last, float(told[f"{k}.reward"][slot]), *flags))
+                    if not first:
+                        continue
+                story.append(digest(only(ob)))
+            assert story == narrow(case, slot, False), f"slot {slot}"
