@@ -11,7 +11,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan bench bench-peers bench-rust bench-instructions lint format docs clean
+.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan bench bench-peers bench-rust bench-instructions lint format headers docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -86,6 +86,9 @@ format: build ## Format everything.
 	cargo fmt --all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+headers: ## Make corral.h from the plugin's declarations.
+	CORRAL_WRITE_HEADERS=1 cargo test --locked -p envcore --test header
 
 docs: build ## Build the Rust docs, and docs/faults.md.
 	cargo doc --workspace --no-deps

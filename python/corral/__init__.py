@@ -9,6 +9,7 @@ from corral.adapters import from_gym3, to_gym3, to_sb3
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
 from corral.normalization import Normalization
+from corral.plugins import load, load_installed
 from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
@@ -16,6 +17,7 @@ from corral.single import Env
 from corral.vector import VectorEnv
 
 register_with_gymnasium()
+load_installed()
 
 __all__ = [
     "Env",
@@ -30,6 +32,7 @@ __all__ = [
     "evaluate",
     "from_gym3",
     "from_gymnasium",
+    "load",
     "make",
     "make_vec",
     "replay",

@@ -1,6 +1,7 @@
 """The native half; everything public wraps it."""
 
 import os
+import pathlib
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Plugin",
     "Recording",
     "Schedule",
     "Source",
@@ -45,9 +47,24 @@ def work() -> None: ...
 def entries() -> list[dict[str, Any]]: ...
 
 @final
+class Plugin:
+    def __new__(cls, path: str | os.PathLike[str]) -> Plugin: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def path(self) -> pathlib.Path: ...
+    def entries(self) -> list[dict[str, Any]]: ...
+
+@final
 class Source:
     @staticmethod
     def builtin(id: str, options: dict[str, Any] | None = None) -> Source: ...
+    @staticmethod
+    def plugin(
+        plugin: Plugin, namespace: str, id: str, options: dict[str, Any] | None = None
+    ) -> Source: ...
     @staticmethod
     def python(id: str, factories: list[Any], *, check_nan: bool = True) -> Source: ...
     @staticmethod

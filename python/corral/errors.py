@@ -37,6 +37,10 @@ class UnknownEnvError(CorralError, gymnasium.error.NameNotFound):
     """An id that no env has; the message lists those that are near."""
 
 
+class LibraryError(CorralError, ImportError):
+    """A library that cannot be loaded, or is not what it claims to be."""
+
+
 class SpaceError(CorralError, ValueError):
     """An env whose spaces contradict themselves: its author's fault."""
 

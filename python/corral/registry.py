@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
-from corral import _native, errors
+from corral import _native, errors, plugins
 from corral.settings import Settings
 from corral.single import Env
 from corral.vector import VectorEnv
@@ -21,11 +22,13 @@ _RENDER_MODES = (None, "rgb_array")
 
 
 def envs() -> dict[str, dict[str, Any]]:
-    """The built-in envs: by id, what each is (`about`, `max_episode_steps`, `options`, …)."""
-    return {
+    """All envs, the built-in ones and those of libraries: by id, what each is (`about`,
+    `max_episode_steps`, `reward_threshold`, `render_fps`, `options`)."""
+    built_in = {
         entry["id"]: {**entry, "options": json.loads(entry["options"]) or {}}
         for entry in _native.entries()
     }
+    return {**built_in, **plugins.entries()}
 
 
 def make_vec(
@@ -55,7 +58,8 @@ def make_vec(
     """A batch of environments.
 
     Args:
-        id: "CartPole-v1", or "corral/CartPole-v1".
+        id: "CartPole-v1", or "corral/CartPole-v1"; "library/Name-v0" for an env of a library that
+            is installed or was loaded by `corral.load`.
         num_envs: how many, at least 1.
         autoreset_mode: "next_step", "same_step", "disabled", or Gymnasium's `AutoresetMode`.
         seed: env i is built from `seed + i`, so that the first `reset()` is `reset(seed=seed)`;
@@ -131,7 +135,7 @@ def make_vec(
         normalize_reward=normalize_reward,
         reward_gamma=reward_gamma,
     )
-    native = settings.native(_native.Source.builtin(id, config), num_envs)
+    native = settings.native(plugins.source(id, config), num_envs)
     vector_env = settings.vector(native, _check_render_mode(native, render_mode))
     vector_env.spec = _spec(native.id, render_mode, config)
     return vector_env
@@ -148,7 +152,7 @@ def make(
 ) -> Env:
     """One environment; arguments and errors as `make_vec`."""
     native = _native.make(
-        _native.Source.builtin(id, config),
+        plugins.source(id, config),
         1,
         seed=seed,
         autoreset_mode="disabled",
@@ -171,7 +175,7 @@ def _check_render_mode(native: _native.VecEnv, render_mode: str | None) -> str |
 
 def _spec(id: str, render_mode: str | None, config: dict[str, Any]) -> EnvSpec | None:
     """What Gymnasium has registered, with this env's own arguments."""
-    registered = gymnasium.registry.get(_NAMESPACE + id)
+    registered = gymnasium.registry.get(_gymnasium_id(id))
     if registered is None:
         return None
     spec = copy.deepcopy(registered)
@@ -181,13 +185,21 @@ def _spec(id: str, render_mode: str | None, config: dict[str, Any]) -> EnvSpec |
     return spec
 
 
-def register_with_gymnasium() -> None:
-    """Registers every built-in env as `corral/…`; again does nothing."""
+def _gymnasium_id(id: str) -> str:
+    return id if plugins.is_loaded(id) else _NAMESPACE + id
+
+
+def register_with_gymnasium(ids: Iterable[str] | None = None) -> None:
+    """Registers every built-in env as `corral/…`, those of libraries as `library/…`; or only
+    `ids`, anew."""
+    if ids is not None:
+        for id in ids:
+            gymnasium.registry.pop(id, None)
     for id, entry in envs().items():
-        if _NAMESPACE + id in gymnasium.registry:
+        if _gymnasium_id(id) in gymnasium.registry or (ids is not None and id not in ids):
             continue
         gymnasium.register(
-            _NAMESPACE + id,
+            _gymnasium_id(id),
             entry_point="corral.registry:make_for_gymnasium",
             vector_entry_point="corral.registry:make_vec_for_gymnasium",
             reward_threshold=entry["reward_threshold"],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corral import _native, errors
+from corral import _native, errors, plugins
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Replay:
         limit = head["max_episode_steps"]
         try:
             native = _native.make(
-                _native.Source.builtin(self.env, self.config),
+                plugins.source(self.env, self.config),
                 1,
                 seed=self._recording.seed,
                 autoreset_mode=head["autoreset_mode"],

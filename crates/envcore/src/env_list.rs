@@ -187,7 +187,7 @@ impl<E: Env> EnvList<E> {
     ) {
         let next = at.get();
         let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
-        let reader = actions.reader();
+        let reader = actions.0;
         // The columns' rows are this call's alone, each written once.
         let (mut infos, columns) = rows.with_infos();
         let StepColumns { reward, terminated, truncated, mut observation } = columns;
@@ -307,7 +307,7 @@ impl<E: Env> Chunk for EnvList<E> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let single = actions.reader().is_single() && rows.columns().observation.is_single();
+        let single = actions.0.is_single() && rows.columns().observation.is_single();
         let at = Cell::new(slots.start);
         // One guard around the whole run; after a panic it goes on behind it.
         while at.get() < slots.end {

@@ -36,6 +36,9 @@ pub enum Error {
     /// An id that no env has.
     #[error("{0}")]
     UnknownEnv(String),
+    /// A library that cannot be loaded, or is not what it claims to be.
+    #[error("{0}")]
+    Library(String),
     /// A space that contradicts itself, or data that contradicts its space: a
     /// fault of an env's author.
     #[error("{0}")]

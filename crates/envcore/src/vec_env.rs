@@ -5,6 +5,7 @@
 //! takes one. It speaks of slots, batches of named leaves, seeds and indices,
 //! never of a concrete environment, a thread or Python.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use bitflags::bitflags;
 
 use crate::begin::Begin;
-use crate::buffer::{ActReader, Actions, Batch, Buffers, ColumnIn, Extra, RowsMut, Slots};
+use crate::buffer::{ActReader, Batch, Buffers, ColumnIn, Extra, RowsMut, Slots};
 use crate::env::Frame;
 use crate::error::{Error, Failure, Result};
 use crate::space::{ActionBounds, Element, Options, Space, Value};
@@ -336,12 +337,7 @@ pub trait Source: Send + Sync {
 
 /// The actions of a chunk's slots, by the chunk's own numbers.
 #[derive(Clone, Copy)]
-pub struct StepOf<'a> {
-    pub(crate) actions: &'a Actions,
-    pub(crate) first_slot: usize,
-    /// How many are the chunk's: others' may be written meanwhile.
-    pub(crate) slots: usize,
-}
+pub struct StepOf<'a>(pub(crate) ActReader<'a>);
 
 impl<'a> StepOf<'a> {
     /// A reader of the action of the chunk's slot `slot`.
@@ -350,8 +346,7 @@ impl<'a> StepOf<'a> {
     /// Where the chunk has no such slot.
     #[inline]
     pub fn row(&self, slot: usize) -> crate::ActRow<'a> {
-        assert!(slot < self.slots);
-        self.actions.row(self.first_slot + slot)
+        self.0.any(slot)
     }
 
     /// All elements of leaf `leaf` of the actions of `slots`, in row-major
@@ -361,12 +356,18 @@ impl<'a> StepOf<'a> {
     /// # Panics
     /// Where there is no such leaf or slot, or it is not of fixed shape and `T`s.
     pub fn leaf<T: Element>(&self, leaf: usize, slots: Range<usize>) -> &'a [T] {
-        assert!(slots.end <= self.slots);
-        self.actions.leaf(leaf, self.first_slot + slots.start..self.first_slot + slots.end)
+        self.0.leaf(leaf, slots)
     }
 
-    pub(crate) fn reader(&self) -> ActReader<'a> {
-        self.actions.reader(self.first_slot, self.slots)
+    /// Where slot 0's actions are, leaf by leaf; null for a leaf that is not of
+    /// fixed shape.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = *const c_void> + '_ {
+        self.0.heads()
+    }
+
+    /// The action of `slot` in leaf `leaf`, one that is not of fixed shape.
+    pub(crate) fn loose(&self, leaf: usize, slot: usize) -> &'a Value {
+        self.0.any(slot).seek(leaf).value()
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
         Error::UnknownOption(_) => "UnknownOptionError",
         Error::OptionValue(_) => "OptionValueError",
         Error::UnknownEnv(_) => "UnknownEnvError",
+        Error::Library(_) => "LibraryError",
         Error::Space(_) => "SpaceError",
         Error::Unsupported(_) => "UnsupportedError",
         Error::NeedsReset(_) => "ResetNeededError",
@@ -68,11 +69,12 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
 /// process to raise; `None` for any other exception.
 pub(crate) fn from_py(py: Python<'_>, error: &PyErr) -> Option<Error> {
     type Make = fn(String) -> Error;
-    let kinds: [(&str, Make); 6] = [
+    let kinds: [(&str, Make); 7] = [
         ("ArgumentError", Error::Argument),
         ("ArgumentTypeError", Error::ArgumentType),
         ("OptionValueError", Error::OptionValue),
         ("UnknownEnvError", Error::UnknownEnv),
+        ("LibraryError", Error::Library),
         ("SpaceError", Error::Space),
         ("UnsupportedError", Error::Unsupported),
     ];

@@ -11,6 +11,7 @@ mod errors;
 mod host;
 mod infos;
 mod layers;
+mod plugin;
 mod py_env;
 mod registry;
 mod replay;
@@ -28,6 +29,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<vec_env::VecEnv>()?;
     module.add_class::<layers::Statistics>()?;
     module.add_class::<source::Source>()?;
+    module.add_class::<plugin::Plugin>()?;
     module.add_class::<schedule::Schedule>()?;
     module.add_class::<replay::Recording>()?;
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;

@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::errors::OrRaise;
 use crate::host::PyHost;
+use crate::plugin::Plugin;
 use crate::py_env::{BatchSource, Face, PySource};
 use crate::values;
 
@@ -40,6 +41,21 @@ impl Source {
         let options = options.map(values::options).transpose()?.unwrap_or_default();
         let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
         Ok(Source { kind: Kind::Here(source.into()), face: None })
+    }
+
+    /// An env of a plugin, which messages call `namespace/id`.
+    #[staticmethod]
+    #[pyo3(signature = (plugin, namespace, id, options=None))]
+    fn plugin(
+        py: Python<'_>,
+        plugin: &Bound<'_, Plugin>,
+        namespace: &str,
+        id: &str,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let options = options.map(values::options).transpose()?.unwrap_or_default();
+        let source = plugin.get().0.source(namespace, id, &options).or_raise(py)?;
+        Ok(Source { kind: Kind::Here(Arc::new(source)), face: None })
     }
 
     /// Python envs in this process: `factories` make one each, the first at once.

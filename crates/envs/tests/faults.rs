@@ -6,6 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::oracle::{Naive, Oracle};
+use common::plugin::through_plugin;
 use common::{
     Cell, Seen, config, receive, recv, refusal, reset, rows_of, some_action, some_actions, source, source_of,
     view,
@@ -17,6 +18,12 @@ use envcore::{
 use envs::testing::{Faulty, FaultyConfig};
 
 const SLOTS: usize = 4;
+
+/// The same, its envs a plugin's.
+fn faulty_plugin(fault: &str, autoreset: AutoresetMode, options: Options) -> Serial {
+    let options = options.with("fault", fault).with("of_seed", 102i64);
+    Serial::new(&*through_plugin("testing/Faulty-v0", &options), config(SLOTS, autoreset)).unwrap()
+}
 
 /// A Faulty whose slot 2 has `fault`.
 fn faulty(fault: &str, autoreset: AutoresetMode, options: Options) -> Serial {
@@ -67,9 +74,12 @@ fn a_step_that_fails_is_reported_and_the_other_slots_complete_theirs() {
         ("incomplete_observation", Cause::Error, "1 of the observation's 4 leaves were written"),
         ("wrong_dtype", Cause::Panic, "declared with float32 and written with uint8"),
     ];
-    for mode in common::MODES {
+    type Make = fn(&str, AutoresetMode, Options) -> Serial;
+    for (mode, make) in
+        common::MODES.into_iter().flat_map(|mode| [(mode, faulty as Make), (mode, faulty_plugin as Make)])
+    {
         for (fault, cause, message) in faults {
-            let mut envs = faulty(fault, mode, Options::new().with("at_step", 1i64));
+            let mut envs = make(fault, mode, Options::new().with("at_step", 1i64));
             let mut oracle = sound(mode);
             let begin = [Begin::Own, Begin::Own, Begin::Own, Begin::Index(9)];
             reset(&mut envs, &begin);
@@ -90,7 +100,7 @@ fn a_step_that_fails_is_reported_and_the_other_slots_complete_theirs() {
             let action = failure.action.as_deref().unwrap();
             assert!(action.starts_with("{force: [") && action.contains("gear: "), "{action}");
             let text = failure.to_string();
-            assert!(text.starts_with("testing/Faulty-v0: slot 2 ") && text.contains("seed 102"), "{text}");
+            assert!(text.contains("testing/Faulty-v0: slot 2 ") && text.contains("seed 102"), "{text}");
             assert!(text.contains("episode 0, step 1, action {"), "{text}");
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use common::fast::FastCartPole;
 use common::host::Host;
 use common::oracle::{Naive, OddRules, Oracle};
+use common::plugin::through_plugin;
 use common::process::process;
 use common::slow::Slow;
 use common::{Cell, MODES, Seen, columns, config, rows_of, some_action, source, view};
@@ -165,10 +166,19 @@ enum Runner {
     ShardOfShards,
     ShardOfThreads,
     ShardOfProcesses,
+    /// One thread, the envs a plugin's.
+    Plugin,
+    /// The same, on so many threads.
+    PluginThreaded(usize),
+    /// The same, every slot by itself.
+    PluginBackground(usize),
 }
 
-const RUNNERS: [Runner; 15] = [
+const RUNNERS: [Runner; 18] = [
     Runner::Serial,
+    Runner::Plugin,
+    Runner::PluginThreaded(3),
+    Runner::PluginBackground(2),
     Runner::Threaded(1),
     Runner::Threaded(2),
     Runner::Threaded(3),
@@ -215,7 +225,11 @@ impl Runner {
         let part = |first, n| part(&**source, config, first, n);
         let on = |num_threads| VecConfig { num_threads: Some(num_threads), ..config.clone() };
         let shard = |parts| Box::new(Shard::new(parts).unwrap());
+        let plugin = || Arc::<dyn Source>::from(through_plugin(case.id, &case.options));
         match self {
+            Runner::Plugin => Box::new(Serial::new(&*plugin(), config.clone()).unwrap()),
+            Runner::PluginThreaded(n) => Box::new(Threaded::new(&*plugin(), on(n)).unwrap()),
+            Runner::PluginBackground(n) => Box::new(Background::new(plugin(), on(n)).unwrap()),
             Runner::Serial => part(0, SLOTS),
             Runner::Threaded(n) => Box::new(Threaded::new(&**source, on(n)).unwrap()),
             Runner::Background(n) => Box::new(Background::new(source.clone(), on(n)).unwrap()),
@@ -255,6 +269,7 @@ impl Runner {
             Runner::Serial | Runner::Threaded(_) | Runner::Background(_) | Runner::Patient(_) => {
                 (0..SLOTS).collect()
             }
+            Runner::Plugin | Runner::PluginThreaded(_) | Runner::PluginBackground(_) => (0..SLOTS).collect(),
             // A worker's vec env counts its own.
             Runner::Process(n) | Runner::ProcessApart(n) => names_in_workers(SLOTS, n),
             Runner::ShardOfProcesses => [names_in_workers(5, 2), names_in_workers(3, 1)].concat(),
@@ -377,6 +392,11 @@ fn every_source_runner_and_drive_gives_the_bytes_of_the_naive_loop() {
                 ..config(SLOTS, mode)
             };
             for runner in RUNNERS {
+                // It resets itself, which a plugin's envs do not.
+                let is_plugin = format!("{runner:?}").starts_with("Plugin");
+                if is_plugin && case.id == "testing/Odd-v0" {
+                    continue;
+                }
                 let (slow, threads) = Slow::new(source.clone(), Duration::from_micros(20));
                 let source: &Arc<dyn Source> = match runner {
                     // Else the caller would do such little work alone.

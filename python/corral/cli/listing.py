@@ -12,7 +12,7 @@ from corral.cli.app import app, out
 
 @app.command("list")
 def list_envs() -> None:
-    """The built-in envs, their time limits and their options."""
+    """All envs, built-in and libraries', their time limits and their options."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("env", "limit", "about", "options (default)"):
         table.add_column(title, overflow="fold")

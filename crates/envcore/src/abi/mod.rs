@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod libenv;
+pub mod plugin;
 
 /// Puts a C interface to environments into a `cdylib`, so that hosts of other
 /// languages can load it: by libenv (gym3) and by Corral itself.
@@ -31,5 +32,7 @@ macro_rules! export_envs {
 /// As [`export_envs!`], of a table that stands elsewhere.
 #[macro_export]
 macro_rules! export_table {
-    ($table:expr) => {};
+    ($table:expr) => {
+        $crate::export_plugin!($table);
+    };
 }

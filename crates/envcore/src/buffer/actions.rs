@@ -5,6 +5,7 @@
 //! rows that it is about.
 
 use std::cell::UnsafeCell;
+use std::ffi::c_void;
 use std::ops::Range;
 
 use crate::buffer::column::Fixed;
@@ -185,25 +186,9 @@ impl Actions {
     /// A reader of the actions of `slots` slots from `first_slot` on.
     pub(crate) fn reader(&self, first_slot: usize, slots: usize) -> ActReader<'_> {
         assert!(first_slot <= self.num_slots && slots <= self.num_slots - first_slot);
-        let places = &self.heads.0;
-        ActReader { places, only: places.first().copied(), first_slot, slots }
-    }
-
-    /// All elements of leaf `leaf` of consecutive slots' actions, in row-major
-    /// order, slots first.
-    ///
-    /// # Panics
-    /// Where there is no such leaf or slot, or it is not of fixed shape and `T`s.
-    pub(crate) fn leaf<T: Element>(&self, leaf: usize, slots: Range<usize>) -> &[T] {
-        assert!(slots.start <= slots.end && slots.end <= self.num_slots);
-        let place = self.heads.0[leaf];
-        assert!(place.dtype() == Some(T::DTYPE), "leaf {leaf} is not of {}", T::DTYPE);
-        // SAFETY: the column has those rows, of `elements` elements of T; nobody
-        // stores the actions of slots that are stepped.
-        unsafe {
-            let first = place.ptr.cast::<T>().add(slots.start * place.elements);
-            std::slice::from_raw_parts(first, slots.len() * place.elements)
-        }
+        // SAFETY: the columns are this struct's and have a row for each slot;
+        // `store_shared` says who may write them.
+        unsafe { ActReader::over(&self.heads.0, first_slot, slots) }
     }
 
     /// `slot`'s action, for reading by people.
@@ -327,7 +312,8 @@ fn refusal(env: &str, space: &Space, leaf: usize, place: Option<(usize, usize)>,
     Error::Action(format!("{env}: bad action{at}: {why}"))
 }
 
-/// Readers of the actions of some slots, one after the other.
+/// Readers of the actions of some consecutive slots, which number from 0 here.
+#[derive(Clone, Copy)]
 pub(crate) struct ActReader<'a> {
     places: &'a [Place],
     /// A copy of the first; see `Observations::only`.
@@ -336,7 +322,16 @@ pub(crate) struct ActReader<'a> {
     slots: usize,
 }
 
-impl ActReader<'_> {
+impl<'a> ActReader<'a> {
+    /// Readers of what is at `places`.
+    ///
+    /// # Safety
+    /// The columns must have rows for `slots` slots from `first_slot` on, which
+    /// nobody writes while they are read.
+    pub(super) unsafe fn over(places: &'a [Place], first_slot: usize, slots: usize) -> Self {
+        ActReader { places, only: places.first().copied(), first_slot, slots }
+    }
+
     /// Whether actions have one leaf, as the readers of `row::<true>` must.
     pub(crate) fn is_single(&self) -> bool {
         self.places.len() == 1
@@ -349,6 +344,40 @@ impl ActReader<'_> {
         let slot = self.first_slot + slot;
         let places = if SINGLE { self.only.as_slice() } else { self.places };
         ActRow { places, leaf: 0, slot }
+    }
+
+    /// A reader of the action of the `slot`-th, for as long as there are any.
+    #[inline]
+    pub(crate) fn any(&self, slot: usize) -> ActRow<'a> {
+        assert!(slot < self.slots);
+        ActRow { places: self.places, leaf: 0, slot: self.first_slot + slot }
+    }
+
+    /// All elements of leaf `leaf` of the actions of `slots`, in row-major
+    /// order, slots first.
+    ///
+    /// # Panics
+    /// Where there is no such leaf or slot, or it is not of fixed shape and `T`s.
+    pub(crate) fn leaf<T: Element>(&self, leaf: usize, slots: Range<usize>) -> &'a [T] {
+        assert!(slots.start <= slots.end && slots.end <= self.slots);
+        let place = self.places[leaf];
+        assert!(place.dtype() == Some(T::DTYPE), "leaf {leaf} is not of {}", T::DTYPE);
+        // SAFETY: the column has those rows, of `elements` elements of T; nobody
+        // stores the actions of slots that are stepped.
+        unsafe {
+            let first = place.ptr.cast::<T>().add((self.first_slot + slots.start) * place.elements);
+            std::slice::from_raw_parts(first, slots.len() * place.elements)
+        }
+    }
+
+    /// Where the first slot's actions are, leaf by leaf; null for a leaf that is
+    /// not of fixed shape.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = *const c_void> + '_ {
+        self.places.iter().map(|place| match place.dtype() {
+            // Within the column, or one past its end.
+            Some(dtype) => place.ptr.wrapping_add(self.first_slot * place.elements * dtype.size()).cast(),
+            None => std::ptr::null(),
+        })
     }
 }
 
@@ -406,6 +435,12 @@ impl<'a> ActRow<'a> {
         }
         // SAFETY: the column has a `Value` for each slot; else as in `fixed`.
         unsafe { &*place.ptr.cast::<Value>().add(self.slot) }
+    }
+
+    /// Goes to leaf `leaf`.
+    pub(crate) fn seek(mut self, leaf: usize) -> Self {
+        self.leaf = leaf;
+        self
     }
 
     #[inline(always)]

@@ -9,6 +9,7 @@
 mod actions;
 mod batch;
 mod column;
+mod foreign;
 mod lease;
 mod pick;
 mod rows;
@@ -18,6 +19,7 @@ pub use actions::{ActRow, Actions, ColumnIn};
 pub(crate) use batch::Either;
 pub use batch::{Batch, BatchPool, Draft, Extra, Finals, Infos, Layout, RowKind, Slots};
 pub use column::{Column, Fixed};
+pub(crate) use foreign::{Addresses, HostActions, HostRows};
 pub(crate) use lease::Keeper;
 pub use lease::{Buffers, Lease, Part, Pool};
 pub(crate) use pick::with_rows;

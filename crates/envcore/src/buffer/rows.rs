@@ -36,6 +36,11 @@ impl Place {
         Place { ptr, dtype, elements, fixed: true }
     }
 
+    /// Of a column whose address is yet to come.
+    pub(super) fn nowhere(dtype: DType, elements: usize) -> Self {
+        Place { ptr: std::ptr::null_mut(), dtype, elements, fixed: true }
+    }
+
     /// Of elements; `None` where the leaf is not of fixed shape.
     #[inline(always)]
     pub(super) fn dtype(self) -> Option<DType> {
@@ -192,6 +197,10 @@ macro_rules! slice_of {
 impl<'a> RowsMut<'a> {
     pub(super) fn whole(places: &'a Places, rows: usize) -> Self {
         RowsMut { places, start: 0, len: rows, draft: PhantomData }
+    }
+
+    pub(super) fn places(&self) -> &'a Places {
+        self.places
     }
 
     /// Number of rows.

@@ -250,8 +250,7 @@ impl Episodes {
     /// Steps `slots` into the first rows of `rows`: autoresets those that await
     /// one, plays the others' actions, ends episodes.
     pub(crate) fn step(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
-        let actions =
-            StepOf { actions: report.actions, first_slot: self.first_slot, slots: self.status.len() };
+        let actions = StepOf(report.actions.reader(self.first_slot, self.status.len()));
         self.chunk.step(slots.clone(), &self.pending, actions, rows, &mut self.side);
         report.infos.append(&mut self.side.extras);
         for (slot, failure) in std::mem::take(&mut self.side.failures) {

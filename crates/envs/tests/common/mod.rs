@@ -8,6 +8,7 @@ pub mod count;
 pub mod fast;
 pub mod host;
 pub mod oracle;
+pub mod plugin;
 pub mod process;
 pub mod runners;
 pub mod slow;

@@ -246,7 +246,7 @@ pub(super) enum PackedError {
 }
 
 /// The variants that are a text, in the order of their numbers.
-const TEXTS: [fn(String) -> Error; 9] = [
+const TEXTS: [fn(String) -> Error; 10] = [
     Error::Action,
     Error::Argument,
     Error::ArgumentType,
@@ -256,6 +256,7 @@ const TEXTS: [fn(String) -> Error; 9] = [
     Error::Space,
     Error::Unsupported,
     Error::NeedsReset,
+    Error::Library,
 ];
 const STATE: u8 = 100;
 const OTHER: u8 = 101;
@@ -272,6 +273,7 @@ impl PackedError {
             Error::Space(_) => 6,
             Error::Unsupported(_) => 7,
             Error::NeedsReset(_) => 8,
+            Error::Library(_) => 9,
             Error::State(_) => STATE,
             Error::Slots(failures) => {
                 return PackedError::Slots(failures.iter().map(|f| PackedFailure::of(f, objects)).collect());

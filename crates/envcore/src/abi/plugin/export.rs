@@ -1,0 +1,512 @@
+//! A table of envs as a plugin: what [`export_envs!`](crate::export_envs) puts
+//! into a library.
+//!
+//! Every function passes one guard: a panic that an env's own guard did not
+//! catch ends the handle that it came through, with a message, and not the
+//! process.
+
+use std::ffi::{CString, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+
+use super::report::CALL;
+use super::space::{self, c_text};
+use super::sys;
+use super::value::{self, decode_map, slice};
+use crate::begin::Begin;
+use crate::buffer::{Addresses, HostActions, HostRows};
+use crate::entry::Entry;
+use crate::error::{Error, Failure, Phase, Result};
+use crate::guard::{drop_guarded, guard};
+use crate::vec_env::{Chunk, ResetOf, Side, Source, StepOf};
+
+/// What a plugin lists, for as long as the process lives.
+struct Listing {
+    table: &'static [Entry],
+    plugin: sys::Plugin,
+    /// What `plugin` points to.
+    _entries: Vec<sys::Entry>,
+    _texts: Vec<CString>,
+}
+
+// SAFETY: what it points to is its own, and never changes.
+unsafe impl Send for Listing {}
+// SAFETY: as above.
+unsafe impl Sync for Listing {}
+
+/// A library has one table; every library has its own copy of this.
+static LISTING: OnceLock<Listing> = OnceLock::new();
+
+/// The plugin that `table` is; null where it panics.
+pub fn plugin(table: &'static [Entry], name: &str, version: &str) -> *const sys::Plugin {
+    let listed =
+        guard(Phase::Build, || ptr::from_ref(&LISTING.get_or_init(|| list(table, name, version)).plugin));
+    listed.unwrap_or(ptr::null())
+}
+
+fn list(table: &'static [Entry], name: &str, version: &str) -> Listing {
+    let mut texts = Vec::new();
+    let mut text = |text: &str| {
+        texts.push(c_text(text));
+        // Its bytes stay where they are when the vector grows.
+        texts.last().map_or(ptr::null(), |text| text.as_ptr())
+    };
+    let entry = |entry: &Entry| sys::Entry {
+        id: text(entry.id),
+        about: text(entry.about),
+        max_episode_steps: entry.max_episode_steps.unwrap_or(0),
+        reward_threshold: entry.reward_threshold.unwrap_or(f64::NAN),
+        render_fps: entry.render_fps,
+        options: text(&entry.defaults()),
+    };
+    let entries: Vec<_> = table.iter().map(entry).collect();
+    let plugin = sys::Plugin {
+        abi_version: sys::CORRAL_ABI_VERSION,
+        entry_size: size_of::<sys::Entry>() as u32,
+        size: size_of::<sys::Plugin>(),
+        name: text(&name.replace('-', "_")),
+        version: text(version),
+        built_with: text(concat!("envcore ", env!("CARGO_PKG_VERSION"))),
+        num_envs: entries.len(),
+        envs: entries.as_ptr(),
+        make: Some(make),
+        spec: Some(spec),
+        free_source: Some(free_source),
+        chunk: Some(chunk),
+        reset: Some(reset),
+        reset_own: Some(reset_own),
+        step: Some(step),
+        check_options: Some(check_options),
+        save: Some(save),
+        load: Some(load),
+        render: Some(render),
+        close: Some(close),
+        free_chunk: Some(free_chunk),
+    };
+    Listing { table, plugin, _entries: entries, _texts: texts }
+}
+
+/// A source and what `spec` tells of it.
+struct SourceHandle {
+    source: Box<dyn Source>,
+    spec: sys::Spec,
+    /// What `spec` points to, apart from the source's own.
+    _spaces: space::Parts,
+    _values: value::Parts,
+    _config: CString,
+}
+
+impl SourceHandle {
+    fn new(source: Box<dyn Source>) -> Result<Box<Self>> {
+        let about = source.spec();
+        if about.autoreset.is_some() {
+            let why = format!("{} resets itself, which a plugin's envs do not", about.id);
+            return Err(Error::Unsupported(why));
+        }
+        let (mut spaces, mut values) = (space::Parts::default(), value::Parts::default());
+        let config = c_text(&about.config);
+        let spec = sys::Spec {
+            size: size_of::<sys::Spec>(),
+            observation: spaces.encode(&about.observation)?,
+            action: spaces.encode(&about.action)?,
+            info: spaces.encode(&about.info)?,
+            caps: about.caps.bits(),
+            config: config.as_ptr(),
+            metadata: values.encode_map(&about.metadata)?,
+        };
+        Ok(Box::new(SourceHandle { source, spec, _spaces: spaces, _values: values, _config: config }))
+    }
+}
+
+/// A chunk and what it takes to hear a host and to answer.
+struct ChunkHandle {
+    chunk: Box<dyn Chunk>,
+    rows: HostRows,
+    actions: HostActions,
+    addresses: Addresses,
+    num_slots: usize,
+    side: Side,
+    /// Why it is not used again.
+    poison: Option<String>,
+}
+
+impl ChunkHandle {
+    fn check(&self, first: usize, count: usize) -> Result<()> {
+        if first <= self.num_slots && count <= self.num_slots - first {
+            return Ok(());
+        }
+        Err(Error::Argument(format!(
+            "slots {first} to {} of a chunk of {}",
+            first.saturating_add(count),
+            self.num_slots
+        )))
+    }
+}
+
+/// Tells `report` what went wrong; whether nothing did.
+///
+/// # Safety
+/// The report must be the host's of this call, or null.
+unsafe fn conclude(report: *const sys::Report, outcome: Result<Result<()>, Failure>) -> bool {
+    // SAFETY: the caller's duty.
+    unsafe {
+        match (&outcome, report.as_ref()) {
+            (Ok(Ok(())), _) => return true,
+            (Ok(Err(error)), Some(report)) => report.tell_error(error),
+            (Err(failure), Some(report)) => report.tell_failure(CALL, failure),
+            (_, None) => {}
+        }
+    }
+    false
+}
+
+/// Does `work` with the chunk at `handle`, guarded, and tells `report` of what
+/// came of it beside the rows.
+///
+/// # Safety
+/// `handle` must be null or a chunk that [`chunk`] gave, not yet freed and in
+/// no other call; `report` null or the host's of this call.
+unsafe fn with_chunk(
+    handle: *mut c_void,
+    report: *const sys::Report,
+    phase: Phase,
+    work: impl FnOnce(&mut ChunkHandle) -> Result<()>,
+) -> i32 {
+    // SAFETY: the caller's duty.
+    let Some(handle) = (unsafe { handle.cast::<ChunkHandle>().as_mut() }) else {
+        let null = Err(Error::Argument("a chunk that is NULL".into()));
+        // SAFETY: the caller's duty.
+        unsafe { conclude(report, Ok(null)) };
+        return -1;
+    };
+    let outcome = match &handle.poison {
+        Some(why) => Ok(Err(Error::env(format!("this chunk is not used again: {why}")))),
+        None => guard(phase, || work(handle)),
+    };
+    if let Err(failure) = &outcome {
+        handle.poison = Some(failure.message.clone());
+    }
+    // SAFETY: the caller's duty.
+    let told = guard(phase, || unsafe { tell(handle, report) }).and_then(|told| Ok(Ok(told?)));
+    let told = told.or_else(|failure| Ok::<_, Failure>(Err(Error::env(failure))));
+    // SAFETY: the caller's duty.
+    let good = unsafe { conclude(report, outcome) & conclude(report, told) };
+    if good { 0 } else { -1 }
+}
+
+/// Tells `report` of failures and of what has no place in the rows.
+///
+/// # Safety
+/// `report` must be null or the host's of this call.
+unsafe fn tell(handle: &mut ChunkHandle, report: *const sys::Report) -> Result<(), Failure> {
+    // SAFETY: the caller's duty.
+    let Some(report) = (unsafe { report.as_ref() }) else { return Ok(()) };
+    for extra in handle.side.extras.drain(..) {
+        let mut parts = value::Parts::default();
+        let value = parts.encode(&extra.value).map_err(|error| Failure::error(Phase::Step, error))?;
+        let field = value::named(&extra.key, &value);
+        if let Some(info) = report.info {
+            // SAFETY: the caller's duty; what the field points to is here.
+            unsafe { info(report.context, extra.row, &field) }
+        }
+    }
+    let mut told = Ok(());
+    handle.rows.take_loose(|is_info, leaf, row, value| {
+        let part = if is_info { sys::CORRAL_PART_INFO } else { sys::CORRAL_PART_OBSERVATION };
+        let mut parts = value::Parts::default();
+        match (parts.encode(&value), report.leaf) {
+            // SAFETY: the caller's duty; what the value points to is here.
+            (Ok(value), Some(tell)) => unsafe { tell(report.context, part, leaf, row, &value) },
+            (Err(error), _) => told = Err(Failure::error(Phase::Step, error)),
+            _ => {}
+        }
+    });
+    for (slot, failure) in handle.side.failures.drain(..) {
+        // SAFETY: the caller's duty.
+        unsafe { report.tell_failure(slot, &failure) }
+    }
+    told
+}
+
+unsafe extern "C" fn make(env: usize, options: *const sys::Value, report: *const sys::Report) -> *mut c_void {
+    let mut made = ptr::null_mut();
+    let outcome = guard(Phase::Build, || {
+        let table = LISTING.get().map_or(&[][..], |listing| listing.table);
+        let entry = table.get(env).ok_or_else(|| Error::Argument(format!("there is no env number {env}")))?;
+        // SAFETY: the host's duty (`corral.h`).
+        let options = unsafe { decode_map(options) }?;
+        made = Box::into_raw(SourceHandle::new(entry.source(&options)?)?).cast();
+        Ok(())
+    });
+    // SAFETY: the host's duty.
+    unsafe { conclude(report, outcome) };
+    made
+}
+
+unsafe extern "C" fn spec(source: *mut c_void) -> *const sys::Spec {
+    // SAFETY: the host's duty: a source that `make` gave, or null.
+    unsafe { source.cast::<SourceHandle>().as_ref() }.map_or(ptr::null(), |handle| &handle.spec)
+}
+
+unsafe extern "C" fn free_source(source: *mut c_void) {
+    if !source.is_null() {
+        // SAFETY: the host's duty: `make` gave it, and nobody uses it again.
+        drop_guarded(unsafe { Box::from_raw(source.cast::<SourceHandle>()) });
+    }
+}
+
+unsafe extern "C" fn chunk(
+    source: *mut c_void,
+    seeds: *const i64,
+    num_slots: usize,
+    report: *const sys::Report,
+) -> *mut c_void {
+    let mut made = ptr::null_mut();
+    let outcome = guard(Phase::Build, || {
+        // SAFETY: the host's duty: a source that `make` gave, or null.
+        let handle = unsafe { source.cast::<SourceHandle>().as_ref() };
+        let source = &handle.ok_or_else(|| Error::Argument("a source that is NULL".into()))?.source;
+        let chunk = if seeds.is_null() {
+            if num_slots != 1 {
+                return Err(Error::Unsupported("a chunk without envs has one slot".into()));
+            }
+            source.vacant(0)?
+        } else {
+            // SAFETY: the host's duty: so many seeds.
+            source.chunk(0, unsafe { slice(seeds, num_slots) })?
+        };
+        let spec = source.spec();
+        let handle = ChunkHandle {
+            chunk,
+            rows: HostRows::new(&spec.observation, &spec.info),
+            actions: HostActions::new(&spec.action, num_slots),
+            addresses: Addresses::default(),
+            num_slots,
+            side: Side::default(),
+            poison: None,
+        };
+        made = Box::into_raw(Box::new(handle)).cast();
+        Ok(())
+    });
+    // SAFETY: the host's duty.
+    unsafe { conclude(report, outcome) };
+    made
+}
+
+/// Notes where the host's rows are; how many.
+///
+/// # Safety
+/// `rows` must be the host's of this call, with `observation` leaves and so many
+/// of the infos.
+unsafe fn locate(handle: &mut ChunkHandle, rows: *const sys::Rows) -> Result<usize> {
+    // SAFETY: the caller's duty.
+    let rows = unsafe { rows.as_ref() }.ok_or_else(|| Error::Argument("rows that are NULL".into()))?;
+    let (observation, info) = handle.rows.leaves();
+    let to = &mut handle.addresses;
+    let copy = |to: &mut Vec<*mut c_void>, from: *const *mut c_void, count| {
+        to.clear();
+        // SAFETY: the caller's duty.
+        to.extend_from_slice(unsafe { slice(from, count) });
+    };
+    copy(&mut to.observation, rows.observation, observation);
+    copy(&mut to.info, rows.info, info);
+    to.info_mask.clear();
+    // SAFETY: the caller's duty.
+    to.info_mask.extend_from_slice(unsafe { slice(rows.info_mask, info) });
+    (to.reward, to.terminated, to.truncated) = (rows.reward, rows.terminated, rows.truncated);
+    Ok(rows.num_rows)
+}
+
+unsafe extern "C" fn reset(
+    chunk: *mut c_void,
+    slot: usize,
+    begin: *const sys::Begin,
+    rows: *const sys::Rows,
+    report: *const sys::Report,
+) -> i32 {
+    let work = |handle: &mut ChunkHandle| {
+        handle.check(slot, 1)?;
+        // SAFETY: the host's duty (`corral.h`).
+        let begin = unsafe { begin.as_ref() };
+        let begin = begin.ok_or_else(|| Error::Argument("a beginning that is NULL".into()))?;
+        // SAFETY: as above.
+        let options = unsafe { decode_map(begin.options) }?;
+        // SAFETY: as above.
+        let len = unsafe { locate(handle, rows) }?;
+        let reset = ResetOf {
+            begin: match begin.how {
+                sys::CORRAL_BEGIN_OWN => Begin::Own,
+                sys::CORRAL_BEGIN_SEED => Begin::Seed(begin.value),
+                sys::CORRAL_BEGIN_INDEX => Begin::Index(begin.value as u64),
+                sys::CORRAL_BEGIN_KEEP => Begin::Keep,
+                other => return Err(Error::Argument(format!("{other} is no way to begin"))),
+            },
+            rebuild: (begin.rebuild != 0).then_some(begin.rebuild_seed),
+            options: (!begin.options.is_null()).then_some(&options),
+        };
+        // SAFETY: the host's duty: its rows are this call's.
+        let mut rows = unsafe { handle.rows.at(&handle.addresses, len) };
+        let begun = handle.chunk.reset(slot, reset, &mut rows, 0, &mut handle.side);
+        if let Err(failure) = begun {
+            handle.side.failures.push((slot, failure));
+        }
+        Ok(())
+    };
+    // SAFETY: the host's duty.
+    unsafe { with_chunk(chunk, report, Phase::Reset, work) }
+}
+
+unsafe extern "C" fn reset_own(
+    chunk: *mut c_void,
+    slots: *const usize,
+    num_slots: usize,
+    first_slot: usize,
+    rows: *const sys::Rows,
+    report: *const sys::Report,
+) -> i32 {
+    let work = |handle: &mut ChunkHandle| {
+        // SAFETY: the host's duty: so many slots.
+        let slots = unsafe { slice(slots, num_slots) };
+        // SAFETY: as above.
+        let len = unsafe { locate(handle, rows) }?;
+        for &slot in slots {
+            handle.check(slot, 1)?;
+            if slot < first_slot || slot - first_slot >= len {
+                return Err(Error::Argument(format!("slot {slot} has no row")));
+            }
+        }
+        // SAFETY: the host's duty: its rows are this call's.
+        let mut rows = unsafe { handle.rows.at(&handle.addresses, len) };
+        handle.chunk.reset_own(slots, first_slot, &mut rows, &mut handle.side);
+        Ok(())
+    };
+    // SAFETY: the host's duty.
+    unsafe { with_chunk(chunk, report, Phase::Reset, work) }
+}
+
+unsafe extern "C" fn step(
+    chunk: *mut c_void,
+    first_slot: usize,
+    num_slots: usize,
+    skip: *const u8,
+    actions: *const *const c_void,
+    rows: *const sys::Rows,
+    report: *const sys::Report,
+) -> i32 {
+    let work = |handle: &mut ChunkHandle| {
+        handle.check(first_slot, num_slots)?;
+        // SAFETY: the host's duty (`corral.h`).
+        let len = unsafe { locate(handle, rows) }?;
+        if len < num_slots || skip.is_null() {
+            return Err(Error::Argument(format!("{len} rows for {num_slots} slots")));
+        }
+        // SAFETY: the host's duty: a byte per slot, 0 or 1.
+        let skip = unsafe { slice(skip.cast::<bool>(), handle.num_slots) };
+        // SAFETY: the host's duty: an address per leaf.
+        let actions = unsafe { slice(actions, handle.actions.leaves()) };
+        for leaf in handle.actions.loose() {
+            for slot in (first_slot..first_slot + num_slots).filter(|slot| !skip[*slot]) {
+                // SAFETY: the host's duty: a value for each slot.
+                let value = unsafe { value::decode(&*actions[leaf].cast::<sys::Value>().add(slot)) }?;
+                handle.actions.set_loose(leaf, slot, value);
+            }
+        }
+        // SAFETY: the host's duty: rows and actions are this call's.
+        let (mut rows, actions) =
+            unsafe { (handle.rows.at(&handle.addresses, len), handle.actions.at(actions)) };
+        let slots = first_slot..first_slot + num_slots;
+        handle.chunk.step(slots, skip, StepOf(actions), &mut rows, &mut handle.side);
+        Ok(())
+    };
+    // SAFETY: the host's duty.
+    unsafe { with_chunk(chunk, report, Phase::Step, work) }
+}
+
+unsafe extern "C" fn check_options(
+    chunk: *mut c_void,
+    options: *const sys::Value,
+    report: *const sys::Report,
+) -> i32 {
+    let work = |handle: &mut ChunkHandle| {
+        // SAFETY: the host's duty (`corral.h`).
+        let options = unsafe { decode_map(options) }?;
+        handle.chunk.check_options(&options)
+    };
+    // SAFETY: the host's duty.
+    unsafe { with_chunk(chunk, report, Phase::Reset, work) }
+}
+
+unsafe extern "C" fn save(chunk: *mut c_void, slot: usize, report: *const sys::Report) -> i32 {
+    let work = |handle: &mut ChunkHandle| {
+        handle.check(slot, 1)?;
+        let bytes = handle.chunk.save(slot)?;
+        // SAFETY: the host's duty: its report of this call.
+        if let Some((state, context)) = unsafe { report.as_ref() }.and_then(|r| Some((r.state?, r.context))) {
+            // SAFETY: as above; the bytes are there during the call.
+            unsafe { state(context, bytes.as_ptr().cast(), bytes.len()) }
+        }
+        Ok(())
+    };
+    // SAFETY: the host's duty.
+    unsafe { with_chunk(chunk, report, Phase::Save, work) }
+}
+
+unsafe extern "C" fn load(
+    chunk: *mut c_void,
+    slot: usize,
+    state: *const c_void,
+    length: usize,
+    report: *const sys::Report,
+) -> i32 {
+    let work = |handle: &mut ChunkHandle| {
+        handle.check(slot, 1)?;
+        // SAFETY: the host's duty: so many bytes.
+        handle.chunk.load(slot, unsafe { slice(state.cast::<u8>(), length) })
+    };
+    // SAFETY: the host's duty.
+    unsafe { with_chunk(chunk, report, Phase::Load, work) }
+}
+
+unsafe extern "C" fn render(chunk: *mut c_void, slot: usize, report: *const sys::Report) -> i32 {
+    let work = |handle: &mut ChunkHandle| {
+        handle.check(slot, 1)?;
+        let picture = handle.chunk.render(slot)?;
+        // SAFETY: the host's duty: its report of this call.
+        if let Some((frame, context)) = unsafe { report.as_ref() }.and_then(|r| Some((r.frame?, r.context))) {
+            // SAFETY: as above; the pixels are there during the call.
+            unsafe { frame(context, picture.height(), picture.width(), picture.pixels().as_ptr()) }
+        }
+        Ok(())
+    };
+    // SAFETY: the host's duty.
+    unsafe { with_chunk(chunk, report, Phase::Render, work) }
+}
+
+unsafe extern "C" fn close(chunk: *mut c_void, report: *const sys::Report) -> i32 {
+    let work = |handle: &mut ChunkHandle| {
+        handle.side.failures = handle.chunk.close();
+        Ok(())
+    };
+    // SAFETY: the host's duty.
+    unsafe { with_chunk(chunk, report, Phase::Close, work) }
+}
+
+unsafe extern "C" fn free_chunk(chunk: *mut c_void) {
+    if !chunk.is_null() {
+        // SAFETY: the host's duty: `chunk` gave it, and nobody uses it again.
+        drop_guarded(unsafe { Box::from_raw(chunk.cast::<ChunkHandle>()) });
+    }
+}
+
+/// Emits the one function of a plugin.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_plugin {
+    ($table:expr) => {
+        /// The library's environments, for Corral.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn corral_plugin_entry() -> *const $crate::abi::plugin::sys::Plugin {
+            $crate::abi::plugin::export::plugin($table, env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+        }
+    };
+}

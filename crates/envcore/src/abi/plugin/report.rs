@@ -1,0 +1,102 @@
+//! Errors across the boundary, both ways.
+
+use std::ffi::c_char;
+
+use super::sys;
+use crate::error::{Cause, Error, Failure, Phase};
+
+/// Ends a chain of errors, not of one slot.
+pub(super) const CALL: usize = sys::CORRAL_NO_SLOT;
+
+/// What an error is to the other side.
+pub(super) fn kind_of(error: &Error) -> u32 {
+    match error {
+        Error::Action(_) | Error::Argument(_) | Error::ArgumentType(_) => sys::CORRAL_ERROR_ARGUMENT,
+        Error::UnknownOption(_) => sys::CORRAL_ERROR_UNKNOWN_OPTION,
+        Error::OptionValue(_) => sys::CORRAL_ERROR_OPTION_VALUE,
+        Error::Space(_) => sys::CORRAL_ERROR_SPACE,
+        Error::Unsupported(_) => sys::CORRAL_ERROR_UNSUPPORTED,
+        Error::State(_) => sys::CORRAL_ERROR_STATE,
+        Error::Memory(_) => sys::CORRAL_ERROR_MEMORY,
+        Error::NeedsReset(_) => sys::CORRAL_ERROR_NEEDS_RESET,
+        _ => sys::CORRAL_ERROR,
+    }
+}
+
+/// The error that the other side told of.
+pub(super) fn error_of(kind: u32, message: String) -> Error {
+    match kind {
+        sys::CORRAL_ERROR_ARGUMENT => Error::Argument(message),
+        sys::CORRAL_ERROR_UNKNOWN_OPTION => Error::UnknownOption(message),
+        sys::CORRAL_ERROR_OPTION_VALUE => Error::OptionValue(message),
+        sys::CORRAL_ERROR_SPACE => Error::Space(message),
+        sys::CORRAL_ERROR_UNSUPPORTED => Error::Unsupported(message),
+        sys::CORRAL_ERROR_STATE => Error::State(message),
+        sys::CORRAL_ERROR_NEEDS_RESET => Error::NeedsReset(message),
+        _ => Error::env(message),
+    }
+}
+
+const PHASES: [Phase; 7] =
+    [Phase::Build, Phase::Reset, Phase::Step, Phase::Render, Phase::Save, Phase::Load, Phase::Close];
+
+/// The number of `phase`.
+pub(super) fn phase_to(phase: Phase) -> u32 {
+    PHASES.iter().position(|one| *one == phase).map_or(sys::CORRAL_PHASE_CALL, |k| k as u32 + 1)
+}
+
+/// The phase of this number; `call` for the call's own.
+pub(super) fn phase_from(number: u32, call: Phase) -> Phase {
+    let index = (number as usize).checked_sub(1);
+    index.and_then(|index| PHASES.get(index)).copied().unwrap_or(call)
+}
+
+/// The cause of a failure of this kind.
+pub(super) fn cause_of(kind: u32) -> Cause {
+    if kind == sys::CORRAL_PANIC { Cause::Panic } else { Cause::Error }
+}
+
+impl sys::Report {
+    /// Tells of a failure of `slot`, or of the call.
+    ///
+    /// # Safety
+    /// The report must be the host's of this call.
+    pub(super) unsafe fn tell(&self, slot: usize, kind: u32, phase: u32, message: &str) {
+        if let Some(fail) = self.fail {
+            let text = message.as_ptr().cast::<c_char>();
+            // SAFETY: the caller's duty; the message is there during the call.
+            unsafe { fail(self.context, slot, kind, phase, text, message.len()) }
+        }
+    }
+
+    /// As [`tell`](Self::tell).
+    ///
+    /// # Safety
+    /// As `tell`.
+    pub(super) unsafe fn tell_failure(&self, slot: usize, failure: &Failure) {
+        let panicked = failure.cause == Cause::Panic;
+        let kind = if panicked { sys::CORRAL_PANIC } else { sys::CORRAL_ERROR };
+        // SAFETY: the caller's duty.
+        unsafe { self.tell(slot, kind, phase_to(failure.phase), &failure.message) }
+    }
+
+    /// As [`tell`](Self::tell), of the call or of the slots that the error names.
+    ///
+    /// # Safety
+    /// As `tell`.
+    pub(super) unsafe fn tell_error(&self, error: &Error) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            match error {
+                Error::Slots(slots) => {
+                    slots.iter().for_each(|slot| self.tell_failure(slot.slot, &slot.failure));
+                }
+                Error::Env(cause) => match cause.downcast_ref::<Failure>() {
+                    Some(failure) => self.tell_failure(CALL, failure),
+                    None => self.tell(CALL, sys::CORRAL_ERROR, sys::CORRAL_PHASE_CALL, &cause.to_string()),
+                },
+                other => self.tell(CALL, kind_of(other), sys::CORRAL_PHASE_CALL, &other.to_string()),
+            }
+        }
+    }
+}

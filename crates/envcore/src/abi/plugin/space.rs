@@ -1,0 +1,191 @@
+//! Spaces across the boundary, both ways.
+
+use std::ffi::{CStr, CString, c_char};
+
+use super::sys;
+use super::value::{dtype_from, dtype_to, slice};
+use crate::error::{Error, Result};
+use crate::space::{Bounds, DType, Leaf, LeafKind, Scalar, Space, Tensor};
+
+/// A text with its NUL; what follows a NUL in it is lost.
+pub(super) fn c_text(text: &str) -> CString {
+    let end = text.find('\0').unwrap_or(text.len());
+    CString::new(&text[..end]).expect("it ends before the first NUL")
+}
+
+/// The text at `from`, which ends with a NUL; null for an empty one.
+///
+/// # Errors
+/// [`Error::Space`] where it is not UTF-8.
+///
+/// # Safety
+/// It must be there.
+pub(super) unsafe fn owned_text(from: *const c_char, what: &str) -> Result<String> {
+    if from.is_null() {
+        return Ok(String::new());
+    }
+    // SAFETY: the caller's duty.
+    let text = unsafe { CStr::from_ptr(from) }.to_str();
+    text.map(str::to_string).map_err(|error| Error::Space(format!("{what} is not UTF-8: {error}")))
+}
+
+/// What a `sys::Space` points to.
+#[derive(Default)]
+pub(super) struct Parts {
+    names: Vec<CString>,
+    shapes: Vec<Vec<usize>>,
+    bounds: Vec<Vec<sys::Bound>>,
+    leaves: Vec<Vec<sys::Leaf>>,
+}
+
+// SAFETY: what they point to is owned here, and only read.
+unsafe impl Send for Parts {}
+// SAFETY: as above.
+unsafe impl Sync for Parts {}
+
+impl Parts {
+    /// `space` for the other side; holds while `self` does.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where it has opaque objects.
+    pub(super) fn encode(&mut self, space: &Space) -> Result<sys::Space> {
+        let leaves = space.leaves().iter().map(|leaf| self.leaf(leaf)).collect::<Result<Vec<_>>>()?;
+        let encoded = sys::Space { num_leaves: leaves.len(), leaves: leaves.as_ptr() };
+        self.leaves.push(leaves);
+        Ok(encoded)
+    }
+
+    fn leaf(&mut self, leaf: &Leaf) -> Result<sys::Leaf> {
+        let name = c_text(&leaf.name);
+        let (kind, dtype, shape, tensor) = match &leaf.kind {
+            LeafKind::Fixed(t) => (sys::CORRAL_LEAF_FIXED, dtype_to(t.dtype), t.shape.clone(), Some(t)),
+            LeafKind::Ragged { dtype, max_shape } => {
+                (sys::CORRAL_LEAF_RAGGED, dtype_to(*dtype), max_shape.clone(), None)
+            }
+            LeafKind::Text { max_len } => (sys::CORRAL_LEAF_TEXT, 0, vec![*max_len], None),
+            LeafKind::Object => {
+                let name = &leaf.name;
+                let why =
+                    format!("leaf '{name}' holds opaque objects, which cannot cross to another library");
+                return Err(Error::Unsupported(why));
+            }
+        };
+        let mut side = |side: fn(&Bounds) -> &Vec<Scalar>| match tensor {
+            Some(t) => self.bounds(t.dtype, side(&t.bounds)),
+            None => (0, std::ptr::null()),
+        };
+        let ((num_low, low), (num_high, high)) = (side(|bounds| &bounds.low), side(|bounds| &bounds.high));
+        let encoded = sys::Leaf {
+            name: name.as_ptr(),
+            kind,
+            dtype,
+            num_axes: shape.len(),
+            shape: shape.as_ptr(),
+            discrete: u32::from(tensor.is_some_and(|t| t.discrete)),
+            num_low,
+            low,
+            num_high,
+            high,
+        };
+        self.names.push(name);
+        self.shapes.push(shape);
+        Ok(encoded)
+    }
+
+    fn bounds(&mut self, dtype: DType, bounds: &[Scalar]) -> (usize, *const sys::Bound) {
+        let bound = |scalar: &Scalar| match (scalar, dtype) {
+            (scalar, DType::F16 | DType::F32 | DType::F64) => sys::Bound { real: scalar.as_f64() },
+            (Scalar::Int(i), DType::U8 | DType::U16 | DType::U32 | DType::U64) => {
+                sys::Bound { natural: *i as u64 }
+            }
+            (Scalar::Int(i), _) => sys::Bound { integer: *i as i64 },
+            (Scalar::Real(r), _) => sys::Bound { integer: *r as i64 },
+        };
+        let bounds: Vec<_> = bounds.iter().map(bound).collect();
+        let encoded = (bounds.len(), bounds.as_ptr());
+        self.bounds.push(bounds);
+        encoded
+    }
+}
+
+/// A copy of `space`.
+///
+/// # Errors
+/// [`Error::Space`] where it contradicts itself.
+///
+/// # Safety
+/// It must be as `corral.h` says: everything that it points to must be there.
+pub(super) unsafe fn decode(space: &sys::Space, what: &str) -> Result<Space> {
+    // SAFETY: the caller's duty.
+    let leaves = unsafe { slice(space.leaves, space.num_leaves) };
+    // SAFETY: as above.
+    let leaves = leaves.iter().map(|leaf| unsafe { decode_leaf(leaf, what) });
+    let space = Space::of(leaves.collect::<Result<Vec<_>>>()?);
+    space.check(what)?;
+    Ok(space)
+}
+
+unsafe fn decode_leaf(leaf: &sys::Leaf, what: &str) -> Result<Leaf> {
+    // SAFETY: the caller's duty.
+    let name = unsafe { owned_text(leaf.name, "a leaf's name") }?;
+    // SAFETY: as above.
+    let shape = unsafe { slice(leaf.shape, leaf.num_axes) }.to_vec();
+    let kind = match leaf.kind {
+        sys::CORRAL_LEAF_FIXED => {
+            let dtype = dtype_from(leaf.dtype)?;
+            let (least, most) = dtype.range();
+            // SAFETY: as above.
+            let side = |from, count, whole| unsafe {
+                match slice(from, count) {
+                    [] => vec![whole],
+                    bounds => bounds.iter().map(|bound| decode_bound(*bound, dtype)).collect(),
+                }
+            };
+            let low = side(leaf.low, leaf.num_low, least);
+            let high = side(leaf.high, leaf.num_high, most);
+            let bounds = Bounds { low, high };
+            LeafKind::Fixed(Tensor { dtype, shape, bounds, discrete: leaf.discrete != 0 })
+        }
+        sys::CORRAL_LEAF_RAGGED => LeafKind::Ragged { dtype: dtype_from(leaf.dtype)?, max_shape: shape },
+        sys::CORRAL_LEAF_TEXT => LeafKind::Text { max_len: shape.first().copied().unwrap_or(usize::MAX) },
+        other => {
+            return Err(Error::Space(format!("{what} space, leaf '{name}': {other} is no kind of leaf")));
+        }
+    };
+    Ok(Leaf { name, kind })
+}
+
+fn decode_bound(bound: sys::Bound, dtype: DType) -> Scalar {
+    // SAFETY: all fields are plain numbers of eight bytes.
+    unsafe {
+        match dtype {
+            DType::F16 | DType::F32 | DType::F64 => Scalar::Real(bound.real),
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => Scalar::Int(bound.natural.into()),
+            _ => Scalar::Int(bound.integer.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_come_back_as_they_were() {
+        let space = Space::of([
+            Leaf::image(&[64, 64, 3]).named("pixels"),
+            Leaf::real::<f32>(&[2]).bounded_by(&[-1f32, 0.1], &[1f32, f32::INFINITY]).named("in.speed"),
+            Leaf::labels::<u64>(&[], 0, u64::MAX).named("in.key"),
+            Leaf::labels::<i8>(&[3], -4, 8).named("gear"),
+            Leaf::ragged::<i32>(&[5, usize::MAX]).named("items"),
+            Leaf::text(9).named("says"),
+            Leaf::real::<bool>(&[]).named("awake"),
+        ]);
+        let mut parts = Parts::default();
+        let encoded = parts.encode(&space).unwrap();
+        // SAFETY: `parts` is here.
+        assert_eq!(unsafe { decode(&encoded, "observation") }.unwrap(), space);
+        let object = Space::from(Leaf::object());
+        assert!(matches!(parts.encode(&object), Err(Error::Unsupported(_))));
+    }
+}

@@ -1,0 +1,252 @@
+//! Loose values across the boundary, both ways.
+
+use std::ffi::c_char;
+use std::ptr;
+
+use super::sys;
+use crate::error::{Error, Result};
+use crate::space::{Array, DType, Options, Value};
+
+/// Lists and maps within each other, at most: the stack is not endless.
+const MAX_DEPTH: usize = 64;
+
+const DTYPES: [DType; 12] = [
+    DType::Bool,
+    DType::U8,
+    DType::I8,
+    DType::U16,
+    DType::I16,
+    DType::U32,
+    DType::I32,
+    DType::U64,
+    DType::I64,
+    DType::F16,
+    DType::F32,
+    DType::F64,
+];
+
+/// The number of `dtype` here.
+pub(super) fn dtype_to(dtype: DType) -> u32 {
+    1 + DTYPES.iter().position(|one| *one == dtype).expect("all are listed") as u32
+}
+
+/// The dtype of this number.
+pub(super) fn dtype_from(number: u32) -> Result<DType> {
+    let index = (number as usize).checked_sub(1);
+    let dtype = index.and_then(|index| DTYPES.get(index)).copied();
+    dtype.ok_or_else(|| Error::Space(format!("{number} is no element type of corral.h")))
+}
+
+/// No value.
+pub(super) const NOTHING: sys::Value = sys::Value {
+    kind: sys::CORRAL_VALUE_NONE,
+    dtype: 0,
+    num_axes: 0,
+    shape: ptr::null(),
+    length: 0,
+    data: sys::ValueData { integer: 0 },
+};
+
+/// What a `sys::Value` points to, apart from what it borrows from the value that
+/// it was made of.
+#[derive(Default)]
+pub(super) struct Parts {
+    lists: Vec<Vec<sys::Value>>,
+    maps: Vec<Vec<sys::Field>>,
+}
+
+// SAFETY: what they point to is owned here, or borrowed from values that nobody
+// changes.
+unsafe impl Send for Parts {}
+// SAFETY: as above; they are only read.
+unsafe impl Sync for Parts {}
+
+impl Parts {
+    /// `value` for the other side; holds while `self` and `value` do.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for an opaque object.
+    pub(super) fn encode(&mut self, value: &Value) -> Result<sys::Value> {
+        use sys::ValueData as Data;
+        let plain = |kind, length, data| sys::Value { kind, length, data, ..NOTHING };
+        Ok(match value {
+            Value::None => NOTHING,
+            Value::Bool(v) => plain(sys::CORRAL_VALUE_BOOL, 0, Data { boolean: u8::from(*v) }),
+            Value::Int(v) => plain(sys::CORRAL_VALUE_INT, 0, Data { integer: *v }),
+            Value::Float(v) => plain(sys::CORRAL_VALUE_REAL, 0, Data { real: *v }),
+            Value::Text(v) => plain(sys::CORRAL_VALUE_TEXT, v.len(), Data { text: v.as_ptr().cast() }),
+            Value::Array(array) => sys::Value {
+                kind: sys::CORRAL_VALUE_ARRAY,
+                dtype: dtype_to(array.dtype()),
+                num_axes: array.shape().len(),
+                shape: array.shape().as_ptr(),
+                length: array.bytes().len(),
+                data: Data { elements: array.bytes().as_ptr().cast() },
+            },
+            Value::List(items) => {
+                let items = items.iter().map(|item| self.encode(item)).collect::<Result<Vec<_>>>()?;
+                let data = Data { items: items.as_ptr() };
+                let value = plain(sys::CORRAL_VALUE_LIST, items.len(), data);
+                // Its elements stay where they are.
+                self.lists.push(items);
+                value
+            }
+            Value::Map(options) => self.encode_map(options)?,
+            Value::Object(_) => {
+                return Err(Error::Unsupported("an opaque object cannot cross to another library".into()));
+            }
+        })
+    }
+
+    /// As [`encode`](Self::encode), of a map.
+    pub(super) fn encode_map(&mut self, options: &Options) -> Result<sys::Value> {
+        let values = options.iter().map(|(_, value)| self.encode(value)).collect::<Result<Vec<_>>>()?;
+        let field = |((key, _), value): ((&str, &Value), &sys::Value)| named(key, value);
+        let fields: Vec<_> = options.iter().zip(&values).map(field).collect();
+        self.lists.push(values);
+        let data = sys::ValueData { fields: fields.as_ptr() };
+        let value = sys::Value { kind: sys::CORRAL_VALUE_MAP, length: fields.len(), data, ..NOTHING };
+        self.maps.push(fields);
+        Ok(value)
+    }
+}
+
+/// `value` under a name; holds while both do.
+pub(super) fn named(key: &str, value: &sys::Value) -> sys::Field {
+    sys::Field { key: key.as_ptr().cast(), key_length: key.len(), value }
+}
+
+/// The bytes at `from`, which may be null for none.
+///
+/// # Safety
+/// Unless `length` is 0 there must be that many `T`s at `from`, unchanged while
+/// the slice lives.
+pub(super) unsafe fn slice<'a, T>(from: *const T, length: usize) -> &'a [T] {
+    if length == 0 || from.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's duty.
+    unsafe { std::slice::from_raw_parts(from, length) }
+}
+
+/// # Safety
+/// As [`slice`].
+pub(super) unsafe fn text<'a>(from: *const c_char, length: usize) -> Result<&'a str> {
+    // SAFETY: the caller's duty.
+    let bytes = unsafe { slice(from.cast::<u8>(), length) };
+    std::str::from_utf8(bytes).map_err(|error| Error::Space(format!("a text that is not UTF-8: {error}")))
+}
+
+/// A copy of `value`.
+///
+/// # Errors
+/// [`Error::Space`] where it contradicts itself.
+///
+/// # Safety
+/// It must be as `corral.h` says: everything that it points to must be there.
+pub(super) unsafe fn decode(value: &sys::Value) -> Result<Value> {
+    // SAFETY: the caller's duty.
+    unsafe { decode_at(value, 0) }
+}
+
+/// As [`decode`], of a map, or of nothing.
+///
+/// # Safety
+/// As [`decode`].
+pub(super) unsafe fn decode_map(value: *const sys::Value) -> Result<Options> {
+    // SAFETY: the caller's duty.
+    match unsafe { value.as_ref().map(|value| decode(value)) }.transpose()? {
+        None | Some(Value::None) => Ok(Options::new()),
+        Some(Value::Map(options)) => Ok(options),
+        Some(other) => Err(Error::Space(format!("{other:?} where a map belongs"))),
+    }
+}
+
+/// As [`decode`], with its name.
+///
+/// # Safety
+/// As [`decode`].
+pub(super) unsafe fn decode_field(field: &sys::Field) -> Result<(String, Value)> {
+    // SAFETY: the caller's duty.
+    unsafe {
+        let key = text(field.key, field.key_length)?;
+        Ok((key.to_string(), field.value.as_ref().map_or(Ok(Value::None), |value| decode(value))?))
+    }
+}
+
+unsafe fn decode_at(value: &sys::Value, depth: usize) -> Result<Value> {
+    if depth > MAX_DEPTH {
+        return Err(Error::Space(format!("values nested more than {MAX_DEPTH} deep")));
+    }
+    let (data, length) = (value.data, value.length);
+    // SAFETY: `kind` says which field of the union holds, and the caller vouches
+    // for what that points to.
+    unsafe {
+        Ok(match value.kind {
+            sys::CORRAL_VALUE_NONE => Value::None,
+            sys::CORRAL_VALUE_BOOL => Value::Bool(data.boolean != 0),
+            sys::CORRAL_VALUE_INT => Value::Int(data.integer),
+            sys::CORRAL_VALUE_REAL => Value::Float(data.real),
+            sys::CORRAL_VALUE_TEXT => Value::Text(text(data.text, length)?.to_string()),
+            sys::CORRAL_VALUE_ARRAY => {
+                let (dtype, shape) = (dtype_from(value.dtype)?, slice(value.shape, value.num_axes));
+                let elements = shape.iter().try_fold(1usize, |n, axis| n.checked_mul(*axis));
+                if elements.and_then(|n| n.checked_mul(dtype.size())) != Some(length) {
+                    let why = format!("{length} bytes are no array of shape {shape:?} of {dtype}");
+                    return Err(Error::Space(why));
+                }
+                Value::Array(Array::from_bytes(dtype, shape, slice(data.elements.cast(), length).to_vec())?)
+            }
+            sys::CORRAL_VALUE_LIST => {
+                let items = slice(data.items, length).iter().map(|item| decode_at(item, depth + 1));
+                Value::List(items.collect::<Result<_>>()?)
+            }
+            sys::CORRAL_VALUE_MAP => {
+                let mut map = Options::new();
+                for field in slice(data.fields, length) {
+                    let value = field.value.as_ref().unwrap_or(&NOTHING);
+                    map.set(text(field.key, field.key_length)?, decode_at(value, depth + 1)?);
+                }
+                Value::Map(map)
+            }
+            other => return Err(Error::Space(format!("{other} is no kind of value of corral.h"))),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_as_they_were() {
+        let inner = Options::new().with("deep", vec![Value::None, Value::Bool(true), Value::from("é")]);
+        let value = Value::Map(
+            Options::new()
+                .with("n", -3i64)
+                .with("x", 0.5)
+                .with("a", Array::new(&[2, 2], &[1i16, 2, 3, -4]).unwrap())
+                .with("none", Array::new::<f32>(&[0, 3], &[]).unwrap())
+                .with("inner", inner),
+        );
+        let mut parts = Parts::default();
+        let encoded = parts.encode(&value).unwrap();
+        // SAFETY: `parts` and `value` are here.
+        assert_eq!(unsafe { decode(&encoded) }.unwrap(), value);
+    }
+
+    #[test]
+    fn values_that_contradict_themselves_are_errors() {
+        let fault = |value: sys::Value| {
+            // SAFETY: they point to nothing.
+            unsafe { decode(&value) }.unwrap_err().to_string()
+        };
+        assert!(fault(sys::Value { kind: 99, ..NOTHING }).contains("99 is no kind"));
+        let array = sys::Value { kind: sys::CORRAL_VALUE_ARRAY, ..NOTHING };
+        assert!(fault(array).contains("no element type"));
+        assert!(fault(sys::Value { dtype: sys::CORRAL_INT64, ..array }).contains("0 bytes are no array"));
+        let mut parts = Parts::default();
+        let object = Value::Object(std::sync::Arc::new(1));
+        assert!(matches!(parts.encode(&object), Err(Error::Unsupported(_))));
+    }
+}

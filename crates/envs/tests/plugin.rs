@@ -1,0 +1,209 @@
+//! Envs through the plugin's table of functions: what the identity matrix does
+//! not see of it.
+
+#![allow(unsafe_code)]
+
+mod common;
+
+use std::ffi::c_void;
+
+use common::plugin::{Echo, plugin, raw, through_plugin};
+use common::{MODES, config, refusal, saved, some_actions, source_of, view};
+use envcore::abi::plugin::load::Plugin;
+use envcore::abi::plugin::sys;
+use envcore::{Begin, Error, Options, Phase, Serial, Slots, VecEnv, Want};
+
+const SLOTS: usize = 4;
+
+#[test]
+fn texts_ragged_arrays_and_undeclared_infos_cross_both_ways() {
+    for mode in MODES {
+        let here = Serial::new(&source_of::<Echo>(), config(SLOTS, mode)).unwrap();
+        let there = Serial::new(&*through_plugin("Echo-v0", &Options::new()), config(SLOTS, mode)).unwrap();
+        let (mut here, mut there) = (here, there);
+        assert_eq!(here.spec().observation, there.spec().observation);
+        assert_eq!(here.spec().action, there.spec().action);
+        assert_eq!(here.spec().info, there.spec().info);
+        let mut failures = 0;
+        let mut extras = 0;
+        let mut play = |begin: &[Begin], t: Option<usize>| {
+            let mut rows = Vec::new();
+            for envs in [&mut here as &mut dyn VecEnv, &mut there] {
+                match t {
+                    None => envs.send_reset(&Slots::All, begin, None).unwrap(),
+                    Some(t) => {
+                        let actions = some_actions(&envs.spec().action, t, SLOTS);
+                        envs.send(&Slots::All, &view(&actions)).unwrap();
+                    }
+                }
+                let batch = envs.recv(Want::all()).unwrap().unwrap();
+                let told = batch.failures.iter().map(|failure| {
+                    assert_eq!(failure.failure.message, "too sweet");
+                    assert_eq!(failure.failure.phase, Phase::Step);
+                    (failure.slot, failure.step, failure.action.clone())
+                });
+                rows.push((common::rows_of(envs.spec(), &batch), told.collect::<Vec<_>>()));
+                extras += batch.infos.extras.len();
+            }
+            assert_eq!(rows[0], rows[1]);
+            failures += rows[0].1.len();
+            rows.remove(0).0.into_iter().map(|(_, seen)| (seen.kind, seen.done())).collect::<Vec<_>>()
+        };
+        play(&[Begin::Own; SLOTS], None);
+        for t in 0..120 {
+            let rows = play(&[], Some(t));
+            let begin = rows.iter().map(|(kind, done)| match (kind, done) {
+                (envcore::RowKind::Failed, _) => Begin::Own,
+                (_, true) if mode == envcore::AutoresetMode::Disabled => Begin::Index(3),
+                _ => Begin::Keep,
+            });
+            let begin: Vec<Begin> = begin.collect();
+            if begin.iter().any(|begin| *begin != Begin::Keep) {
+                play(&begin, None);
+            }
+        }
+        assert!(failures > 3, "{failures}");
+        assert!(extras > 3 || mode == envcore::AutoresetMode::SameStep, "{extras}");
+    }
+}
+
+#[test]
+fn states_and_options_are_those_of_the_envs_built_in() {
+    let options = Options::new().with("at_step", 5i64);
+    let mode = MODES[0];
+    let built_in = common::source("testing/Faulty-v0", &options);
+    let mut here = Serial::new(&*built_in, config(SLOTS, mode)).unwrap();
+    let mut there =
+        Serial::new(&*through_plugin("testing/Faulty-v0", &options), config(SLOTS, mode)).unwrap();
+    let bias = Options::new().with("bias", 0.25);
+    for envs in [&mut here as &mut dyn VecEnv, &mut there] {
+        envs.reset(&Slots::All, &[Begin::Index(2); SLOTS], Some(&bias), Want::all()).unwrap();
+        common::step(envs, 0);
+        assert_eq!(envs.render(&Slots::List(vec![1])).unwrap()[0].pixels(), [1; 72]);
+    }
+    // They differ in the env's id alone.
+    let tail = |states: Vec<Vec<u8>>| {
+        states.into_iter().map(|state| state[state.len() - 90..].to_vec()).collect::<Vec<_>>()
+    };
+    let state = there.save(2).unwrap();
+    assert_eq!(tail(saved(&mut here)).len(), tail(saved(&mut there)).len());
+    let rows = common::step(&mut there, 1);
+    there.load(2, &state).unwrap();
+    assert_eq!(common::step(&mut there, 1)[2], rows[2]);
+    assert!(refusal(there.load(2, b"no state")).contains("state"));
+    let wrong = Options::new().with("bias", "large");
+    let refused = there.send_reset(&Slots::All, &[Begin::Own; SLOTS], Some(&wrong)).unwrap_err();
+    assert!(matches!(refused, Error::OptionValue(_)), "{refused}");
+}
+
+#[test]
+fn options_and_ids_that_do_not_exist_are_the_same_errors_as_of_envs_built_in() {
+    let plugin = plugin();
+    assert_eq!((plugin.name(), plugin.version()), ("the_tests", "1.2.3"));
+    let asked = |id: &str, options: Options| plugin.source("the_tests", id, &options).map(drop).unwrap_err();
+    let error = asked("Maze-v0", Options::new().with("sizes", 3i64));
+    assert!(matches!(error, Error::UnknownOption(_)), "{error}");
+    assert!(error.to_string().contains("did you mean 'size'?"), "{error}");
+    assert!(matches!(asked("Maze-v0", Options::new().with("size", "x")), Error::OptionValue(_)));
+    let error = asked("Mase-v0", Options::new());
+    assert!(matches!(error, Error::UnknownEnv(_)), "{error}");
+    assert!(error.to_string().contains("Did you mean 'Maze-v0'?"), "{error}");
+    let error = asked("testing/Odd-v0", Options::new());
+    assert!(error.to_string().contains("resets itself"), "{error}");
+}
+
+#[test]
+fn an_env_that_cannot_be_built_is_named_with_its_slot() {
+    let options = Options::new().with("fault", "panic_in_build").with("of_seed", 102i64);
+    let source = through_plugin("testing/Faulty-v0", &options);
+    let Err(Error::Slots(failures)) = Serial::new(&*source, config(SLOTS, MODES[0])) else {
+        panic!("it was built")
+    };
+    let text = failures[0].to_string();
+    assert!(text.starts_with("the_tests/testing/Faulty-v0: slot 2 panicked in build: a fault on demand (at"));
+    assert_eq!(failures.len(), 1);
+}
+
+/// The error of a table that differs from ours as `change` says.
+fn refused(change: impl FnOnce(&mut sys::Plugin)) -> String {
+    // SAFETY: the table is this binary's own.
+    let mut table = unsafe { *raw() };
+    change(&mut table);
+    let table = Box::leak(Box::new(table));
+    // SAFETY: it is one, but for what was changed.
+    unsafe { Plugin::over(table, "there".into()) }.map(drop).unwrap_err().to_string()
+}
+
+#[test]
+fn a_table_of_another_version_or_layout_is_refused_and_the_old_side_named() {
+    let newer = refused(|table| table.abi_version += 1);
+    assert!(newer.contains("this Corral is old, install a newer one"), "{newer}");
+    let older = refused(|table| table.abi_version -= 1);
+    assert!(older.contains("the plugin is old: run `corral vendor`"), "{older}");
+    let short = refused(|table| table.size -= 8);
+    assert!(short.contains("the plugin is old"), "{short}");
+    let narrow = refused(|table| table.entry_size += 8);
+    assert!(narrow.contains("bytes where this Corral"), "{narrow}");
+    let lame = refused(|table| table.step = None);
+    assert!(lame.contains("no function 'step'"), "{lame}");
+    // SAFETY: null is allowed.
+    let none = unsafe { Plugin::over(std::ptr::null(), "there".into()) };
+    assert!(none.is_err());
+}
+
+/// Keeps the messages of a call in a list.
+unsafe extern "C" fn note(
+    context: *mut c_void,
+    _: usize,
+    kind: u32,
+    _: u32,
+    message: *const std::ffi::c_char,
+    length: usize,
+) {
+    // SAFETY: the context is the test's list, the message the call's.
+    unsafe {
+        let bytes = std::slice::from_raw_parts(message.cast::<u8>(), length);
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        (*context.cast::<Vec<(u32, String)>>()).push((kind, text));
+    }
+}
+
+#[test]
+fn a_host_that_calls_with_nothing_gets_errors() {
+    // SAFETY: the table is this binary's own.
+    let table = unsafe { &*raw() };
+    let mut said: Vec<(u32, String)> = Vec::new();
+    let context = (&raw mut said).cast();
+    let report = sys::Report { context, fail: Some(note), info: None, leaf: None, state: None, frame: None };
+    let none = std::ptr::null_mut();
+    // SAFETY: NULL handles are errors; all else is there during the calls.
+    unsafe {
+        assert!(table.make.unwrap()(999, std::ptr::null(), &report).is_null());
+        assert!(table.spec.unwrap()(none).is_null());
+        table.free_source.unwrap()(none);
+        table.free_chunk.unwrap()(none);
+        assert!(table.chunk.unwrap()(none, std::ptr::null(), 3, &report).is_null());
+        assert_eq!(table.save.unwrap()(none, 0, &report), -1);
+        assert_eq!(table.save.unwrap()(none, 0, std::ptr::null()), -1);
+        assert_eq!(table.close.unwrap()(none, &report), -1);
+        let source = table.make.unwrap()(0, std::ptr::null(), &report);
+        assert!(!source.is_null());
+        let chunk = table.chunk.unwrap()(source, [1i64, 2].as_ptr(), 2, &report);
+        table.free_source.unwrap()(source);
+        let (begin, rows) = (std::ptr::null(), std::ptr::null());
+        assert_eq!(table.reset.unwrap()(chunk, 0, begin, rows, &report), -1);
+        assert_eq!(table.reset.unwrap()(chunk, 2, begin, rows, &report), -1);
+        let (skip, actions) = (std::ptr::null(), std::ptr::null());
+        assert_eq!(table.step.unwrap()(chunk, 0, 2, skip, actions, rows, &report), -1);
+        assert_eq!(table.step.unwrap()(chunk, usize::MAX, 2, skip, actions, rows, &report), -1);
+        assert_eq!(table.close.unwrap()(chunk, &report), 0);
+        table.free_chunk.unwrap()(chunk);
+    }
+    let text: Vec<&str> = said.iter().map(|(_, message)| message.as_str()).collect();
+    assert!(text[0].contains("no env number 999"), "{text:?}");
+    assert!(text.iter().any(|text| text.contains("a chunk that is NULL")), "{text:?}");
+    assert!(text.iter().any(|text| text.contains("slots 2 to 3 of a chunk of 2")), "{text:?}");
+    assert!(text.iter().any(|text| text.contains("a beginning that is NULL")), "{text:?}");
+    assert!(text.iter().any(|text| text.contains("rows that are NULL")), "{text:?}");
+    assert!(said.iter().all(|(kind, _)| *kind == sys::CORRAL_ERROR_ARGUMENT), "{said:?}");
+}

@@ -1,0 +1,157 @@
+"""Libraries of envs by Corral's own C interface: one in C, and what cannot be loaded."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import corral
+from corral import errors
+
+HERE = Path(__file__).parent
+CC = shutil.which("cc")
+
+pytestmark = pytest.mark.skipif(CC is None, reason="there is no C compiler here")
+
+
+def build(source: Path, to: Path, *flags: str) -> Path:
+    include = Path(corral.__file__).parent / "include"
+    command = [str(CC), "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
+    subprocess.run([*command, f"-I{include}", *flags, str(source), "-o", str(to)], check=True)
+    return to
+
+
+@pytest.fixture(scope="module")
+def counter(tmp_path_factory):
+    path = build(HERE / "c" / "counter.c", tmp_path_factory.mktemp("c") / "counter.so")
+    assert corral.load(path) == ["counting/Counter-v0"]
+    return path
+
+
+def targets(seed: int, count: int, most: int = 9) -> list[int]:
+    """What splitmix64 draws, worked out in Python."""
+    mask = (1 << 64) - 1
+    drawn = []
+    for _ in range(count):
+        seed = (seed + 0x9E3779B97F4A7C15) & mask
+        z = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        drawn.append(5 + (z ^ (z >> 31)) % (most - 4))
+    return drawn
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_an_env_in_c_plays_by_its_own_rules_in_every_mode(counter, num_threads):
+    for mode in ("next_step", "same_step", "disabled"):
+        envs = corral.make_vec(
+            "counting/Counter-v0", 3, seed=7, autoreset_mode=mode, num_threads=num_threads
+        )
+        observation, _ = envs.reset()
+        first = [targets(7 + slot, 2) for slot in range(3)]
+        assert observation["target"].tolist() == [target for target, _ in first]
+        assert observation["count"].dtype == np.int32
+        for step in range(1, min(target for target, _ in first) + 1):
+            observation, rewards, terminated, truncated, infos = envs.step(np.full(3, 1))
+            reached = np.array([step == target for target, _ in first])
+            assert rewards.tolist() == reached.astype(float).tolist()
+            assert terminated.tolist() == reached.tolist()
+            # The library wrote 2 for true.
+            assert terminated.view(np.uint8).max() == reached.max()
+            assert not truncated.any()
+            shown = infos["final_obs"][reached.argmax()] if "final_obs" in infos else None
+            if mode == "same_step" and reached.any():
+                assert shown["count"] == step
+                assert observation["target"][reached.argmax()] == first[reached.argmax()][1]
+            else:
+                assert observation["count"].tolist() == [step] * 3
+        envs.close()
+
+
+def test_an_index_plays_the_same_episode_and_leaves_the_slots_own_stream(counter):
+    envs = corral.make_vec("counting/Counter-v0", 2, seed=1)
+    observation, _ = envs.reset(options=None)
+    own = targets(1, 3)
+    assert observation["target"][0] == own[0]
+    result = corral.evaluate(lambda obs: np.full(len(obs["count"]), 1), envs, range(10))
+    assert result.lengths.tolist() == [targets(index, 1)[0] for index in range(10)]
+    assert result.returns.tolist() == [1.0] * 10
+    assert envs.reset()[0]["target"][0] == own[1]
+
+
+def test_the_conformance_check_and_gymnasium_take_it(counter):
+    corral.testing.check_env("counting/Counter-v0")
+    envs = gymnasium.make_vec("counting/Counter-v0", 2, most=5)
+    assert envs.reset(seed=3)[0]["target"].tolist() == [5, 5]
+    env = gymnasium.make("counting/Counter-v0")
+    assert env.spec.max_episode_steps == 20
+    assert env.reset(seed=3)[0]["target"] == targets(3, 1)[0]
+    assert "counting/Counter-v0" in corral.envs()
+    assert corral.envs()["counting/Counter-v0"]["options"] == {"most": 9}
+
+
+def test_options_states_and_failures_are_the_librarys_own(counter):
+    with pytest.raises(errors.UnknownOptionError, match=r"valid: most \(9\)"):
+        corral.make_vec("counting/Counter-v0", 1, least=3)
+    with pytest.raises(errors.OptionValueError, match="from 5 to 1000"):
+        corral.make_vec("counting/Counter-v0", 1, most="many")
+    envs = corral.make_vec("counting/Counter-v0", 2, seed=0, most=1000, max_episode_steps=-1)
+    envs.reset()
+    state = envs.save_state()
+    first = envs.step([1, 2])[0]
+    envs.load_state(state)
+    np.testing.assert_array_equal(envs.step([1, 2])[0]["count"], first["count"])
+    far = next(seed for seed in range(1000) if targets(seed, 1, 1000)[0] > 777)
+    envs.reset(seed=[far, far])
+    for _ in range(388):
+        envs.step([2, 1])
+    envs.step([1, 1])
+    with pytest.raises(errors.EnvError, match="777 is too much") as raised:
+        envs.step([1, 1])
+    assert [failure.slot for failure in raised.value.failures] == [0]
+
+
+def test_what_is_no_library_of_envs_is_refused(counter, tmp_path):
+    with pytest.raises(errors.LibraryError, match="No such file"):
+        corral.load(tmp_path / "nowhere.so")
+    (tmp_path / "text.so").write_text("hello")
+    with pytest.raises(errors.LibraryError, match="cannot be loaded"):
+        corral.load(tmp_path / "text.so")
+    (tmp_path / "empty.c").write_text("int nothing(void) { return 0; }\n")
+    with pytest.raises(errors.LibraryError, match="no function corral_plugin_entry"):
+        corral.load(build(tmp_path / "empty.c", tmp_path / "empty.so"))
+    (tmp_path / "libenv.c").write_text("int libenv_make(void) { return 0; }\n")
+    with pytest.raises(errors.LibraryError, match=r"for corral\.load_libenv"):
+        corral.load(build(tmp_path / "libenv.c", tmp_path / "libenv.so"))
+    with pytest.raises(errors.ArgumentError, match="another namespace="):
+        corral.load(counter, namespace="corral")
+
+
+@pytest.mark.parametrize(
+    ("version", "size", "message"),
+    [
+        ("2", "sizeof(corral_plugin)", "this Corral is old"),
+        ("0", "sizeof(corral_plugin)", "the plugin is old"),
+        ("1", "64", "the plugin is old"),
+    ],
+)
+def test_a_library_of_another_version_or_layout_says_which_side_is_old(
+    tmp_path, version, size, message
+):
+    (tmp_path / "other.c").write_text(
+        "#include <corral.h>\n"
+        f"static const corral_plugin P = {{.abi_version = {version},\n"
+        f"    .entry_size = sizeof(corral_entry), .size = {size}}};\n"
+        "const corral_plugin *corral_plugin_entry(void) { return &P; }\n"
+    )
+    with pytest.raises(errors.LibraryError, match=message):
+        corral.load(build(tmp_path / "other.c", tmp_path / "other.so"))
+
+
+def test_an_id_of_a_library_that_is_not_there_says_how_to_load_one():
+    with pytest.raises(errors.UnknownEnvError, match=r"corral\.load\(path\) loads one"):
+        corral.make_vec("nobody/Walk-v0", 1)
