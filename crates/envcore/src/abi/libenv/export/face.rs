@@ -68,12 +68,16 @@ impl Face {
         let (wire, how, high) = match (tensor.dtype, low, high) {
             (DType::F32, ..) => (Wire::F32, How::Same, high.as_f64()),
             (DType::Bool, ..) => (Wire::U8, How::Same, 1.0),
-            (DType::U8, Scalar::Int(from), Scalar::Int(to)) => {
-                (Wire::U8, if from == 0 { How::Same } else { How::Less { low: from as i64 } }, (to - from) as f64)
-            }
+            (DType::U8, Scalar::Int(from), Scalar::Int(to)) => (
+                Wire::U8,
+                if from == 0 { How::Same } else { How::Less { low: from as i64 } },
+                (to - from) as f64,
+            ),
             (dtype, Scalar::Int(from), Scalar::Int(to)) => match i64::try_from(from) {
                 Ok(0) if dtype == DType::I32 => (Wire::I32, How::Same, to as f64),
-                Ok(low) if to - from <= i128::from(i32::MAX) => (Wire::I32, How::Less { low }, (to - from) as f64),
+                Ok(low) if to - from <= i128::from(i32::MAX) => {
+                    (Wire::I32, How::Less { low }, (to - from) as f64)
+                }
                 Ok(low) if cast && tensor.discrete => (Wire::I32, How::Less { low }, f64::from(i32::MAX)),
                 _ if cast => (Wire::F32, How::Rounded, high.as_f64()),
                 _ => {
@@ -134,7 +138,8 @@ impl Face {
         let fits = |n: &usize| c_int::try_from(*n).is_ok();
         if tensor.shape.len() > sys::MAX_NDIM || !tensor.shape.iter().all(fits) {
             let (shape, most) = (&tensor.shape, sys::MAX_NDIM);
-            let why = format!("libenv has at most {most} axes of an int each, and '{name}' has shape {shape:?}");
+            let why =
+                format!("libenv has at most {most} axes of an int each, and '{name}' has shape {shape:?}");
             return Err(Error::Unsupported(why));
         }
         let shape = [&[num], &tensor.shape[..]].concat();
@@ -162,7 +167,15 @@ impl Face {
             Wire::F32 => (sys::scalar_type::REAL, sys::dtype::FLOAT32),
         };
         let ndim = (self.shape.len() - 1) as c_int;
-        sys::TensorType { name, scalar_type, dtype, shape, ndim, low: value(self.low), high: value(self.high) }
+        sys::TensorType {
+            name,
+            scalar_type,
+            dtype,
+            shape,
+            ndim,
+            low: value(self.low),
+            high: value(self.high),
+        }
     }
 
     /// Bytes of a row in the host's memory.
@@ -273,7 +286,9 @@ fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     let most = sys::MAX_NAME_LEN - 1;
-    Err(Error::Unsupported(format!("libenv has names of at most {most} bytes, none of them NUL, not '{name}'")))
+    Err(Error::Unsupported(format!(
+        "libenv has names of at most {most} bytes, none of them NUL, not '{name}'"
+    )))
 }
 
 /// The least and the greatest of any element's bounds.

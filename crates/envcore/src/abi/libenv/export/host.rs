@@ -178,8 +178,13 @@ mod tests {
         let faces = [0; 2].map(|_| Face::strict(&leaf, 2, "observation", "", false).unwrap());
         let mut ob = ob.map(|address| address as *mut c_void);
         let none = std::ptr::null_mut();
-        let buffers =
-            sys::Buffers { ob: ob.as_mut_ptr(), rew: rew as *mut f32, first: none.cast(), info: none.cast(), ac: none.cast() };
+        let buffers = sys::Buffers {
+            ob: ob.as_mut_ptr(),
+            rew: rew as *mut f32,
+            first: none.cast(),
+            info: none.cast(),
+            ac: none.cast(),
+        };
         // SAFETY: the pointers are looked at, not followed; `ob` has its four.
         let host = unsafe { Host::read(&buffers, 2, (&faces, &[], &[])) };
         host.direct.iter().map(Option::is_some).collect()

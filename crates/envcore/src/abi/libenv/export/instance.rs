@@ -138,9 +138,9 @@ impl Instance {
         self.host = Some(host);
         self.is_host_new = true;
         match missing {
-            Some(which) => {
-                Err(Error::Argument(format!("'{which}' is NULL, or a pointer in it: such leaves are left out")))
-            }
+            Some(which) => Err(Error::Argument(format!(
+                "'{which}' is NULL, or a pointer in it: such leaves are left out"
+            ))),
             None => Ok(()),
         }
     }
@@ -194,7 +194,8 @@ impl Instance {
         let each = columns.iter_mut().zip(&faces.action).zip(&host.action).zip(staging);
         for (((column, face), rows), staging) in each {
             let name = &face.name;
-            let rows = rows.as_ref().ok_or_else(|| Error::Action(format!("the actions '{name}' are at NULL")))?;
+            let rows =
+                rows.as_ref().ok_or_else(|| Error::Action(format!("the actions '{name}' are at NULL")))?;
             // SAFETY: the caller's duty.
             *column = unsafe { face.take(rows, staging) }?;
         }
@@ -215,7 +216,9 @@ impl Instance {
                 u64::try_from(value).map_err(|_| Error::Argument(format!("index {value} is negative")))?,
             ),
             other => {
-                return Err(Error::Argument(format!("how is {other}: 0 is its own stream, 1 a seed, 2 an index")));
+                return Err(Error::Argument(format!(
+                    "how is {other}: 0 is its own stream, 1 a seed, 2 an index"
+                )));
             }
         };
         let slots = Slots::List(vec![slot]);
@@ -279,7 +282,9 @@ impl Instance {
     }
 
     fn host(&self) -> Result<&Host> {
-        self.host.as_ref().ok_or_else(|| Error::Argument("there are no buffers: call libenv_set_buffers first".into()))
+        self.host
+            .as_ref()
+            .ok_or_else(|| Error::Argument("there are no buffers: call libenv_set_buffers first".into()))
     }
 
     fn slot(&self, slot: i32) -> Result<usize> {
@@ -349,7 +354,8 @@ impl Instance {
     unsafe fn show(&mut self, batch: &Batch, to: usize, count: usize) {
         let Some(host) = &self.host else { return };
         let num = self.over.len();
-        let (terminated, truncated) = (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
+        let (terminated, truncated) =
+            (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
         let (terminated, truncated) = (&terminated[..count], &truncated[..count]);
         let kinds = &batch.kinds.as_slice::<u8>()[..count];
         let over = &mut self.over[..count];
@@ -401,7 +407,8 @@ impl Instance {
 unsafe fn give(face: &Face, host: &Option<Rows>, column: Option<&Fixed>, rows: Range<usize>, to: usize) {
     let (Some(host), Some(column)) = (host, column) else { return };
     let size = face.row_bytes();
-    let bytes = |rows: Range<usize>| &column.bytes()[rows.start * column.row_bytes()..rows.end * column.row_bytes()];
+    let bytes =
+        |rows: Range<usize>| &column.bytes()[rows.start * column.row_bytes()..rows.end * column.row_bytes()];
     // SAFETY: the caller's duty.
     unsafe {
         match host {

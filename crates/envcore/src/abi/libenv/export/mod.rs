@@ -381,7 +381,9 @@ pub unsafe fn get_state(handle: *mut c_void, env: c_int, data: *mut c_char, leng
         let needed = needed.map_err(|_| Error::State("longer than an int counts".into()))?;
         if !data.is_null() {
             if length < needed {
-                return Err(Error::Argument(format!("the state takes {needed} bytes, and there are {length}")));
+                return Err(Error::Argument(format!(
+                    "the state takes {needed} bytes, and there are {length}"
+                )));
             }
             // SAFETY: the host's memory has that room.
             unsafe { ptr::copy(state.as_ptr(), data.cast(), state.len()) };
@@ -401,7 +403,8 @@ pub unsafe fn get_state(handle: *mut c_void, env: c_int, data: *mut c_char, leng
 pub unsafe fn set_state(handle: *mut c_void, env: c_int, data: *mut c_char, length: c_int) {
     let load = |instance: &mut Instance| {
         let length = usize::try_from(length).ok().filter(|_| !data.is_null());
-        let length = length.ok_or_else(|| Error::Argument("no state at NULL or of negative length".into()))?;
+        let length =
+            length.ok_or_else(|| Error::Argument("no state at NULL or of negative length".into()))?;
         // SAFETY: the host's memory has those bytes.
         instance.load(env, unsafe { std::slice::from_raw_parts(data.cast(), length) })
     };

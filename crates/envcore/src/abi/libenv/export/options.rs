@@ -61,11 +61,7 @@ impl Asked {
     ///
     /// # Safety
     /// `options` must be what `libenv.h` says.
-    pub(super) unsafe fn read(
-        table: &'static [Entry],
-        num: usize,
-        options: sys::Options,
-    ) -> Result<Self> {
+    pub(super) unsafe fn read(table: &'static [Entry], num: usize, options: sys::Options) -> Result<Self> {
         // SAFETY: the caller's duty.
         let mut given = unsafe { read(options) }?;
         let mut own = |name: &str| {
@@ -79,7 +75,9 @@ impl Asked {
         let mut begin: Vec<Begin> = vec![Begin::Own; num];
         if let Some(index) = own("index") {
             if !indices.is_empty() {
-                return Err(Error::Argument("options 'index' and 'indices' say the same thing: give one".into()));
+                return Err(Error::Argument(
+                    "options 'index' and 'indices' say the same thing: give one".into(),
+                ));
             }
             let first = index.natural()?;
             (first..).zip(&mut begin).for_each(|(index, begin)| *begin = Begin::Index(index));
@@ -294,7 +292,8 @@ mod tests {
 
     #[test]
     fn a_float32_means_the_number_that_it_prints_as() {
-        for (given, wanted) in [(0.1f32, 0.1f64), (1e-7, 1e-7), (0.25, 0.25), (3.4e38, 3.4e38), (-2.7, -2.7)] {
+        for (given, wanted) in [(0.1f32, 0.1f64), (1e-7, 1e-7), (0.25, 0.25), (3.4e38, 3.4e38), (-2.7, -2.7)]
+        {
             assert_eq!(meant(given), wanted);
         }
         assert!(meant(f32::NAN).is_nan() && meant(f32::INFINITY).is_infinite());

@@ -22,7 +22,8 @@ impl Queue {
 
     /// Tells `envs` what the next autoreset of these slots plays: a reset forgets.
     pub(super) fn offer(&self, envs: &mut dyn VecEnv, slots: &[usize]) -> Result<()> {
-        let index = |slot: &usize| self.indices.get(self.next[*slot]).map(|index| (*slot, Begin::Index(*index)));
+        let index =
+            |slot: &usize| self.indices.get(self.next[*slot]).map(|index| (*slot, Begin::Index(*index)));
         let (slots, begin): (Vec<usize>, Vec<Begin>) = slots.iter().filter_map(index).unzip();
         if slots.is_empty() { Ok(()) } else { envs.set_next(&Slots::List(slots), &begin) }
     }
@@ -36,7 +37,8 @@ impl Queue {
         if begins {
             return self.offer(envs, &Vec::from_iter(0..num));
         }
-        let (terminated, truncated) = (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
+        let (terminated, truncated) =
+            (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
         let mut begun = Vec::new();
         for slot in 0..num {
             let ended = terminated[slot] | truncated[slot];

@@ -80,7 +80,8 @@ impl Faces {
             (Leaf::real::<f64>(&[]).named("episode_return"), Tell::Statistic(own)),
             (Leaf::real::<i64>(&[]).named("episode_length"), Tell::Statistic(own + 1)),
         ];
-        let ours = ours.into_iter().filter_map(|(leaf, tell)| Some(Ok((Face::loose(&leaf, num).ok()??, tell))));
+        let ours =
+            ours.into_iter().filter_map(|(leaf, tell)| Some(Ok((Face::loose(&leaf, num).ok()??, tell))));
         let last = |(k, face): (usize, &Face)| {
             Ok((face.called(format!("final_{}", face.name))?, Tell::FinalObservation(k)))
         };
@@ -88,7 +89,8 @@ impl Faces {
             let (face, tell) = face.map_err(named)?;
             if info.iter().any(|own| own.name == face.name) {
                 let name = &face.name;
-                let why = format!("{}: libenv has an info '{name}' from us: give its own another name", spec.id);
+                let why =
+                    format!("{}: libenv has an info '{name}' from us: give its own another name", spec.id);
                 return Err(Error::Unsupported(why));
             }
             info.push(face);
