@@ -197,7 +197,7 @@ fn options_that_are_not_what_the_header_says_are_refused() {
         holds(&last_error(null_mut()).unwrap(), &[part]);
     }
     for num in [0, -1, i32::MIN, i32::MAX] {
-        holds(&make(num, &mut [good()]).unwrap_err(), &["must be at least 1"]);
+        holds(&make(num, &mut [good()]).unwrap_err(), &["must be from 1 to 16777216"]);
     }
 }
 

@@ -1,6 +1,9 @@
 //! A host of libenv as gym3 is one: a zeroed block per leaf, pointers to its
 //! rows, options with their data kept alive.
 
+// Each test binary uses its own part of this.
+#![allow(dead_code)]
+
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 

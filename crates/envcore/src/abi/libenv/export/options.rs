@@ -15,6 +15,7 @@ use super::super::sys;
 use crate::begin::Begin;
 use crate::entry::{Entry, find};
 use crate::error::{Error, Result};
+use crate::runner::MAX_SLOTS;
 use crate::space::{Options, Value};
 
 /// Options that every env has here. Where an env has one of these names of its
@@ -280,10 +281,8 @@ pub(super) fn explain(error: Error) -> Error {
 
 /// How many slots a host asks for.
 pub(super) fn count(num: c_int) -> Result<usize> {
-    usize::try_from(num)
-        .ok()
-        .filter(|num| *num > 0)
-        .ok_or_else(|| Error::Argument(format!("num is {num}: it must be at least 1")))
+    let within = usize::try_from(num).ok().filter(|num| (1..=MAX_SLOTS).contains(num));
+    within.ok_or_else(|| Error::Argument(format!("num is {num}: it must be from 1 to {MAX_SLOTS}")))
 }
 
 #[cfg(test)]
