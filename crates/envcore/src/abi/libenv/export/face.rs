@@ -1,6 +1,7 @@
 //! Leaves as libenv has them: float32, or labels of uint8 or int32 from 0 on.
 
 use std::ffi::c_int;
+use std::ptr;
 
 use super::super::sys;
 use super::host::Rows;
@@ -32,7 +33,8 @@ impl Wire {
 enum How {
     /// By its bytes.
     Same,
-    /// An integer, less `low`; at the wire's ends it stops.
+    /// An integer, less `low`; at the wire's ends it stops. The greatest is an i64
+    /// too, so that what wraps is outside the bounds.
     Less { low: i64 },
     /// The nearest float32.
     Rounded,
@@ -73,7 +75,7 @@ impl Face {
                 if from == 0 { How::Same } else { How::Less { low: from as i64 } },
                 (to - from) as f64,
             ),
-            (dtype, Scalar::Int(from), Scalar::Int(to)) => match i64::try_from(from) {
+            (dtype, Scalar::Int(from), Scalar::Int(to)) => match i64::try_from(to).and(i64::try_from(from)) {
                 Ok(0) if dtype == DType::I32 => (Wire::I32, How::Same, to as f64),
                 Ok(low) if to - from <= i128::from(i32::MAX) => {
                     (Wire::I32, How::Less { low }, (to - from) as f64)
@@ -189,23 +191,24 @@ impl Face {
         (self.how == How::Same && self.dtype == self.wire.dtype()).then_some(self.dtype)
     }
 
-    /// Writes whole rows, as the env has them, to the host's.
+    /// Writes runs of whole rows to the host's: each as the env has it, and where
+    /// it goes.
     ///
     /// # Safety
-    /// `to` must have room for so many rows.
-    pub(super) unsafe fn give(&self, from: &[u8], to: *mut u8) {
+    /// There must be room for each.
+    pub(super) unsafe fn give<'a>(&self, runs: impl Iterator<Item = (&'a [u8], *mut u8)>) {
         // SAFETY: the caller's duty; the host may have aliased anything, hence `copy`.
         unsafe {
             match (self.how, self.wire) {
-                (How::Same, _) => std::ptr::copy(from.as_ptr(), to, from.len()),
+                (How::Same, _) => runs.for_each(|(from, to)| ptr::copy(from.as_ptr(), to, from.len())),
                 (How::Less { low }, Wire::U8) => with_element!(self.dtype, S => {
-                    each(from, to, |v: S| less(v, low).clamp(0, u8::MAX.into()) as u8);
+                    each(runs, |v: S| less(v, low).clamp(0, u8::MAX.into()) as u8);
                 }),
                 (How::Less { low }, _) => with_element!(self.dtype, S => {
-                    each(from, to, |v: S| less(v, low).clamp(i32::MIN.into(), i32::MAX.into()) as i32);
+                    each(runs, |v: S| less(v, low).clamp(i32::MIN.into(), i32::MAX.into()) as i32);
                 }),
                 (How::Rounded, _) => with_element!(self.dtype, S => {
-                    each(from, to, |v: S| v.to_scalar().as_f64() as f32);
+                    each(runs, |v: S| v.to_scalar().as_f64() as f32);
                 }),
             }
         }
@@ -232,7 +235,7 @@ impl Face {
                         // SAFETY: both have a row's bytes there.
                         unsafe {
                             let to = bytes.as_mut_ptr().add(row * row_bytes);
-                            std::ptr::copy(rows.at(row, row_bytes), to, row_bytes);
+                            ptr::copy(rows.at(row, row_bytes), to, row_bytes);
                         }
                     }
                     bytes
@@ -247,9 +250,9 @@ impl Face {
             unsafe {
                 match (self.how, self.wire) {
                     (How::Less { low }, Wire::U8) => {
-                        taken::<u8>(from, to, |v| i64::from(v).saturating_add(low));
+                        taken::<u8>(from, to, |v| i64::from(v).wrapping_add(low));
                     }
-                    (How::Less { low }, _) => taken::<i32>(from, to, |v| i64::from(v).saturating_add(low)),
+                    (How::Less { low }, _) => taken::<i32>(from, to, |v| i64::from(v).wrapping_add(low)),
                     _ if self.dtype == DType::F16 => {
                         // Four to an i64, in place: the reader is never behind.
                         let halves = bytemuck::cast_slice_mut::<i64, u16>(staging);
@@ -308,11 +311,17 @@ fn less<S: Element>(v: S, low: i64) -> i64 {
 }
 
 /// # Safety
-/// `to` must have room for as many elements as `from` holds.
-unsafe fn each<S: Element, W>(from: &[u8], to: *mut u8, become_one: impl Fn(S) -> W) {
-    for (k, element) in from.chunks_exact(S::DTYPE.size()).enumerate() {
-        // SAFETY: the caller's duty; the host's memory need not be aligned.
-        unsafe { to.cast::<W>().add(k).write_unaligned(become_one(S::from_ne_slice(element))) }
+/// Every run must have room where it goes.
+#[inline(always)]
+unsafe fn each<'a, S: Element, W>(
+    runs: impl Iterator<Item = (&'a [u8], *mut u8)>,
+    become_one: impl Fn(S) -> W,
+) {
+    for (from, to) in runs {
+        for (k, element) in from.chunks_exact(S::DTYPE.size()).enumerate() {
+            // SAFETY: the caller's duty; the host's memory need not be aligned.
+            unsafe { to.cast::<W>().add(k).write_unaligned(become_one(S::from_ne_slice(element))) }
+        }
     }
 }
 
@@ -322,5 +331,105 @@ unsafe fn taken<W: Copy>(from: *const u8, to: &mut [i64], mut become_one: impl F
     for (k, to) in to.iter_mut().enumerate() {
         // SAFETY: the caller's duty; the host's memory need not be aligned.
         *to = become_one(unsafe { from.cast::<W>().add(k).read_unaligned() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Scalar;
+
+    /// Wire, low and high of an observation's leaf.
+    fn declared(leaf: Leaf, cast: bool) -> Result<(Wire, f64, f64)> {
+        let face = Face::strict(&leaf, 2, "observation", "obs", cast)?;
+        Ok((face.wire, face.low, face.high))
+    }
+
+    /// What `elements` of the leaf are to a host.
+    fn shown<T: Element, W: bytemuck::Pod>(leaf: Leaf, cast: bool, elements: &[T]) -> Vec<W> {
+        let face = Face::strict(&leaf, 2, "observation", "obs", cast).unwrap();
+        let mut bytes = Vec::new();
+        elements.iter().for_each(|e| e.extend_ne(&mut bytes));
+        let mut out = vec![W::zeroed(); elements.len()];
+        // SAFETY: `out` has room for as many elements.
+        unsafe { face.give(std::iter::once((&bytes[..], out.as_mut_ptr().cast()))) };
+        out
+    }
+
+    #[test]
+    fn a_leaf_is_carried_as_it_is_shifted_to_zero_cast_where_asked_or_refused() {
+        let (u8s, i32s, f32s) = (Wire::U8, Wire::I32, Wire::F32);
+        let most = f64::from(i32::MAX);
+        for (leaf, plain, cast) in [
+            (Leaf::image(&[4]), Some((u8s, 0.0, 255.0)), (u8s, 0.0, 255.0)),
+            (Leaf::real::<u8>(&[]).bounded(5, 9), Some((u8s, 0.0, 4.0)), (u8s, 0.0, 4.0)),
+            (Leaf::real::<bool>(&[]), Some((u8s, 0.0, 1.0)), (u8s, 0.0, 1.0)),
+            (Leaf::discrete(2), Some((i32s, 0.0, 1.0)), (i32s, 0.0, 1.0)),
+            (Leaf::discrete_from(i64::MIN, 3), Some((i32s, 0.0, 2.0)), (i32s, 0.0, 2.0)),
+            (Leaf::real::<i16>(&[]), Some((i32s, 0.0, 65535.0)), (i32s, 0.0, 65535.0)),
+            (Leaf::real::<f32>(&[]).bounded(-1.0, 2.0), Some((f32s, -1.0, 2.0)), (f32s, -1.0, 2.0)),
+            (
+                Leaf::real::<f32>(&[2]).bounded_by(&[-1f32, -3.0], &[1f32, 0.5]),
+                Some((f32s, -3.0, 1.0)),
+                (f32s, -3.0, 1.0),
+            ),
+            (Leaf::real::<u32>(&[]), None, (f32s, 0.0, f64::from(u32::MAX))),
+            (Leaf::discrete(1 << 40), None, (i32s, 0.0, most)),
+            (Leaf::real::<f64>(&[]).bounded(0.0, 1.0), None, (f32s, 0.0, 1.0)),
+            (Leaf::real::<f16>(&[]).bounded(0.0, 1.0), None, (f32s, 0.0, 1.0)),
+        ] {
+            assert_eq!(declared(leaf.clone(), false).ok(), plain, "{leaf:?}");
+            assert_eq!(declared(leaf.clone(), true).unwrap(), cast, "{leaf:?}");
+        }
+        assert!(declared(Leaf::text(3), true).is_err());
+    }
+
+    #[test]
+    fn what_a_host_sees_is_the_value_less_its_low_or_the_nearest_there_is() {
+        let label = Leaf::labels::<i8>(&[3], -5, 9);
+        assert_eq!(shown::<i8, i32>(label, false, &[-5, 0, 3]), [0, 5, 8]);
+        let far = Leaf::discrete(1 << 40);
+        assert_eq!(shown::<i64, i32>(far, true, &[3, 1 << 35]), [3, i32::MAX]);
+        assert_eq!(shown::<u8, u8>(Leaf::real::<u8>(&[2]).bounded(5, 9), false, &[9, 4]), [4, 0]);
+        assert_eq!(shown::<f64, f32>(Leaf::real::<f64>(&[]), true, &[0.1, 1e300]), [0.1, f32::INFINITY]);
+        assert_eq!(shown::<i64, f32>(Leaf::real::<i64>(&[]), true, &[-7, 1 << 40]), [-7.0, 1.099_511_6e12]);
+    }
+
+    /// An action of one slot from a host, as scalars; in one block or by rows.
+    fn taken<W: bytemuck::Pod>(leaf: Leaf, cast: bool, elements: &[W]) -> Result<Vec<Scalar>> {
+        let face = Face::strict(&leaf, 1, "action", "action", cast)?;
+        let first = elements.as_ptr().cast::<u8>().cast_mut();
+        let mut both = Vec::new();
+        for rows in [Rows::Block(first), Rows::Each(vec![first])] {
+            // SAFETY: the one row is `elements`.
+            let mut staging = face.staging();
+            let ColumnIn::Fixed { dtype, bytes, .. } = (unsafe { face.take(&rows, &mut staging) })? else {
+                panic!("a leaf of fixed shape");
+            };
+            both.push(with_element!(dtype, T => {
+                let scalar = |bytes: &[u8]| T::from_ne_slice(bytes).to_scalar();
+                bytes.chunks_exact(dtype.size()).map(scalar).collect::<Vec<_>>()
+            }));
+        }
+        assert_eq!(both[0], both[1]);
+        Ok(both.remove(0))
+    }
+
+    #[test]
+    fn an_action_is_what_the_env_counts_as_it() {
+        let int = |all: &[i128]| all.iter().map(|v| Scalar::Int(*v)).collect::<Vec<_>>();
+        assert_eq!(taken::<i32>(Leaf::discrete_from(1, 3), false, &[0]).unwrap(), int(&[1]));
+        assert_eq!(taken::<i32>(Leaf::labels::<i16>(&[2], -4, 9), false, &[8, -1]).unwrap(), int(&[4, -5]));
+        assert_eq!(taken::<u8>(Leaf::real::<u8>(&[]).bounded(5, 9), false, &[4]).unwrap(), int(&[9]));
+        assert_eq!(taken::<u8>(Leaf::real::<bool>(&[2]), false, &[1, 7]).unwrap(), int(&[1, 7]));
+        assert_eq!(taken::<f32>(Leaf::real::<f64>(&[]), true, &[0.5]).unwrap(), [Scalar::Real(0.5)]);
+        let halves = Leaf::real::<f16>(&[5]);
+        let given = [0.5f32, -2.0, 65504.0, 3.0, 1.0];
+        assert_eq!(taken(halves, true, &given).unwrap(), given.map(|v| Scalar::Real(v.into())));
+        assert_eq!(taken::<f32>(Leaf::real::<i64>(&[]), true, &[-7.0]).unwrap(), int(&[-7]));
+        for bad in [0.5, f32::NAN, f32::INFINITY] {
+            let error = taken::<f32>(Leaf::real::<i64>(&[]), true, &[bad]).unwrap_err().to_string();
+            assert!(error.contains("does not fit int64"), "{error}");
+        }
     }
 }

@@ -177,7 +177,7 @@ mod tests {
         let leaf = Leaf::real::<f32>(&[2]).named("x");
         let faces = [0; 2].map(|_| Face::strict(&leaf, 2, "observation", "", false).unwrap());
         let mut ob = ob.map(|address| address as *mut c_void);
-        let none = std::ptr::null_mut();
+        let none = std::ptr::null_mut::<*mut c_void>();
         let buffers = sys::Buffers {
             ob: ob.as_mut_ptr(),
             rew: rew as *mut f32,

@@ -5,7 +5,6 @@
 //! rows straight there. What else changes a slot (a reset, a state) waits as a
 //! *patch* of one row until `observe`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::sys::{self, ours};
@@ -379,18 +378,22 @@ impl Instance {
             }
             let leaves = self.faces.observation.iter().zip(&host.observation).zip(&batch.observation);
             for ((face, rows), column) in leaves {
-                give(face, rows, column.as_fixed(), 0..count, to);
+                give(face, rows, column.as_fixed(), count, to);
             }
             let found = find(over, 0, &mut self.found);
             let stale = if count == num { &self.ended[..] } else { &[to] };
             for ((face, rows), tell) in self.faces.info.iter().zip(&host.info).zip(&self.faces.tells) {
                 let column = tell.column(batch);
                 if !tell.is_of_ends() {
-                    give(face, rows, column, 0..count, to);
+                    give(face, rows, column, count, to);
                     continue;
                 }
-                stale.iter().for_each(|&row| clear(face, rows, row));
-                self.found[..found].iter().for_each(|&row| give(face, rows, column, row..row + 1, to + row));
+                let Some(rows) = rows else { continue };
+                let size = face.row_bytes();
+                stale.iter().for_each(|&row| rows.at(row, size).write_bytes(0, size));
+                if let Some(column) = column {
+                    give_some(face, rows, column, self.found[..found].iter().copied(), to);
+                }
             }
             if count == num {
                 self.ended.clear();
@@ -400,36 +403,33 @@ impl Instance {
     }
 }
 
-/// Writes `rows` of a column to the host's from `to` on, unless they are there.
+/// Writes the first `count` rows of a column to the host's from `to` on, unless
+/// they are there.
 ///
 /// # Safety
 /// As [`Instance::observe`].
-unsafe fn give(face: &Face, host: &Option<Rows>, column: Option<&Fixed>, rows: Range<usize>, to: usize) {
+unsafe fn give(face: &Face, host: &Option<Rows>, column: Option<&Fixed>, count: usize, to: usize) {
     let (Some(host), Some(column)) = (host, column) else { return };
-    let size = face.row_bytes();
-    let bytes =
-        |rows: Range<usize>| &column.bytes()[rows.start * column.row_bytes()..rows.end * column.row_bytes()];
-    // SAFETY: the caller's duty.
-    unsafe {
-        match host {
-            Rows::Block(first) if column.as_ptr() == *first => {}
-            Rows::Block(_) => face.give(bytes(rows), host.at(to, size)),
-            Rows::Each(_) => {
-                rows.zip(to..).for_each(|(row, to)| face.give(bytes(row..row + 1), host.at(to, size)));
-            }
+    match host {
+        Rows::Block(first) if column.as_ptr() == *first => {}
+        Rows::Block(_) => {
+            let bytes = &column.bytes()[..count * column.row_bytes()];
+            // SAFETY: the caller's duty.
+            unsafe { face.give(std::iter::once((bytes, host.at(to, face.row_bytes())))) }
         }
+        // SAFETY: the caller's duty.
+        Rows::Each(_) => unsafe { give_some(face, host, column, 0..count, to) },
     }
 }
 
-/// Makes a row of the host's zeros.
+/// Writes some rows of a column to the host's, counted from `to`.
 ///
 /// # Safety
 /// As [`Instance::observe`].
-unsafe fn clear(face: &Face, host: &Option<Rows>, row: usize) {
-    if let Some(host) = host {
-        // SAFETY: the caller's duty.
-        unsafe { host.at(row, face.row_bytes()).write_bytes(0, face.row_bytes()) }
-    }
+unsafe fn give_some(face: &Face, host: &Rows, column: &Fixed, rows: impl Iterator<Item = usize>, to: usize) {
+    let run = |row| (column.bytes_of(row), host.at(to + row, face.row_bytes()));
+    // SAFETY: the caller's duty.
+    unsafe { face.give(rows.map(run)) }
 }
 
 fn nothing_yet() -> Error {

@@ -181,7 +181,9 @@ thread_local! {
 }
 
 fn note_here(call: &str, why: &str) {
-    ERRORS.with_borrow_mut(|errors| {
+    // In a thread that is ending there is nobody to ask.
+    let _ = ERRORS.try_with(|errors| {
+        let mut errors = errors.borrow_mut();
         errors.told = 0;
         errors.note(call, why);
     });
@@ -273,7 +275,7 @@ unsafe fn on<R>(
 /// `options` must be as `libenv.h` says; NULL and negative counts are errors.
 #[doc(hidden)]
 pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -> *mut c_void {
-    ERRORS.with_borrow_mut(|errors| errors.last = None);
+    let _ = ERRORS.try_with(|errors| errors.borrow_mut().last = None);
     let made = guard(Phase::Build, || {
         let num = options::count(num)?;
         // SAFETY: the caller's duty.
@@ -433,6 +435,6 @@ pub unsafe fn last_error(handle: *mut c_void) -> *const c_char {
     // SAFETY: the caller's duty.
     match unsafe { InHand::take(handle) } {
         Ok(hand) => text(&hand.held().errors),
-        Err(_) => ERRORS.with_borrow(text),
+        Err(_) => ERRORS.try_with(|errors| text(&errors.borrow())).unwrap_or(ptr::null()),
     }
 }
