@@ -185,6 +185,11 @@ impl Face {
         self.elements * self.wire.dtype().size()
     }
 
+    /// Bytes of a row in the env's batch.
+    pub(super) fn own_row_bytes(&self) -> usize {
+        self.elements * self.dtype.size()
+    }
+
     /// The dtype that rows have in the env's batch and in the host's memory alike,
     /// if they do.
     pub(super) fn is_same_as(&self) -> Option<DType> {

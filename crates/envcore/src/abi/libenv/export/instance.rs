@@ -13,11 +13,11 @@ use super::host::{Host, Rows};
 use super::options::{Asked, explain};
 use super::queue::Queue;
 use super::spaces::Faces;
+use super::sums::{Sums, begins};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Fixed, RowKind, Slots};
 use crate::entry::Entry;
 use crate::env::state;
-use crate::episode::find;
 use crate::error::{Error, Result};
 use crate::on_failure::{OnFailure, Tolerant};
 use crate::runner;
@@ -42,12 +42,15 @@ struct Saved {
     terminated: bool,
     truncated: bool,
     kind: u8,
+    /// The episode's return and length so far.
+    so_far: (f64, i32),
     below: Vec<u8>,
 }
 
 /// See the module.
 pub(super) struct Instance {
     envs: Tolerant,
+    num: usize,
     faces: Faces,
     /// How slots begin, until they have.
     begin: Option<Vec<Begin>>,
@@ -64,9 +67,7 @@ pub(super) struct Instance {
     is_host_new: bool,
     /// Rows of which the host's memory holds what an episode's end left.
     ended: Vec<usize>,
-    /// Within a `show`: whose episode ended, and the numbers of those, in front.
-    over: Vec<bool>,
-    found: Vec<usize>,
+    sums: Sums,
     /// By leaf of the action.
     staging: Vec<Vec<i64>>,
     /// Failures of envs that the host has not been told of.
@@ -87,7 +88,6 @@ impl Instance {
             seed: asked.seed,
             autoreset: Some(AutoresetMode::SameStep),
             max_episode_steps: asked.max_episode_steps.unwrap_or(usual),
-            episode_statistics: true,
             num_threads: asked.num_threads,
             ..VecConfig::default()
         };
@@ -98,6 +98,7 @@ impl Instance {
         envs.check_reset(&Slots::All, &asked.begin, None)?;
         Ok(Instance {
             envs,
+            num,
             staging: faces.action.iter().map(Face::staging).collect(),
             faces,
             begin: Some(asked.begin),
@@ -108,8 +109,7 @@ impl Instance {
             patches: Vec::new(),
             is_host_new: false,
             ended: Vec::with_capacity(num),
-            over: vec![false; num],
-            found: vec![0; num],
+            sums: Sums::new(num),
             failures: Vec::new(),
         })
     }
@@ -132,7 +132,7 @@ impl Instance {
         }
         let faces = (&self.faces.observation[..], &self.faces.info[..], &self.faces.action[..]);
         // SAFETY: the caller's duty.
-        let host = unsafe { Host::read(&buffers.read_unaligned(), self.over.len(), faces) };
+        let host = unsafe { Host::read(&buffers.read_unaligned(), self.num, faces) };
         let missing = host.missing();
         self.host = Some(host);
         self.is_host_new = true;
@@ -154,7 +154,7 @@ impl Instance {
             self.see_again()?;
         }
         if std::mem::take(&mut self.is_host_new) {
-            self.ended = (0..self.over.len()).collect();
+            self.ended = (0..self.num).collect();
         }
         let Some(mut last) = self.last.take() else { return Ok(()) };
         let patches = std::mem::take(&mut self.patches);
@@ -164,7 +164,7 @@ impl Instance {
         // SAFETY: the caller's duty.
         unsafe {
             if std::mem::take(&mut self.is_news) {
-                self.show(&last, 0, self.over.len());
+                self.show(&last, 0, self.num);
             } else {
                 patches.iter().for_each(|(slot, patch)| self.show(patch, *slot, 1));
             }
@@ -230,6 +230,7 @@ impl Instance {
         self.note(&batch);
         let failed = batch.failures.clone();
         self.patch(slot, batch);
+        self.sums.set(slot, (0.0, 0));
         self.queue.offer(&mut self.envs, &[slot])?;
         if failed.is_empty() { Ok(()) } else { Err(Error::Slots(failed)) }
     }
@@ -249,6 +250,7 @@ impl Instance {
             terminated: flag(&batch.terminated),
             truncated: flag(&batch.truncated),
             kind: batch.kind(row) as u8,
+            so_far: self.sums.of(slot),
             below,
         })?))
     }
@@ -272,6 +274,7 @@ impl Instance {
         batch.truncated.as_mut_slice::<bool>()[0] = saved.truncated;
         batch.kinds.as_mut_slice::<u8>()[0] = saved.kind.min(RowKind::Restarted as u8);
         self.patch(slot, batch);
+        self.sums.set(slot, saved.so_far);
         self.queue.offer(&mut self.envs, &[slot])
     }
 
@@ -287,7 +290,7 @@ impl Instance {
     }
 
     fn slot(&self, slot: i32) -> Result<usize> {
-        let num = self.over.len();
+        let num = self.num;
         usize::try_from(slot)
             .ok()
             .filter(|slot| *slot < num)
@@ -319,6 +322,7 @@ impl Instance {
         }
         let batch = self.envs.recv(want)?.expect("there is no deadline");
         self.note(&batch);
+        self.sums.add(&batch);
         let fed = self.queue.feed(&mut self.envs, &batch, begins);
         self.last = Some(batch);
         self.is_news = true;
@@ -328,7 +332,7 @@ impl Instance {
     /// Makes all of `last` news again.
     fn see_again(&mut self) -> Result<()> {
         let Some(mut last) = self.last.take() else { return Ok(()) };
-        let keep = vec![Begin::Keep; self.over.len()];
+        let keep = vec![Begin::Keep; self.num];
         let seen = self.envs.reset(&Slots::All, &keep, None, Want::all());
         let seen = seen.map(|batch| last.observation = batch.expect("there is no deadline").observation);
         self.last = Some(last);
@@ -352,22 +356,17 @@ impl Instance {
     /// As [`observe`](Self::observe).
     unsafe fn show(&mut self, batch: &Batch, to: usize, count: usize) {
         let Some(host) = &self.host else { return };
-        let num = self.over.len();
+        let all = count == self.num;
         let (terminated, truncated) =
             (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
         let (terminated, truncated) = (&terminated[..count], &truncated[..count]);
         let kinds = &batch.kinds.as_slice::<u8>()[..count];
-        let over = &mut self.over[..count];
-        for row in 0..count {
-            over[row] = terminated[row] | truncated[row];
-        }
         // SAFETY: the host's memory has a row for each slot (the caller's duty).
         unsafe {
             if let Some(first) = host.first {
-                let (step, kept) = (RowKind::Step as u8, RowKind::Kept as u8);
                 let first = std::slice::from_raw_parts_mut(first.as_ptr().add(to), count);
                 for row in 0..count {
-                    first[row] = u8::from(over[row] | ((kinds[row] != step) & (kinds[row] != kept)));
+                    first[row] = u8::from(terminated[row] | truncated[row] | begins(kinds[row]));
                 }
             }
             if let Some(reward) = host.reward {
@@ -378,27 +377,32 @@ impl Instance {
             }
             let leaves = self.faces.observation.iter().zip(&host.observation).zip(&batch.observation);
             for ((face, rows), column) in leaves {
-                give(face, rows, column.as_fixed(), count, to);
+                give(face, rows, column.as_fixed().map(Fixed::bytes), count, to);
             }
-            let found = find(over, 0, &mut self.found);
-            let stale = if count == num { &self.ended[..] } else { &[to] };
+            let stale = if all { &self.ended[..] } else { &[to] };
             for ((face, rows), tell) in self.faces.info.iter().zip(&host.info).zip(&self.faces.tells) {
-                let column = tell.column(batch);
                 if !tell.is_of_ends() {
-                    give(face, rows, column, count, to);
-                    continue;
-                }
-                let Some(rows) = rows else { continue };
-                let size = face.row_bytes();
-                stale.iter().for_each(|&row| rows.at(row, size).write_bytes(0, size));
-                if let Some(column) = column {
-                    give_some(face, rows, column, self.found[..found].iter().copied(), to);
+                    give(face, rows, tell.bytes(batch, &self.sums), count, to);
+                } else if let Some(rows) = rows {
+                    let size = face.row_bytes();
+                    stale.iter().for_each(|&row| rows.at(row, size).write_bytes(0, size));
                 }
             }
-            if count == num {
-                self.ended.clear();
+            if !all {
+                return;
             }
-            self.ended.extend(self.found[..found].iter().map(|row| to + row));
+            // A slot that was reset by hand since has no end to tell of.
+            let finals = batch.finals.as_ref().map(|finals| finals.ended.as_slice::<bool>());
+            let over = |row: &usize| finals.map_or(terminated[*row] | truncated[*row], |ended| ended[*row]);
+            self.ended.clear();
+            self.ended.extend(self.sums.begun().filter(over));
+            for ((face, rows), tell) in self.faces.info.iter().zip(&host.info).zip(&self.faces.tells) {
+                if let (true, Some(rows), Some(bytes)) =
+                    (tell.is_of_ends(), rows, tell.bytes(batch, &self.sums))
+                {
+                    give_some(face, rows, bytes, self.ended.iter().copied(), 0);
+                }
+            }
         }
     }
 }
@@ -408,17 +412,17 @@ impl Instance {
 ///
 /// # Safety
 /// As [`Instance::observe`].
-unsafe fn give(face: &Face, host: &Option<Rows>, column: Option<&Fixed>, count: usize, to: usize) {
-    let (Some(host), Some(column)) = (host, column) else { return };
+unsafe fn give(face: &Face, host: &Option<Rows>, bytes: Option<&[u8]>, count: usize, to: usize) {
+    let (Some(host), Some(bytes)) = (host, bytes) else { return };
     match host {
-        Rows::Block(first) if column.as_ptr() == *first => {}
+        Rows::Block(first) if bytes.as_ptr() == first.cast_const() => {}
         Rows::Block(_) => {
-            let bytes = &column.bytes()[..count * column.row_bytes()];
+            let bytes = &bytes[..count * face.own_row_bytes()];
             // SAFETY: the caller's duty.
             unsafe { face.give(std::iter::once((bytes, host.at(to, face.row_bytes())))) }
         }
         // SAFETY: the caller's duty.
-        Rows::Each(_) => unsafe { give_some(face, host, column, 0..count, to) },
+        Rows::Each(_) => unsafe { give_some(face, host, bytes, 0..count, to) },
     }
 }
 
@@ -426,8 +430,9 @@ unsafe fn give(face: &Face, host: &Option<Rows>, column: Option<&Fixed>, count: 
 ///
 /// # Safety
 /// As [`Instance::observe`].
-unsafe fn give_some(face: &Face, host: &Rows, column: &Fixed, rows: impl Iterator<Item = usize>, to: usize) {
-    let run = |row| (column.bytes_of(row), host.at(to + row, face.row_bytes()));
+unsafe fn give_some(face: &Face, host: &Rows, bytes: &[u8], rows: impl Iterator<Item = usize>, to: usize) {
+    let (from, size) = (face.own_row_bytes(), face.row_bytes());
+    let run = |row| (&bytes[row * from..(row + 1) * from], host.at(to + row, size));
     // SAFETY: the caller's duty.
     unsafe { face.give(rows.map(run)) }
 }

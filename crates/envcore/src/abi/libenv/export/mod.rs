@@ -23,6 +23,7 @@ mod instance;
 mod options;
 mod queue;
 mod spaces;
+mod sums;
 
 use std::cell::{RefCell, UnsafeCell};
 use std::ffi::{CString, c_char, c_int, c_void};

@@ -6,6 +6,7 @@
 //! that name is free, for each info. Everywhere else they are zeros.
 
 use super::face::Face;
+use super::sums::Sums;
 use crate::buffer::{Batch, Fixed};
 use crate::error::{Error, Result};
 use crate::space::Leaf;
@@ -17,8 +18,8 @@ pub(super) enum Tell {
     Info(usize),
     Terminated,
     Truncated,
-    /// A statistic of the episode that ended.
-    Statistic(usize),
+    Return,
+    Length,
     FinalObservation(usize),
     FinalInfo(usize),
 }
@@ -26,19 +27,22 @@ pub(super) enum Tell {
 impl Tell {
     /// Whether only rows that end an episode have it.
     pub(super) fn is_of_ends(self) -> bool {
-        matches!(self, Tell::Statistic(_) | Tell::FinalObservation(_) | Tell::FinalInfo(_))
+        !matches!(self, Tell::Info(_) | Tell::Terminated | Tell::Truncated)
     }
 
-    /// Its column, where the batch has it.
-    pub(super) fn column(self, batch: &Batch) -> Option<&Fixed> {
+    /// All rows' bytes, where the batch has it.
+    pub(super) fn bytes<'a>(self, batch: &'a Batch, sums: &'a Sums) -> Option<&'a [u8]> {
         let finals = batch.finals.as_ref();
         match self {
+            Tell::Info(leaf) => batch.infos.columns[leaf].as_fixed(),
             Tell::Terminated => Some(&batch.terminated),
             Tell::Truncated => Some(&batch.truncated),
-            Tell::Info(leaf) | Tell::Statistic(leaf) => batch.infos.columns[leaf].as_fixed(),
+            Tell::Return => return Some(bytemuck::cast_slice(&sums.last_returns)),
+            Tell::Length => return Some(bytemuck::cast_slice(&sums.last_lengths)),
             Tell::FinalObservation(leaf) => finals.and_then(|finals| finals.observation[leaf].as_fixed()),
             Tell::FinalInfo(leaf) => finals.and_then(|finals| finals.infos.columns[leaf].as_fixed()),
         }
+        .map(Fixed::bytes)
     }
 }
 
@@ -67,7 +71,6 @@ impl Faces {
         let observation = strict(spec.observation.leaves(), "observation", "obs").map_err(named)?;
         let action = strict(spec.action.leaves(), "action", "action").map_err(named)?;
         let (mut info, mut tells): (Vec<Face>, Vec<Tell>) = (Vec::new(), Vec::new());
-        let own = spec.info.leaves().len();
         for (k, leaf) in spec.info.leaves().iter().enumerate() {
             if let Some(face) = Face::loose(leaf, num).map_err(named)? {
                 info.push(face);
@@ -77,8 +80,8 @@ impl Faces {
         let ours = [
             (Leaf::real::<bool>(&[]).named("terminated"), Tell::Terminated),
             (Leaf::real::<bool>(&[]).named("truncated"), Tell::Truncated),
-            (Leaf::real::<f64>(&[]).named("episode_return"), Tell::Statistic(own)),
-            (Leaf::real::<i64>(&[]).named("episode_length"), Tell::Statistic(own + 1)),
+            (Leaf::real::<f32>(&[]).named("episode_return"), Tell::Return),
+            (Leaf::real::<i32>(&[]).named("episode_length"), Tell::Length),
         ];
         let ours =
             ours.into_iter().filter_map(|(leaf, tell)| Some(Ok((Face::loose(&leaf, num).ok()??, tell))));
