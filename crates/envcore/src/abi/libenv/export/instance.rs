@@ -13,7 +13,7 @@ use super::host::{Host, Rows};
 use super::options::{Asked, explain};
 use super::queue::Queue;
 use super::spaces::Faces;
-use super::sums::{Sums, begins};
+use super::sums::{Narrow, Sums, begins};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Fixed, RowKind, Slots};
 use crate::entry::Entry;
@@ -21,6 +21,7 @@ use crate::env::state;
 use crate::error::{Error, Result};
 use crate::on_failure::{OnFailure, Tolerant};
 use crate::runner;
+use crate::simd;
 use crate::vec_env::{AutoresetMode, Caps, VecConfig, VecEnv, Want};
 use crate::whole::{foreign, seal, unseal};
 
@@ -370,10 +371,8 @@ impl Instance {
                 }
             }
             if let Some(reward) = host.reward {
-                let reward = reward.as_ptr().add(to);
-                for (row, r) in batch.reward.as_slice::<f64>()[..count].iter().enumerate() {
-                    reward.add(row).write_unaligned(*r as f32);
-                }
+                let from = &batch.reward.as_slice::<f64>()[..count];
+                simd::dispatch(Narrow { from, to: reward.as_ptr().add(to) });
             }
             let leaves = self.faces.observation.iter().zip(&host.observation).zip(&batch.observation);
             for ((face, rows), column) in leaves {

@@ -199,7 +199,7 @@ impl Given {
     fn natural(&self) -> Result<u64> {
         match &self.data {
             Data::U8(all) if all.len() == 1 => Ok(all[0].into()),
-            Data::I32(all) if all.len() == 1 => self.from_zero(all[0]),
+            Data::I32(all) if all.len() == 1 => self.at_least_zero(all[0]),
             _ => Err(self.wrong("one int32")),
         }
     }
@@ -207,12 +207,12 @@ impl Given {
     /// As an array of numbers from 0 on.
     fn naturals(&self) -> Result<Vec<u64>> {
         match &self.data {
-            Data::I32(all) => all.iter().map(|&n| self.from_zero(n)).collect(),
+            Data::I32(all) => all.iter().map(|&n| self.at_least_zero(n)).collect(),
             _ => Err(self.wrong("an array of int32")),
         }
     }
 
-    fn from_zero(&self, n: i32) -> Result<u64> {
+    fn at_least_zero(&self, n: i32) -> Result<u64> {
         let negative = |_| Error::OptionValue(format!("option '{}' is {n}: it must be 0 or more", self.name));
         u64::try_from(n).map_err(negative)
     }

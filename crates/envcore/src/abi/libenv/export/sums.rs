@@ -7,6 +7,7 @@
 
 use crate::buffer::{Batch, RowKind};
 use crate::episode::find;
+use crate::simd::{self, Kernel};
 
 /// What slots have got so far in their episodes, and did in the last ones.
 pub(super) struct Sums {
@@ -37,21 +38,15 @@ impl Sums {
 
     /// Adds a batch of all slots.
     pub(super) fn add(&mut self, batch: &Batch) {
-        let n = self.returns.len();
-        let reward = &batch.reward.as_slice::<f64>()[..n];
-        let (terminated, truncated) =
-            (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
-        let (terminated, truncated) = (&terminated[..n], &truncated[..n]);
-        let kinds = &batch.kinds.as_slice::<u8>()[..n];
-        let (returns, lengths, begun) =
-            (&mut self.returns[..n], &mut self.lengths[..n], &mut self.begun[..n]);
-        for row in 0..n {
-            let over = terminated[row] | truncated[row];
-            let played = over | (kinds[row] == RowKind::Step as u8);
-            returns[row] += if played { reward[row] } else { 0.0 };
-            lengths[row] = lengths[row].wrapping_add(i32::from(played));
-            begun[row] = over | begins(kinds[row]);
-        }
+        simd::dispatch(Add {
+            reward: batch.reward.as_slice(),
+            terminated: batch.terminated.as_slice(),
+            truncated: batch.truncated.as_slice(),
+            kinds: batch.kinds.as_slice(),
+            returns: &mut self.returns,
+            lengths: &mut self.lengths,
+            begun: &mut self.begun,
+        });
         self.count = find(&self.begun, 0, &mut self.found);
         for &row in &self.found[..self.count] {
             self.last_returns[row] = std::mem::take(&mut self.returns[row]) as f32;
@@ -72,6 +67,56 @@ impl Sums {
 
     pub(super) fn set(&mut self, slot: usize, (episode_return, length): (f64, i32)) {
         (self.returns[slot], self.lengths[slot]) = (episode_return, length);
+    }
+}
+
+struct Add<'a> {
+    reward: &'a [f64],
+    terminated: &'a [bool],
+    truncated: &'a [bool],
+    kinds: &'a [u8],
+    returns: &'a mut [f64],
+    lengths: &'a mut [i32],
+    begun: &'a mut [bool],
+}
+
+impl Kernel for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let n = self.returns.len();
+        let (reward, kinds) = (&self.reward[..n], &self.kinds[..n]);
+        let (terminated, truncated) = (&self.terminated[..n], &self.truncated[..n]);
+        let (lengths, begun) = (&mut self.lengths[..n], &mut self.begun[..n]);
+        // A loop for each width of element.
+        for row in 0..n {
+            begun[row] = terminated[row] | truncated[row] | begins(kinds[row]);
+        }
+        for row in 0..n {
+            // Rows that play nothing have no reward.
+            self.returns[row] += reward[row];
+            lengths[row] = lengths[row].wrapping_add(1);
+        }
+    }
+}
+
+/// Writes rewards as libenv has them.
+pub(super) struct Narrow<'a> {
+    pub(super) from: &'a [f64],
+    pub(super) to: *mut f32,
+}
+
+impl Kernel for Narrow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (row, reward) in self.from.iter().enumerate() {
+            // SAFETY: whoever makes one has room there; the host's memory need not
+            // be aligned.
+            unsafe { self.to.add(row).write_unaligned(*reward as f32) }
+        }
     }
 }
 
