@@ -1,10 +1,10 @@
 //! [`Entry`]: an environment as tables and plugins list it.
 
 use crate::by_field::ByField;
-use crate::config::Config;
+use crate::config::{Config, nearest};
 use crate::env::Env;
 use crate::env_list::EnvSource;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::space::Options;
 use crate::vec_env::Source;
 
@@ -22,6 +22,8 @@ pub struct Entry {
     pub reward_threshold: Option<f64>,
     /// Frames per second at which its episodes look natural.
     pub render_fps: u32,
+    /// Whether it is listed nowhere, and made by those only who know its id.
+    pub hidden: bool,
     make: fn(&Entry, &Options) -> Result<Box<dyn Source>>,
     defaults: fn() -> String,
 }
@@ -35,6 +37,7 @@ impl Entry {
             max_episode_steps: None,
             reward_threshold: None,
             render_fps: 30,
+            hidden: false,
             make: make::<E>,
             defaults: || E::Config::default().to_json().to_string(),
         }
@@ -58,6 +61,7 @@ impl Entry {
             max_episode_steps: None,
             reward_threshold: None,
             render_fps: 30,
+            hidden: false,
             make,
             defaults: || "null".to_string(),
         }
@@ -87,6 +91,12 @@ impl Entry {
         self
     }
 
+    /// The same, listed nowhere.
+    pub const fn hidden(mut self) -> Self {
+        self.hidden = true;
+        self
+    }
+
     /// A source of this environment with `options` laid over its default config.
     ///
     /// # Errors
@@ -99,6 +109,19 @@ impl Entry {
     pub fn defaults(&self) -> String {
         (self.defaults)()
     }
+}
+
+/// The entry of `table` with this id, hidden or not.
+///
+/// # Errors
+/// [`Error::UnknownEnv`], with the nearest id and all that are listed.
+pub fn find<'a>(table: &'a [Entry], id: &str) -> Result<&'a Entry> {
+    table.iter().find(|entry| entry.id == id).ok_or_else(|| {
+        let ids: Vec<&str> = table.iter().filter(|entry| !entry.hidden).map(|entry| entry.id).collect();
+        let near = nearest(id, ids.iter().copied());
+        let hint = near.map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
+        Error::UnknownEnv(format!("unknown env '{id}'.{hint} There are: {}", ids.join(", ")))
+    })
 }
 
 fn make<E: Env>(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {

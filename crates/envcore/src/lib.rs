@@ -122,7 +122,7 @@ pub use buffer::{
 };
 pub use by_field::{ByField, Fields};
 pub use config::{Config, nearest};
-pub use entry::Entry;
+pub use entry::{Entry, find};
 pub use env::{Act, Env, Frame, Info, Obs, state, wants_reset};
 pub use env_list::EnvSource;
 pub use envcore_derive::{FromRow, ToRow};

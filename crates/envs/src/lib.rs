@@ -11,25 +11,46 @@ pub mod grid;
 pub mod testing;
 
 pub use envcore::Entry;
-use envcore::{Error, Result};
+use envcore::Result;
 
-/// All environments, family by family.
+const FAMILIES: [&[Entry]; 3] = [classic::TABLE, grid::TABLE, testing::TABLE];
+
+const COUNT: usize = {
+    let (mut count, mut family) = (0, 0);
+    while family < FAMILIES.len() {
+        count += FAMILIES[family].len();
+        family += 1;
+    }
+    count
+};
+
+/// All environments, family by family, the hidden ones last: what a library of
+/// them exports.
+pub static TABLE: &[Entry] = &{
+    let mut all = [classic::TABLE[0]; COUNT];
+    let (mut at, mut family) = (0, 0);
+    while family < FAMILIES.len() {
+        let mut k = 0;
+        while k < FAMILIES[family].len() {
+            all[at] = FAMILIES[family][k];
+            (at, k) = (at + 1, k + 1);
+        }
+        family += 1;
+    }
+    all
+};
+
+/// All environments that are listed, family by family.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [classic::TABLE, grid::TABLE].into_iter().flatten()
+    TABLE.iter().filter(|entry| !entry.hidden)
 }
 
 /// The environment of this id, with or without the `corral/` before it.
 ///
 /// # Errors
-/// [`Error::UnknownEnv`], with the nearest ids.
+/// [`Error::UnknownEnv`](envcore::Error::UnknownEnv), with the nearest ids.
 pub fn find(id: &str) -> Result<&'static Entry> {
-    let name = id.strip_prefix("corral/").unwrap_or(id);
-    all().chain(testing::TABLE).find(|entry| entry.id == name).ok_or_else(|| {
-        let near = envcore::nearest(name, all().map(|entry| entry.id));
-        let hint = near.map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
-        let ids: Vec<&str> = all().map(|entry| entry.id).collect();
-        Error::UnknownEnv(format!("unknown env '{id}'.{hint} There are: {}", ids.join(", ")))
-    })
+    envcore::find(TABLE, id.strip_prefix("corral/").unwrap_or(id))
 }
 
 #[cfg(test)]
@@ -47,7 +68,7 @@ mod tests {
     #[test]
     fn every_entry_makes_its_source_and_ids_are_unique() {
         let mut seen = std::collections::HashSet::new();
-        for entry in all().chain(testing::TABLE) {
+        for entry in TABLE {
             assert!(seen.insert(entry.id), "{} twice", entry.id);
             let source = entry.source(&envcore::Options::new()).unwrap();
             assert_eq!(source.spec().id, entry.id);

@@ -302,26 +302,27 @@ impl<'a> RowsMut<'a> {
     }
 
     /// Keeps row `row`'s observation and infos as its episode's last ones, and
-    /// frees the row for the next episode's first.
-    pub(crate) fn finish(&mut self, row: usize) {
+    /// frees the row for the next episode's first. Of the infos only the first
+    /// `infos` have been written in this draft.
+    pub(crate) fn finish(&mut self, row: usize, infos: usize) {
         assert!(row < self.len);
         let row = self.start + row;
         let finals = self.places.finals.as_ref().expect("finals are drafted in SAME_STEP");
-        let pairs = [
-            (&self.places.observation, &finals.observation),
-            (&self.places.info, &finals.info),
-            (&self.places.info_mask, &finals.info_mask),
-        ];
-        for (from, to) in pairs {
-            for (from, to) in from.iter().zip(to) {
-                // SAFETY: `row` is this window's, and the places are of one leaf.
-                unsafe { from.copy_row(row, *to, row) }
+        for (from, to) in self.places.observation.iter().zip(&finals.observation) {
+            // SAFETY: `row` is this window's, and the places are of one leaf.
+            unsafe { from.copy_row(row, *to, row) }
+        }
+        let columns = self.places.info.iter().zip(&finals.info).take(infos);
+        for (from, to) in columns.chain(self.places.info_mask.iter().zip(&finals.info_mask).take(infos)) {
+            // SAFETY: as above, and then it is cleared.
+            unsafe {
+                from.copy_row(row, *to, row);
+                from.clear_row(row);
             }
         }
         let ended = finals.ended.expect("finals have all their places");
         // SAFETY: the column has that row, a bool, and it is this window's.
         unsafe { *ended.ptr.cast::<bool>().add(row) = true }
-        self.clear_info(row - self.start);
     }
 
     /// Makes row `row` one without infos.

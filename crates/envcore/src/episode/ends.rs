@@ -71,7 +71,8 @@ impl Episodes {
             AutoresetMode::NextStep => self.pending[slot] = true,
             AutoresetMode::Disabled => self.status[slot] = Status::Ended,
             AutoresetMode::SameStep => {
-                rows.finish(row);
+                // Statistics come after.
+                rows.finish(row, self.rules.statistics.unwrap_or(usize::MAX));
                 let row_in_batch = rows.start() + row;
                 report.final_infos.extend(report.infos.extract_if(.., |e| e.row == row_in_batch));
                 self.autoreset(slot, row, RowKind::Step, rows, report);

@@ -13,6 +13,8 @@ mod rules;
 mod saved;
 
 pub(crate) use checks::{Asked, check_seed};
+#[cfg(feature = "export")]
+pub(crate) use passes::find;
 pub(crate) use rules::Rules;
 pub(crate) use saved::SavedLife;
 

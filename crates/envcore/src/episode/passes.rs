@@ -75,7 +75,7 @@ impl Kernel for AddUp<'_> {
 
 /// Writes the numbers of those that hold, counted from `first`, to the front of
 /// `found`, which is as long at least; so many.
-pub(super) fn find(holds: &[bool], first: usize, found: &mut [usize]) -> usize {
+pub(crate) fn find(holds: &[bool], first: usize, found: &mut [usize]) -> usize {
     let mut count = 0;
     let (chunks, rest) = bytemuck::cast_slice::<bool, u8>(holds).as_chunks::<64>();
     // A bit for each of 64: then the only guess is how many there are.

@@ -62,7 +62,7 @@ struct Slot {
     lost: bool,
     /// Restarts since it last ended an episode.
     restarts: u32,
-    /// When it was last sent, counted.
+    /// When it was last sent on a list, counted.
     turn: u64,
     /// The options of the reset that it is in flight for.
     options: Option<Arc<Options>>,
@@ -94,6 +94,8 @@ pub struct Tolerant {
     landed: VecDeque<usize>,
     notes: Vec<(usize, Note)>,
     turn: u64,
+    /// When all were last sent together.
+    together: u64,
     /// What is in flight was sent on in another order than it came.
     divided: bool,
 }
@@ -140,6 +142,7 @@ impl Tolerant {
             landed: VecDeque::new(),
             notes: Vec::new(),
             turn: 0,
+            together: 0,
             divided: false,
         })
     }
@@ -174,9 +177,19 @@ impl Tolerant {
         if self.policy == OnFailure::Raise {
             return;
         }
-        for slot in slots.iter(self.slots.len()) {
+        let Slots::List(list) = slots else {
+            self.turn += 1;
+            self.together = self.turn;
+            return;
+        };
+        for &slot in list {
             self.turn += 1;
             self.slots[slot].turn = self.turn;
         }
+    }
+
+    /// Orders slots as they were sent.
+    fn turn_of(&self, slot: usize) -> (u64, usize) {
+        (self.slots[slot].turn.max(self.together), slot)
     }
 }

@@ -121,7 +121,7 @@ impl VecEnv for Tolerant {
         self.divided &= self.envs.in_flight() > 0;
         let rows = most.min(self.landed.len());
         let mut list: Vec<usize> = self.landed.iter().take(rows).copied().collect();
-        list.sort_unstable_by_key(|&slot| self.slots[slot].turn);
+        list.sort_unstable_by_key(|&slot| self.turn_of(slot));
         let batch = self.gather(Slots::of(list, self.slots.len()), want.buffers)?;
         self.landed.drain(..rows);
         Ok(Some(batch))

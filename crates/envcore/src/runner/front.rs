@@ -14,7 +14,7 @@ use crate::space::Options;
 use crate::vec_env::{Source, Spec, VecConfig};
 
 /// More slots than any machine steps, and few enough to count without overflow.
-const MAX_SLOTS: usize = 1 << 24;
+pub(crate) const MAX_SLOTS: usize = 1 << 24;
 
 pub(super) struct Front {
     pub(super) spec: Spec,

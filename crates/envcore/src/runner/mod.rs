@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use background::Background;
+#[cfg(feature = "export")]
+pub(crate) use front::MAX_SLOTS;
 pub use process::{Child, Ended, Host, Objects, Order, Process, serve, spawn, take_stdin};
 pub use serial::Serial;
 pub use threaded::Threaded;

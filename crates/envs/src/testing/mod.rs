@@ -15,8 +15,8 @@ use crate::Entry;
 
 /// The table of hidden entries.
 pub const TABLE: &[Entry] = &[
-    Entry::new::<Faulty>("testing/Faulty-v0", "Every kind of leaf, and any fault on demand."),
-    Entry::custom("testing/Odd-v0", "Ragged and text leaves; resets itself, takes no seed.", odd),
+    Entry::new::<Faulty>("testing/Faulty-v0", "Every kind of leaf, and any fault on demand.").hidden(),
+    Entry::custom("testing/Odd-v0", "Ragged and text leaves; resets itself, takes no seed.", odd).hidden(),
 ];
 
 fn odd(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {

@@ -1,3 +1,5 @@
 //! libenv, version 1: the C ABI of OpenAI's gym3 and procgen.
 
+#[cfg(feature = "export")]
+pub mod export;
 pub mod sys;

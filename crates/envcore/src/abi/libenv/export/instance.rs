@@ -1,0 +1,441 @@
+//! One `libenv_env`: a vec env in SAME_STEP, and what its host has been shown.
+//!
+//! `act` checks and sends, `observe` receives; so nothing of a step is seen
+//! before `observe`, and where the host's memory allows it the runner writes its
+//! rows straight there. What else changes a slot (a reset, a state) waits as a
+//! *patch* of one row until `observe`.
+
+use std::sync::Arc;
+
+use super::super::sys::{self, ours};
+use super::face::Face;
+use super::host::{Host, Rows};
+use super::options::{Asked, explain};
+use super::queue::Queue;
+use super::spaces::Faces;
+use super::sums::{Narrow, Sums, begins};
+use crate::begin::Begin;
+use crate::buffer::{Batch, ColumnIn, Fixed, RowKind, Slots};
+use crate::entry::Entry;
+use crate::env::state;
+use crate::error::{Error, Result};
+use crate::on_failure::{OnFailure, Tolerant};
+use crate::runner;
+use crate::simd;
+use crate::vec_env::{AutoresetMode, Caps, VecConfig, VecEnv, Want};
+use crate::whole::{foreign, seal, unseal};
+
+/// What a slot's state begins with; changes with its layout.
+const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " libenv slot 1");
+
+/// Restarts of a slot that ends no episode in between: as `corral.make_vec` has
+/// it.
+const MAX_RESTARTS: u32 = 10;
+
+/// So many leaves of actions are passed on without an allocation.
+const FEW: usize = 4;
+
+/// A slot's state, and what the host saw with it.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Saved {
+    format: String,
+    reward: f64,
+    terminated: bool,
+    truncated: bool,
+    kind: u8,
+    /// The episode's return and length so far.
+    so_far: (f64, i32),
+    below: Vec<u8>,
+}
+
+/// See the module.
+pub(super) struct Instance {
+    envs: Tolerant,
+    num: usize,
+    faces: Faces,
+    /// How slots begin, until they have.
+    begin: Option<Vec<Begin>>,
+    queue: Queue,
+    host: Option<Host>,
+    /// What is shown, or is to be; once it is, without its observations, whose
+    /// memory may be the host's. None between an action and its result.
+    last: Option<Box<Batch>>,
+    /// Whether all of `last` is yet to be shown.
+    is_news: bool,
+    /// Rows of single slots that are yet to be shown instead.
+    patches: Vec<(usize, Box<Batch>)>,
+    /// Whether the host has other memory since, which shows nothing yet.
+    is_host_new: bool,
+    /// Rows of which the host's memory holds what an episode's end left.
+    ended: Vec<usize>,
+    sums: Sums,
+    /// By leaf of the action.
+    staging: Vec<Vec<i64>>,
+    /// Failures of envs that the host has not been told of.
+    pub(super) failures: Vec<String>,
+}
+
+impl Instance {
+    /// # Safety
+    /// `options` must be what `libenv.h` says.
+    pub(super) unsafe fn make(table: &'static [Entry], num: usize, options: sys::Options) -> Result<Self> {
+        // SAFETY: the caller's duty.
+        let asked = unsafe { Asked::read(table, num, options) }.map_err(explain)?;
+        let source = asked.entry.source(&asked.config).map_err(explain)?;
+        let faces = Faces::of(source.spec(), num, asked.cast)?;
+        let usual = source.spec().max_episode_steps;
+        let config = VecConfig {
+            num_slots: num,
+            seed: asked.seed,
+            autoreset: Some(AutoresetMode::SameStep),
+            max_episode_steps: asked.max_episode_steps.unwrap_or(usual),
+            num_threads: asked.num_threads,
+            ..VecConfig::default()
+        };
+        let envs = runner::start(Arc::from(source), config)?;
+        let may_restart = envs.spec().caps.contains(Caps::RESET | Caps::SUBSET);
+        let policy = if may_restart { OnFailure::Restart } else { OnFailure::Mask };
+        let mut envs = Tolerant::new(envs, policy, MAX_RESTARTS)?;
+        envs.check_reset(&Slots::All, &asked.begin, None)?;
+        Ok(Instance {
+            envs,
+            num,
+            staging: faces.action.iter().map(Face::staging).collect(),
+            faces,
+            begin: Some(asked.begin),
+            queue: Queue::new(asked.indices, num),
+            host: None,
+            last: None,
+            is_news: false,
+            patches: Vec::new(),
+            is_host_new: false,
+            ended: Vec::with_capacity(num),
+            sums: Sums::new(num),
+            failures: Vec::new(),
+        })
+    }
+
+    /// The leaves of a space.
+    pub(super) fn faces(&self, space: i32) -> Result<&[Face]> {
+        match space {
+            sys::space_name::OBSERVATION => Ok(&self.faces.observation),
+            sys::space_name::ACTION => Ok(&self.faces.action),
+            sys::space_name::INFO => Ok(&self.faces.info),
+            other => Err(Error::Argument(format!("there is no space {other}: 1 is ob, 2 ac, 3 info"))),
+        }
+    }
+
+    /// # Safety
+    /// As `libenv.h` says of `libenv_set_buffers`; any pointer may be NULL.
+    pub(super) unsafe fn set_buffers(&mut self, buffers: *const sys::Buffers) -> Result<()> {
+        if buffers.is_null() {
+            return Err(Error::Argument("the buffers are NULL: those of before stay".into()));
+        }
+        let faces = (&self.faces.observation[..], &self.faces.info[..], &self.faces.action[..]);
+        // SAFETY: the caller's duty.
+        let host = unsafe { Host::read(&buffers.read_unaligned(), self.num, faces) };
+        let missing = host.missing();
+        self.host = Some(host);
+        self.is_host_new = true;
+        match missing {
+            Some(which) => Err(Error::Argument(format!(
+                "'{which}' is NULL, or a pointer in it: such leaves are left out"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// # Safety
+    /// The memory of `set_buffers` must be there, and nobody else may use it
+    /// meanwhile.
+    pub(super) unsafe fn observe(&mut self) -> Result<()> {
+        self.host()?;
+        self.settle(true)?;
+        if self.is_host_new && !self.is_news {
+            self.see_again()?;
+        }
+        if std::mem::take(&mut self.is_host_new) {
+            self.ended = (0..self.num).collect();
+        }
+        let Some(mut last) = self.last.take() else { return Ok(()) };
+        let patches = std::mem::take(&mut self.patches);
+        for (slot, patch) in &patches {
+            last.put_row(*slot, patch, 0);
+        }
+        // SAFETY: the caller's duty.
+        unsafe {
+            if std::mem::take(&mut self.is_news) {
+                self.show(&last, 0, self.num);
+            } else {
+                patches.iter().for_each(|(slot, patch)| self.show(patch, *slot, 1));
+            }
+        }
+        last.observation.clear();
+        self.last = Some(last);
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`observe`](Self::observe).
+    pub(super) unsafe fn act(&mut self) -> Result<()> {
+        self.host()?;
+        self.settle(false)?;
+        let Instance { envs, faces, host, staging, .. } = self;
+        let host = host.as_ref().expect("asked for above");
+        let mut few = [ColumnIn::Values(&[]); FEW];
+        let mut many = Vec::new();
+        let leaves = faces.action.len();
+        let columns = if leaves <= FEW {
+            &mut few[..leaves]
+        } else {
+            many.resize(leaves, ColumnIn::Values(&[]));
+            &mut many[..]
+        };
+        let each = columns.iter_mut().zip(&faces.action).zip(&host.action).zip(staging);
+        for (((column, face), rows), staging) in each {
+            let name = &face.name;
+            let rows =
+                rows.as_ref().ok_or_else(|| Error::Action(format!("the actions '{name}' are at NULL")))?;
+            // SAFETY: the caller's duty.
+            *column = unsafe { face.take(rows, staging) }?;
+        }
+        envs.send(&Slots::All, columns)?;
+        self.last = None;
+        self.is_news = false;
+        self.patches.clear();
+        Ok(())
+    }
+
+    /// Begins an episode of one slot.
+    pub(super) fn reset(&mut self, slot: i32, how: i32, value: i64) -> Result<()> {
+        let slot = self.slot(slot)?;
+        let begin = match how {
+            ours::HOW_OWN => Begin::Own,
+            ours::HOW_SEED => Begin::Seed(value),
+            ours::HOW_INDEX => Begin::Index(
+                u64::try_from(value).map_err(|_| Error::Argument(format!("index {value} is negative")))?,
+            ),
+            other => {
+                return Err(Error::Argument(format!(
+                    "how is {other}: 0 is its own stream, 1 a seed, 2 an index"
+                )));
+            }
+        };
+        let slots = Slots::List(vec![slot]);
+        self.envs_idle()?.check_reset(&slots, &[begin], None)?;
+        if let Some(all) = &mut self.begin {
+            all[slot] = begin;
+            return Ok(());
+        }
+        let batch = self.envs.reset(&slots, &[begin], None, Want::all())?.expect("there is no deadline");
+        self.note(&batch);
+        let failed = batch.failures.clone();
+        self.patch(slot, batch);
+        self.sums.set(slot, (0.0, 0));
+        self.queue.offer(&mut self.envs, &[slot])?;
+        if failed.is_empty() { Ok(()) } else { Err(Error::Slots(failed)) }
+    }
+
+    /// The state of one slot.
+    pub(super) fn save(&mut self, slot: i32) -> Result<Vec<u8>> {
+        let slot = self.slot(slot)?;
+        self.settle(false)?;
+        let below = self.envs.save(slot)?;
+        let patch = self.patches.iter().find(|(patched, _)| *patched == slot);
+        let last = self.last.as_deref().map(|batch| (batch, slot));
+        let (batch, row) = patch.map(|(_, batch)| (&**batch, 0)).or(last).ok_or_else(nothing_yet)?;
+        let flag = |column: &Fixed| column.as_slice::<bool>()[row];
+        Ok(seal(state::to_bytes(&Saved {
+            format: FORMAT.into(),
+            reward: batch.reward.as_slice::<f64>()[row],
+            terminated: flag(&batch.terminated),
+            truncated: flag(&batch.truncated),
+            kind: batch.kind(row) as u8,
+            so_far: self.sums.of(slot),
+            below,
+        })?))
+    }
+
+    /// Takes up a state that `save` gave, of any slot.
+    pub(super) fn load(&mut self, slot: i32, bytes: &[u8]) -> Result<()> {
+        let slot = self.slot(slot)?;
+        self.settle(false)?;
+        let inner = unseal(bytes)?;
+        if state::first_text(inner) != Some(FORMAT) {
+            return Err(foreign("kind or version", state::first_text(inner).unwrap_or_default(), FORMAT));
+        }
+        let saved: Saved = state::from_bytes(inner)?;
+        self.envs.load(slot, &saved.below)?;
+        let slots = Slots::List(vec![slot]);
+        let batch = self.envs.reset(&slots, &[Begin::Keep], None, Want::all())?;
+        let mut batch = batch.expect("there is no deadline");
+        self.note(&batch);
+        batch.reward.as_mut_slice::<f64>()[0] = saved.reward;
+        batch.terminated.as_mut_slice::<bool>()[0] = saved.terminated;
+        batch.truncated.as_mut_slice::<bool>()[0] = saved.truncated;
+        batch.kinds.as_mut_slice::<u8>()[0] = saved.kind.min(RowKind::Restarted as u8);
+        self.patch(slot, batch);
+        self.sums.set(slot, saved.so_far);
+        self.queue.offer(&mut self.envs, &[slot])
+    }
+
+    /// Ends every env and every thread.
+    pub(super) fn close(&mut self) -> Result<()> {
+        self.envs.close()
+    }
+
+    fn host(&self) -> Result<&Host> {
+        self.host
+            .as_ref()
+            .ok_or_else(|| Error::Argument("there are no buffers: call libenv_set_buffers first".into()))
+    }
+
+    fn slot(&self, slot: i32) -> Result<usize> {
+        let num = self.num;
+        usize::try_from(slot)
+            .ok()
+            .filter(|slot| *slot < num)
+            .ok_or_else(|| Error::Argument(format!("env {slot} does not exist: there are {num}, from 0 on")))
+    }
+
+    /// The vec env with nothing in flight; slots that have not begun have not.
+    fn envs_idle(&mut self) -> Result<&mut Tolerant> {
+        if self.begin.is_none() {
+            self.settle(false)?;
+        }
+        Ok(&mut self.envs)
+    }
+
+    /// Sees to it that everyone has begun and nothing is in flight. `direct`: what
+    /// comes back may go to the host's memory at once.
+    fn settle(&mut self, direct: bool) -> Result<()> {
+        let begins = self.begin.is_some();
+        if let Some(begin) = &self.begin {
+            self.envs.send_reset(&Slots::All, begin, None)?;
+            self.begin = None;
+        }
+        if self.envs.in_flight() == 0 {
+            return Ok(());
+        }
+        let mut want = Want::all();
+        if let Some(host) = self.host.as_mut().filter(|_| direct) {
+            want.buffers = Some(host);
+        }
+        let batch = self.envs.recv(want)?.expect("there is no deadline");
+        self.note(&batch);
+        self.sums.add(&batch);
+        let fed = self.queue.feed(&mut self.envs, &batch, begins);
+        self.last = Some(batch);
+        self.is_news = true;
+        fed
+    }
+
+    /// Makes all of `last` news again.
+    fn see_again(&mut self) -> Result<()> {
+        let Some(mut last) = self.last.take() else { return Ok(()) };
+        let keep = vec![Begin::Keep; self.num];
+        let seen = self.envs.reset(&Slots::All, &keep, None, Want::all());
+        let seen = seen.map(|batch| last.observation = batch.expect("there is no deadline").observation);
+        self.last = Some(last);
+        self.is_news = seen.is_ok();
+        seen
+    }
+
+    fn patch(&mut self, slot: usize, batch: Box<Batch>) {
+        self.patches.retain(|(earlier, _)| *earlier != slot);
+        self.patches.push((slot, batch));
+    }
+
+    fn note(&mut self, batch: &Batch) {
+        let all = batch.tolerated.iter().chain(&batch.failures);
+        self.failures.extend(all.map(ToString::to_string));
+    }
+
+    /// Writes the first `count` rows of `batch` to the host's rows from `to` on.
+    ///
+    /// # Safety
+    /// As [`observe`](Self::observe).
+    unsafe fn show(&mut self, batch: &Batch, to: usize, count: usize) {
+        let Some(host) = &self.host else { return };
+        let all = count == self.num;
+        let (terminated, truncated) =
+            (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
+        let (terminated, truncated) = (&terminated[..count], &truncated[..count]);
+        let kinds = &batch.kinds.as_slice::<u8>()[..count];
+        // SAFETY: the host's memory has a row for each slot (the caller's duty).
+        unsafe {
+            if let Some(first) = host.first {
+                let first = std::slice::from_raw_parts_mut(first.as_ptr().add(to), count);
+                for row in 0..count {
+                    first[row] = u8::from(terminated[row] | truncated[row] | begins(kinds[row]));
+                }
+            }
+            if let Some(reward) = host.reward {
+                let from = &batch.reward.as_slice::<f64>()[..count];
+                simd::dispatch(Narrow { from, to: reward.as_ptr().add(to) });
+            }
+            let leaves = self.faces.observation.iter().zip(&host.observation).zip(&batch.observation);
+            for ((face, rows), column) in leaves {
+                give(face, rows, column.as_fixed().map(Fixed::bytes), count, to);
+            }
+            let stale = if all { &self.ended[..] } else { &[to] };
+            for ((face, rows), tell) in self.faces.info.iter().zip(&host.info).zip(&self.faces.tells) {
+                if !tell.is_of_ends() {
+                    give(face, rows, tell.bytes(batch, &self.sums), count, to);
+                } else if let Some(rows) = rows {
+                    let size = face.row_bytes();
+                    stale.iter().for_each(|&row| rows.at(row, size).write_bytes(0, size));
+                }
+            }
+            if !all {
+                return;
+            }
+            // A slot that was reset by hand since has no end to tell of.
+            let finals = batch.finals.as_ref().map(|finals| finals.ended.as_slice::<bool>());
+            let over = |row: &usize| finals.map_or(terminated[*row] | truncated[*row], |ended| ended[*row]);
+            self.ended.clear();
+            self.ended.extend(self.sums.begun().filter(over));
+            for ((face, rows), tell) in self.faces.info.iter().zip(&host.info).zip(&self.faces.tells) {
+                if let (true, Some(rows), Some(bytes)) =
+                    (tell.is_of_ends(), rows, tell.bytes(batch, &self.sums))
+                {
+                    give_some(face, rows, bytes, self.ended.iter().copied(), 0);
+                }
+            }
+        }
+    }
+}
+
+/// Writes the first `count` rows of a column to the host's from `to` on, unless
+/// they are there.
+///
+/// # Safety
+/// As [`Instance::observe`].
+unsafe fn give(face: &Face, host: &Option<Rows>, bytes: Option<&[u8]>, count: usize, to: usize) {
+    let (Some(host), Some(bytes)) = (host, bytes) else { return };
+    match host {
+        Rows::Block(first) if bytes.as_ptr() == first.cast_const() => {}
+        Rows::Block(_) => {
+            let bytes = &bytes[..count * face.own_row_bytes()];
+            // SAFETY: the caller's duty.
+            unsafe { face.give(std::iter::once((bytes, host.at(to, face.row_bytes())))) }
+        }
+        // SAFETY: the caller's duty.
+        Rows::Each(_) => unsafe { give_some(face, host, bytes, 0..count, to) },
+    }
+}
+
+/// Writes some rows of a column to the host's, counted from `to`.
+///
+/// # Safety
+/// As [`Instance::observe`].
+unsafe fn give_some(face: &Face, host: &Rows, bytes: &[u8], rows: impl Iterator<Item = usize>, to: usize) {
+    let (from, size) = (face.own_row_bytes(), face.row_bytes());
+    let run = |row| (&bytes[row * from..(row + 1) * from], host.at(to + row, size));
+    // SAFETY: the caller's duty.
+    unsafe { face.give(rows.map(run)) }
+}
+
+fn nothing_yet() -> Error {
+    Error::NeedsReset("nothing has come of the last step: the call before failed".into())
+}

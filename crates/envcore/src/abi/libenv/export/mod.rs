@@ -1,0 +1,441 @@
+//! Environments for libenv's hosts (gym3).
+//!
+//! [`export_libenv!`](crate::export_libenv) gives a library the seven functions
+//! of libenv, over a table of envs. A plain host finds a plain library: `first`,
+//! one reward, the next episode's first observation in the row that ended the
+//! last. The rest travels beside: as options (`env_id`, `seed`, `index`,
+//! `indices`, `max_episode_steps`, `num_threads`, `cast` and the env's own), as
+//! infos (`spaces`), and as four more functions: procgen's `get_state` and
+//! `set_state`, `libenv_last_error`, `corral_libenv_reset`.
+//!
+//! Nothing that a host does wrong ends it, as far as a library can tell: errors
+//! are kept for `libenv_last_error`, and the first few of each instance go to
+//! stderr. `libenv_act` that is refused moves nothing, and `libenv_observe`
+//! shows the same again. An env that fails is restarted, shown as a `first`, and
+//! told of likewise. A panic of ours poisons its instance.
+//!
+//! What has no dtype in libenv is refused (`face`); with `cast=1` floats are
+//! rounded to float32 and labels stop at int32's ends.
+
+mod face;
+mod host;
+mod instance;
+mod options;
+mod queue;
+mod spaces;
+mod sums;
+
+use std::cell::{RefCell, UnsafeCell};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::io::Write;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::sys;
+use crate::entry::Entry;
+use crate::error::{Error, Phase, Result};
+use crate::guard::{drop_guarded, guard};
+use instance::Instance;
+
+/// What a handle begins with while it is open.
+const OPEN: u64 = u64::from_ne_bytes(*b"corral\x00\x01");
+
+/// So many errors of an instance go to stderr.
+const TOLD: u32 = 10;
+
+/// Gives a library libenv's functions, over a table: a `&'static [Entry]`. See
+/// [`export`](crate::abi::libenv::export).
+#[macro_export]
+macro_rules! export_libenv {
+    ($table:expr) => {
+        #[allow(unsafe_code)]
+        const _: () = {
+            use ::std::ffi::{c_char, c_int, c_void};
+            use $crate::abi::libenv::{export, sys};
+
+            #[unsafe(no_mangle)]
+            pub extern "C" fn libenv_version() -> c_int {
+                sys::VERSION
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn libenv_make(num: c_int, options: sys::Options) -> *mut c_void {
+                // SAFETY: the host's duty, as `libenv.h` has it.
+                unsafe { export::make($table, num, options) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn libenv_get_tensortypes(
+                handle: *mut c_void,
+                space: c_int,
+                types: *mut sys::TensorType,
+            ) -> c_int {
+                // SAFETY: the host's duty.
+                unsafe { export::get_tensortypes(handle, space, types) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn libenv_set_buffers(handle: *mut c_void, buffers: *mut sys::Buffers) {
+                // SAFETY: the host's duty.
+                unsafe { export::set_buffers(handle, buffers) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn libenv_observe(handle: *mut c_void) {
+                // SAFETY: the host's duty.
+                unsafe { export::observe(handle) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn libenv_act(handle: *mut c_void) {
+                // SAFETY: the host's duty.
+                unsafe { export::act(handle) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn libenv_close(handle: *mut c_void) {
+                // SAFETY: the host's duty.
+                unsafe { export::close(handle) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn get_state(
+                handle: *mut c_void,
+                env: c_int,
+                data: *mut c_char,
+                length: c_int,
+            ) -> c_int {
+                // SAFETY: the host's duty, as `export` has it.
+                unsafe { export::get_state(handle, env, data, length) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn set_state(
+                handle: *mut c_void,
+                env: c_int,
+                data: *mut c_char,
+                length: c_int,
+            ) {
+                // SAFETY: the host's duty.
+                unsafe { export::set_state(handle, env, data, length) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn libenv_last_error(handle: *mut c_void) -> *const c_char {
+                // SAFETY: the host's duty.
+                unsafe { export::last_error(handle) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn corral_libenv_reset(
+                handle: *mut c_void,
+                env: c_int,
+                how: c_int,
+                value: i64,
+            ) -> c_int {
+                // SAFETY: the host's duty.
+                unsafe { export::reset(handle, env, how, value) }
+            }
+        };
+    };
+}
+
+/// What a host holds.
+struct Handle {
+    /// `OPEN`, or anything: a host may hand us what it likes, or hand it in twice.
+    mark: u64,
+    busy: AtomicBool,
+    held: UnsafeCell<Held>,
+}
+
+/// What one call at a time has.
+struct Held {
+    instance: Instance,
+    /// Set by a panic of ours.
+    poisoned: Option<String>,
+    errors: Errors,
+}
+
+/// What went wrong.
+#[derive(Default)]
+struct Errors {
+    last: Option<CString>,
+    told: u32,
+}
+
+impl Errors {
+    fn note(&mut self, call: &str, why: &str) {
+        let text = format!("{call}: {why}");
+        self.told = self.told.saturating_add(1);
+        if self.told <= TOLD {
+            let rest = if self.told == TOLD { "\ncorral: more only by libenv_last_error" } else { "" };
+            // A host may have closed stderr.
+            let _ = writeln!(std::io::stderr(), "corral: {text}{rest}");
+        }
+        self.last = CString::new(text.replace('\0', "\\0")).ok();
+    }
+}
+
+thread_local! {
+    /// Of calls without an instance.
+    static ERRORS: RefCell<Errors> = RefCell::default();
+}
+
+fn note_here(call: &str, why: &str) {
+    // In a thread that is ending there is nobody to ask.
+    let _ = ERRORS.try_with(|errors| {
+        let mut errors = errors.borrow_mut();
+        errors.told = 0;
+        errors.note(call, why);
+    });
+}
+
+/// The instance in the hands of one call.
+struct InHand<'a>(&'a Handle);
+
+impl<'a> InHand<'a> {
+    /// # Safety
+    /// `handle` must be NULL or what `make` gave and `close` has not taken.
+    unsafe fn take(handle: *mut c_void) -> Result<Self, &'static str> {
+        let handle = handle.cast::<Handle>();
+        if handle.is_null() {
+            return Err("the env is NULL");
+        }
+        let strange = "this is no env that libenv_make gave, or it is closed";
+        // SAFETY: the caller's duty. That the mark is looked at catches some of
+        // those who neglect it.
+        if !handle.is_aligned() || unsafe { (&raw const (*handle).mark).read_volatile() } != OPEN {
+            return Err(strange);
+        }
+        // SAFETY: the caller's duty.
+        let handle = unsafe { &*handle };
+        match handle.busy.swap(true, Ordering::Acquire) {
+            true => Err("another thread is in a call of this env: one at a time"),
+            false => Ok(InHand(handle)),
+        }
+    }
+
+    #[allow(clippy::mut_from_ref)]
+    fn held(&self) -> &mut Held {
+        // SAFETY: `busy` was ours to set, so this is the one call that has it; it
+        // is asked once.
+        unsafe { &mut *self.0.held.get() }
+    }
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::Release);
+    }
+}
+
+/// Does `work` on an instance; where that fails, says so and returns `instead`.
+/// Every function that has an instance comes through here.
+///
+/// # Safety
+/// As [`InHand::take`].
+unsafe fn on<R>(
+    handle: *mut c_void,
+    call: &str,
+    instead: R,
+    work: impl FnOnce(&mut Instance) -> Result<R>,
+) -> R {
+    // SAFETY: the caller's duty.
+    let hand = match unsafe { InHand::take(handle) } {
+        Ok(hand) => hand,
+        Err(why) => {
+            note_here(call, why);
+            return instead;
+        }
+    };
+    let Held { instance, poisoned, errors } = hand.held();
+    // What `act` said holds until the next one: a host may only look after it has
+    // observed.
+    if call != "libenv_observe" {
+        errors.last = None;
+    }
+    if let Some(why) = poisoned {
+        errors.note(call, why);
+        return instead;
+    }
+    let done = guard(Phase::Call, || work(instance)).unwrap_or_else(|failure| {
+        let why = format!("a fault of Corral's, please report it: {failure}; close this env");
+        *poisoned = Some(why.clone());
+        Err(Error::env(why))
+    });
+    instance.failures.drain(..).for_each(|why| errors.note(call, &why));
+    done.unwrap_or_else(|error| {
+        errors.note(call, &error.to_string());
+        instead
+    })
+}
+
+/// `libenv_make`.
+///
+/// # Safety
+/// `options` must be as `libenv.h` says; NULL and negative counts are errors.
+#[doc(hidden)]
+pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -> *mut c_void {
+    let _ = ERRORS.try_with(|errors| errors.borrow_mut().last = None);
+    let made = guard(Phase::Build, || {
+        let num = options::count(num)?;
+        // SAFETY: the caller's duty.
+        unsafe { Instance::make(table, num, options) }
+    });
+    match made.unwrap_or_else(|failure| Err(Error::env(failure))) {
+        Ok(instance) => {
+            let held = UnsafeCell::new(Held { instance, poisoned: None, errors: Errors::default() });
+            Box::into_raw(Box::new(Handle { mark: OPEN, busy: AtomicBool::new(false), held })).cast()
+        }
+        Err(error) => {
+            note_here("libenv_make", &error.to_string());
+            ptr::null_mut()
+        }
+    }
+}
+
+/// `libenv_get_tensortypes`: 0 where the instance or the space does not exist.
+///
+/// # Safety
+/// `handle` must be NULL or open; `types` NULL or have room for as many as this
+/// returns.
+#[doc(hidden)]
+pub unsafe fn get_tensortypes(handle: *mut c_void, space: c_int, types: *mut sys::TensorType) -> c_int {
+    // SAFETY: the caller's duty.
+    unsafe {
+        on(handle, "libenv_get_tensortypes", 0, |instance| {
+            let faces = instance.faces(space)?;
+            if !types.is_null() {
+                let each = faces.iter().enumerate();
+                each.for_each(|(k, face)| types.add(k).write_unaligned(face.tensor_type()));
+            }
+            Ok(faces.len() as c_int)
+        })
+    }
+}
+
+/// `libenv_set_buffers`; may be called again, also between two steps.
+///
+/// # Safety
+/// `handle` must be NULL or open; `buffers` NULL, or as `libenv.h` says, where
+/// any pointer may be NULL.
+#[doc(hidden)]
+pub unsafe fn set_buffers(handle: *mut c_void, buffers: *mut sys::Buffers) {
+    // SAFETY: the caller's duty.
+    unsafe { on(handle, "libenv_set_buffers", (), |instance| instance.set_buffers(buffers)) }
+}
+
+/// `libenv_observe`.
+///
+/// # Safety
+/// `handle` must be NULL or open, and the buffers there.
+#[doc(hidden)]
+pub unsafe fn observe(handle: *mut c_void) {
+    // SAFETY: the caller's duty.
+    unsafe { on(handle, "libenv_observe", (), |instance| instance.observe()) }
+}
+
+/// `libenv_act`.
+///
+/// # Safety
+/// As [`observe`].
+#[doc(hidden)]
+pub unsafe fn act(handle: *mut c_void) {
+    // SAFETY: the caller's duty.
+    unsafe { on(handle, "libenv_act", (), |instance| instance.act()) }
+}
+
+/// `libenv_close`: ends every thread.
+///
+/// # Safety
+/// `handle` must be NULL or open, and is not after.
+#[doc(hidden)]
+pub unsafe fn close(handle: *mut c_void) {
+    let call = "libenv_close";
+    // SAFETY: the caller's duty.
+    let hand = match unsafe { InHand::take(handle) } {
+        Ok(hand) => hand,
+        Err(why) => return note_here(call, why),
+    };
+    let closed = guard(Phase::Close, || hand.held().instance.close());
+    if let Err(error) = closed.unwrap_or_else(|failure| Err(Error::env(failure))) {
+        note_here(call, &error.to_string());
+    }
+    // It stays busy: nobody takes it any more.
+    std::mem::forget(hand);
+    let handle = handle.cast::<Handle>();
+    // SAFETY: `make` boxed it, and this is the one call that has it.
+    unsafe {
+        (&raw mut (*handle).mark).write_volatile(0);
+        drop_guarded(Box::from_raw(handle));
+    }
+}
+
+/// `get_state`, as procgen's: writes the state of one env and returns its
+/// length; with `data` NULL, the length that it needs. -1 where it fails.
+///
+/// # Safety
+/// `handle` must be NULL or open; `data` NULL or have room for `length` bytes.
+#[doc(hidden)]
+pub unsafe fn get_state(handle: *mut c_void, env: c_int, data: *mut c_char, length: c_int) -> c_int {
+    let save = |instance: &mut Instance| {
+        let state = instance.save(env)?;
+        let needed = c_int::try_from(state.len());
+        let needed = needed.map_err(|_| Error::State("longer than an int counts".into()))?;
+        if !data.is_null() {
+            if length < needed {
+                return Err(Error::Argument(format!(
+                    "the state takes {needed} bytes, and there are {length}"
+                )));
+            }
+            // SAFETY: the host's memory has that room.
+            unsafe { ptr::copy(state.as_ptr(), data.cast(), state.len()) };
+        }
+        Ok(needed)
+    };
+    // SAFETY: the caller's duty.
+    unsafe { on(handle, "get_state", -1, save) }
+}
+
+/// `set_state`, as procgen's: takes up what `get_state` wrote, of any env of the
+/// same kind and options; `libenv_observe` shows it.
+///
+/// # Safety
+/// `handle` must be NULL or open; `data` NULL or have `length` bytes.
+#[doc(hidden)]
+pub unsafe fn set_state(handle: *mut c_void, env: c_int, data: *mut c_char, length: c_int) {
+    let load = |instance: &mut Instance| {
+        let length = usize::try_from(length).ok().filter(|_| !data.is_null());
+        let length =
+            length.ok_or_else(|| Error::Argument("no state at NULL or of negative length".into()))?;
+        // SAFETY: the host's memory has those bytes.
+        instance.load(env, unsafe { std::slice::from_raw_parts(data.cast(), length) })
+    };
+    // SAFETY: the caller's duty.
+    unsafe { on(handle, "set_state", (), load) }
+}
+
+/// `corral_libenv_reset`; see [`sys::ours`].
+///
+/// # Safety
+/// `handle` must be NULL or open.
+#[doc(hidden)]
+pub unsafe fn reset(handle: *mut c_void, env: c_int, how: c_int, value: i64) -> c_int {
+    // SAFETY: the caller's duty.
+    unsafe { on(handle, "corral_libenv_reset", -1, |instance| instance.reset(env, how, value).map(|()| 0)) }
+}
+
+/// `libenv_last_error`: what went wrong since the last call that was not
+/// `libenv_observe`; with NULL, in this thread's last call without an instance.
+///
+/// # Safety
+/// `handle` must be NULL or open.
+#[doc(hidden)]
+pub unsafe fn last_error(handle: *mut c_void) -> *const c_char {
+    let text = |errors: &Errors| errors.last.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+    // SAFETY: the caller's duty.
+    match unsafe { InHand::take(handle) } {
+        Ok(hand) => text(&hand.held().errors),
+        Err(_) => ERRORS.try_with(|errors| text(&errors.borrow())).unwrap_or(ptr::null()),
+    }
+}

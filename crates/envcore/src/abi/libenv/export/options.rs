@@ -1,0 +1,318 @@
+//! Options as a host gives them, and what they ask for.
+//!
+//! A host has three element types and no text: what an env's own option is to be
+//! is read off that option's default. A `uint8` is a bool, a number or a letter,
+//! several are a text or an array. A `float32` means the number that it prints
+//! as: 0.1 is 0.1 also to an env that computes in float64, and not
+//! 0.10000000149.
+
+use std::ffi::{c_char, c_int};
+use std::slice;
+
+use serde_json::Value as Json;
+
+use super::super::sys;
+use crate::begin::Begin;
+use crate::entry::{Entry, find};
+use crate::error::{Error, Result};
+use crate::runner::MAX_SLOTS;
+use crate::space::{Options, Value};
+
+/// Options that every env has here. Where an env has one of these names of its
+/// own, it cannot be given.
+const OWN: &str = "env_id, seed, index, indices, max_episode_steps, num_threads, cast";
+
+/// More options than any host has use for: beyond, a count is garbage.
+const MOST: usize = 1 << 12;
+
+/// The data of one option.
+#[derive(Clone, Debug, PartialEq)]
+enum Data {
+    U8(Vec<u8>),
+    I32(Vec<i32>),
+    F32(Vec<f32>),
+}
+
+/// One option.
+struct Given {
+    name: String,
+    data: Data,
+}
+
+/// What the options of a `libenv_make` ask for.
+pub(super) struct Asked {
+    pub(super) entry: &'static Entry,
+    /// The env's own.
+    pub(super) config: Options,
+    pub(super) seed: Option<i64>,
+    /// The first episode of each slot.
+    pub(super) begin: Vec<Begin>,
+    /// What slots are to play, slot after slot, before their own streams.
+    pub(super) indices: Vec<u64>,
+    /// `Some(None)`: no limit.
+    pub(super) max_episode_steps: Option<Option<u64>>,
+    /// `None`: as many as there are cores.
+    pub(super) num_threads: Option<usize>,
+    /// Whether leaves may be narrowed.
+    pub(super) cast: bool,
+}
+
+impl Asked {
+    /// Reads the options for `num` slots of an env of `table`.
+    ///
+    /// # Safety
+    /// `options` must be what `libenv.h` says.
+    pub(super) unsafe fn read(table: &'static [Entry], num: usize, options: sys::Options) -> Result<Self> {
+        // SAFETY: the caller's duty.
+        let mut given = unsafe { read(options) }?;
+        let mut own = |name: &str| {
+            let at = given.iter().position(|given| given.name == name);
+            at.map(|at| given.remove(at))
+        };
+        let id = own("env_id").map(|given| given.text()).transpose()?;
+        let entry = choose(table, id.as_deref())?;
+        let seed = own("seed").map(|given| given.natural()).transpose()?;
+        let indices = own("indices").map(|given| given.naturals()).transpose()?.unwrap_or_default();
+        let mut begin: Vec<Begin> = vec![Begin::Own; num];
+        if let Some(index) = own("index") {
+            if !indices.is_empty() {
+                return Err(Error::Argument(
+                    "options 'index' and 'indices' say the same thing: give one".into(),
+                ));
+            }
+            let first = index.natural()?;
+            (first..).zip(&mut begin).for_each(|(index, begin)| *begin = Begin::Index(index));
+        }
+        indices.iter().zip(&mut begin).for_each(|(index, begin)| *begin = Begin::Index(*index));
+        let max_episode_steps = match own("max_episode_steps") {
+            Some(given) if given.data == Data::I32(vec![-1]) => Some(None),
+            Some(given) => Some(Some(given.natural()?)),
+            None => None,
+        };
+        let num_threads = match own("num_threads").map(|given| given.natural()).transpose()? {
+            Some(0) => None,
+            Some(threads) => Some(threads as usize),
+            None => Some(1),
+        };
+        let cast = match own("cast").map(|given| given.natural().map_err(|_| given)).transpose() {
+            Ok(None | Some(0)) => false,
+            Ok(Some(1)) => true,
+            _ => return Err(Error::OptionValue("option 'cast' is 0 or 1 (uint8 or int32)".into())),
+        };
+        let config = config(entry, &given)?;
+        let seed = seed.map(|seed| seed as i64);
+        Ok(Asked { entry, config, seed, begin, indices, max_episode_steps, num_threads, cast })
+    }
+}
+
+/// The entry of this id; without one, the only entry.
+fn choose(table: &'static [Entry], id: Option<&str>) -> Result<&'static Entry> {
+    if let Some(id) = id {
+        return find(table, id);
+    }
+    let mut listed = table.iter().filter(|entry| !entry.hidden);
+    match (listed.next(), listed.next()) {
+        (Some(only), None) => Ok(only),
+        _ => {
+            let ids: Vec<&str> = table.iter().filter(|entry| !entry.hidden).map(|entry| entry.id).collect();
+            Err(Error::UnknownEnv(format!("option 'env_id' is missing; there are: {}", ids.join(", "))))
+        }
+    }
+}
+
+/// Reads a host's options, whatever they are.
+///
+/// # Safety
+/// As [`Asked::read`].
+unsafe fn read(options: sys::Options) -> Result<Vec<Given>> {
+    let count = usize::try_from(options.count).ok().filter(|count| *count <= MOST).ok_or_else(|| {
+        Error::Argument(format!("{} options: the count must be from 0 to {MOST}", options.count))
+    })?;
+    if count > 0 && options.items.is_null() {
+        return Err(Error::Argument(format!("{count} options at NULL")));
+    }
+    let mut all: Vec<Given> = Vec::with_capacity(count);
+    for k in 0..count {
+        // SAFETY: the host's array has so many items.
+        let item = unsafe { options.items.add(k).read_unaligned() };
+        let Some(name) = text_until_nul(&item.name) else {
+            let why = "is no UTF-8 text that a NUL ends within its 128 bytes";
+            return Err(Error::Argument(format!("the name of option {k} {why}")));
+        };
+        if all.iter().any(|earlier| earlier.name == name) {
+            return Err(Error::Argument(format!("option '{name}' is given twice")));
+        }
+        let bad = |why: String| Error::Argument(format!("option '{name}' {why}"));
+        let count = usize::try_from(item.count).map_err(|_| bad(format!("has count {}", item.count)))?;
+        if count > 0 && item.data.is_null() {
+            return Err(bad(format!("has {count} elements at NULL")));
+        }
+        // SAFETY: the host's data has so many elements.
+        let data = unsafe {
+            match item.dtype {
+                sys::dtype::UINT8 => Data::U8(elements(item.data.cast(), count)),
+                sys::dtype::INT32 => Data::I32(elements(item.data.cast(), count)),
+                sys::dtype::FLOAT32 => Data::F32(elements(item.data.cast(), count)),
+                other => return Err(bad(format!("has dtype {other}: it must be 1 (uint8), 2 or 3"))),
+            }
+        };
+        all.push(Given { name, data });
+    }
+    Ok(all)
+}
+
+/// # Safety
+/// Where `count` is not 0, `from` must have so many elements.
+unsafe fn elements<T: Copy>(from: *const T, count: usize) -> Vec<T> {
+    // SAFETY: the caller's duty; they need not be aligned.
+    (0..count).map(|k| unsafe { from.add(k).read_unaligned() }).collect()
+}
+
+fn text_until_nul(chars: &[c_char]) -> Option<String> {
+    // SAFETY: a `c_char` is a byte.
+    let bytes = unsafe { slice::from_raw_parts(chars.as_ptr().cast::<u8>(), chars.len()) };
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some(std::str::from_utf8(&bytes[..end]).ok()?.to_string())
+}
+
+impl Given {
+    fn wrong(&self, wanted: &str) -> Error {
+        let (kind, count) = match &self.data {
+            Data::U8(all) => ("uint8", all.len()),
+            Data::I32(all) => ("int32", all.len()),
+            Data::F32(all) => ("float32", all.len()),
+        };
+        Error::OptionValue(format!("option '{}' is {wanted}, not {count} of {kind}", self.name))
+    }
+
+    /// As text: bytes, in UTF-8; a C host may count the NUL too.
+    fn text(&self) -> Result<String> {
+        let Data::U8(bytes) = &self.data else { return Err(self.wrong("a text (uint8)")) };
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        String::from_utf8(bytes[..end].to_vec()).map_err(|_| {
+            let hint = "gym3 counts letters and so cuts texts that are not ASCII: give it bytes";
+            Error::OptionValue(format!("option '{}' is no UTF-8 text ({hint})", self.name))
+        })
+    }
+
+    /// As one number from 0 on.
+    fn natural(&self) -> Result<u64> {
+        match &self.data {
+            Data::U8(all) if all.len() == 1 => Ok(all[0].into()),
+            Data::I32(all) if all.len() == 1 => self.at_least_zero(all[0]),
+            _ => Err(self.wrong("one int32")),
+        }
+    }
+
+    /// As an array of numbers from 0 on.
+    fn naturals(&self) -> Result<Vec<u64>> {
+        match &self.data {
+            Data::I32(all) => all.iter().map(|&n| self.at_least_zero(n)).collect(),
+            _ => Err(self.wrong("an array of int32")),
+        }
+    }
+
+    fn at_least_zero(&self, n: i32) -> Result<u64> {
+        let negative = |_| Error::OptionValue(format!("option '{}' is {n}: it must be 0 or more", self.name));
+        u64::try_from(n).map_err(negative)
+    }
+
+    /// What it may be to an option with this default, the likeliest first.
+    fn values(&self, default: Option<&Json>) -> Result<Vec<Value>> {
+        let list = |all: Vec<Value>| Value::List(all);
+        let scalars: Vec<Value> = match &self.data {
+            Data::U8(all) => all.iter().map(|&v| v.into()).collect(),
+            Data::I32(all) => all.iter().map(|&v| v.into()).collect(),
+            Data::F32(all) => all.iter().map(|&v| meant(v).into()).collect(),
+        };
+        let flag = match self.data {
+            Data::U8(ref all) if *all == [0] || *all == [1] => Some(Value::Bool(all[0] == 1)),
+            _ => None,
+        };
+        Ok(match default {
+            Some(Json::Bool(_)) if flag.is_some() => vec![flag.unwrap_or_default()],
+            Some(Json::String(_)) if matches!(self.data, Data::U8(_)) => vec![self.text()?.into()],
+            Some(Json::Array(_)) => vec![list(scalars)],
+            Some(Json::Bool(_) | Json::Number(_) | Json::String(_)) if scalars.len() == 1 => scalars,
+            _ => {
+                let text = matches!(self.data, Data::U8(_)).then(|| self.text().ok()).flatten();
+                let one = (scalars.len() == 1).then(|| scalars[0].clone());
+                let all = [flag, one, text.map(Value::from), Some(list(scalars))];
+                all.into_iter().flatten().collect()
+            }
+        })
+    }
+}
+
+/// The number that this prints as.
+fn meant(v: f32) -> f64 {
+    match v.to_string().parse::<f64>() {
+        Ok(meant) if meant as f32 == v => meant,
+        _ => v.into(),
+    }
+}
+
+/// The env's own options.
+fn config(entry: &Entry, given: &[Given]) -> Result<Options> {
+    let defaults: Json = serde_json::from_str(&entry.defaults()).unwrap_or_default();
+    let mut options = Options::new();
+    for given in given {
+        let values = given.values(defaults.get(&given.name))?;
+        let fits = |value: &Value| {
+            let tried = entry.source(&options.clone().with(given.name.as_str(), value.clone()));
+            !matches!(tried, Err(Error::OptionValue(_)))
+        };
+        let best = if values.len() > 1 { values.iter().find(|value| fits(value)) } else { None };
+        let best = best.or(values.first()).cloned().unwrap_or_default();
+        options.set(given.name.as_str(), best);
+    }
+    Ok(options)
+}
+
+/// `error` with our own options among the valid ones.
+pub(super) fn explain(error: Error) -> Error {
+    match error {
+        Error::UnknownOption(why) => {
+            Error::UnknownOption(format!("{why}; and those of every env in libenv: {OWN}"))
+        }
+        other => other,
+    }
+}
+
+/// How many slots a host asks for.
+pub(super) fn count(num: c_int) -> Result<usize> {
+    let within = usize::try_from(num).ok().filter(|num| (1..=MAX_SLOTS).contains(num));
+    within.ok_or_else(|| Error::Argument(format!("num is {num}: it must be from 1 to {MAX_SLOTS}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_float32_means_the_number_that_it_prints_as() {
+        for (given, wanted) in [(0.1f32, 0.1f64), (1e-7, 1e-7), (0.25, 0.25), (3.4e38, 3.4e38), (-2.7, -2.7)]
+        {
+            assert_eq!(meant(given), wanted);
+        }
+        assert!(meant(f32::NAN).is_nan() && meant(f32::INFINITY).is_infinite());
+    }
+
+    #[test]
+    fn bytes_are_what_the_default_is() {
+        let given = |data| Given { name: "x".into(), data };
+        let of = |data, default: &str| {
+            let default = serde_json::from_str::<Json>(default).unwrap();
+            given(data).values(Some(&default)).unwrap().remove(0)
+        };
+        assert_eq!(of(Data::U8(vec![1]), "false"), Value::Bool(true));
+        assert_eq!(of(Data::U8(vec![1]), "7"), Value::Int(1));
+        assert_eq!(of(Data::U8(vec![65]), "\"\""), Value::from("A"));
+        assert_eq!(of(Data::U8(b"ab\0".to_vec()), "\"\""), Value::from("ab"));
+        assert_eq!(of(Data::U8(vec![65]), "[]"), Value::List(vec![Value::Int(65)]));
+        assert_eq!(of(Data::I32(vec![3]), "7"), Value::Int(3));
+        assert_eq!(of(Data::F32(vec![0.1]), "7.5"), Value::Float(0.1));
+        assert_eq!(of(Data::F32(vec![0.1]), "[]"), Value::List(vec![Value::Float(0.1)]));
+        assert!(given(Data::U8(vec![0xc3])).values(Some(&"".into())).is_err());
+    }
+}

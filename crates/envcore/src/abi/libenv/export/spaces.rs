@@ -1,0 +1,114 @@
+//! The three spaces of an instance.
+//!
+//! To the env's infos come what libenv has no field for: `terminated`,
+//! `truncated`, and of episodes that ended in this step `episode_return`,
+//! `episode_length`, `final_<leaf>` for each leaf of the observation and, where
+//! that name is free, for each info. Everywhere else they are zeros.
+
+use super::face::Face;
+use super::sums::Sums;
+use crate::buffer::{Batch, Fixed};
+use crate::error::{Error, Result};
+use crate::space::Leaf;
+use crate::vec_env::SourceSpec;
+
+/// Where an info is in a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tell {
+    Info(usize),
+    Terminated,
+    Truncated,
+    Return,
+    Length,
+    FinalObservation(usize),
+    FinalInfo(usize),
+}
+
+impl Tell {
+    /// Whether only rows that end an episode have it.
+    pub(super) fn is_of_ends(self) -> bool {
+        !matches!(self, Tell::Info(_) | Tell::Terminated | Tell::Truncated)
+    }
+
+    /// All rows' bytes, where the batch has it.
+    pub(super) fn bytes<'a>(self, batch: &'a Batch, sums: &'a Sums) -> Option<&'a [u8]> {
+        let finals = batch.finals.as_ref();
+        match self {
+            Tell::Info(leaf) => batch.infos.columns[leaf].as_fixed(),
+            Tell::Terminated => Some(&batch.terminated),
+            Tell::Truncated => Some(&batch.truncated),
+            Tell::Return => return Some(bytemuck::cast_slice(&sums.last_returns)),
+            Tell::Length => return Some(bytemuck::cast_slice(&sums.last_lengths)),
+            Tell::FinalObservation(leaf) => finals.and_then(|finals| finals.observation[leaf].as_fixed()),
+            Tell::FinalInfo(leaf) => finals.and_then(|finals| finals.infos.columns[leaf].as_fixed()),
+        }
+        .map(Fixed::bytes)
+    }
+}
+
+/// The leaves of all spaces.
+pub(super) struct Faces {
+    pub(super) observation: Vec<Face>,
+    pub(super) action: Vec<Face>,
+    pub(super) info: Vec<Face>,
+    /// Where each info is.
+    pub(super) tells: Vec<Tell>,
+}
+
+impl Faces {
+    /// Those of `num` slots of `spec`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for leaves that libenv cannot carry.
+    pub(super) fn of(spec: &SourceSpec, num: usize, cast: bool) -> Result<Self> {
+        let strict = |leaves: &[Leaf], what: &str, unnamed: &str| -> Result<Vec<Face>> {
+            leaves.iter().map(|leaf| Face::strict(leaf, num, what, unnamed, cast)).collect()
+        };
+        let named = |error| match error {
+            Error::Unsupported(why) => Error::Unsupported(format!("{}: {why}", spec.id)),
+            other => other,
+        };
+        let observation = strict(spec.observation.leaves(), "observation", "obs").map_err(named)?;
+        let action = strict(spec.action.leaves(), "action", "action").map_err(named)?;
+        let (mut info, mut tells): (Vec<Face>, Vec<Tell>) = (Vec::new(), Vec::new());
+        for (k, leaf) in spec.info.leaves().iter().enumerate() {
+            if let Some(face) = Face::loose(leaf, num).map_err(named)? {
+                info.push(face);
+                tells.push(Tell::Info(k));
+            }
+        }
+        let ours = [
+            (Leaf::real::<bool>(&[]).named("terminated"), Tell::Terminated),
+            (Leaf::real::<bool>(&[]).named("truncated"), Tell::Truncated),
+            (Leaf::real::<f32>(&[]).named("episode_return"), Tell::Return),
+            (Leaf::real::<i32>(&[]).named("episode_length"), Tell::Length),
+        ];
+        let ours =
+            ours.into_iter().filter_map(|(leaf, tell)| Some(Ok((Face::loose(&leaf, num).ok()??, tell))));
+        let last = |(k, face): (usize, &Face)| {
+            Ok((face.called(format!("final_{}", face.name))?, Tell::FinalObservation(k)))
+        };
+        for face in ours.chain(observation.iter().enumerate().map(last)) {
+            let (face, tell) = face.map_err(named)?;
+            if info.iter().any(|own| own.name == face.name) {
+                let name = &face.name;
+                let why =
+                    format!("{}: libenv has an info '{name}' from us: give its own another name", spec.id);
+                return Err(Error::Unsupported(why));
+            }
+            info.push(face);
+            tells.push(tell);
+        }
+        for k in 0..tells.len() {
+            let Tell::Info(leaf) = tells[k] else { break };
+            let name = format!("final_{}", info[k].name);
+            if info.iter().all(|other| other.name != name)
+                && let Ok(face) = info[k].called(name)
+            {
+                info.push(face);
+                tells.push(Tell::FinalInfo(leaf));
+            }
+        }
+        Ok(Faces { observation, action, info, tells })
+    }
+}

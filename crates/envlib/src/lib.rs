@@ -1,0 +1,3 @@
+//! The built-in environments as a C library: `libcorral_envs.so`.
+
+envcore::export_libenv!(envs::TABLE);
