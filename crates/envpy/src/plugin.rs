@@ -53,6 +53,6 @@ impl Plugin {
             dict.set_item("options", &listed.options)?;
             Ok(dict)
         };
-        PyList::new(py, self.0.envs().iter().map(entry).collect::<PyResult<Vec<_>>>()?)
+        PyList::new(py, self.0.envs().map(entry).collect::<PyResult<Vec<_>>>()?)
     }
 }

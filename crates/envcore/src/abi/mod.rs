@@ -34,5 +34,6 @@ macro_rules! export_envs {
 macro_rules! export_table {
     ($table:expr) => {
         $crate::export_plugin!($table);
+        $crate::export_libenv!($table);
     };
 }

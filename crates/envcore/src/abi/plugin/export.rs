@@ -57,6 +57,7 @@ fn list(table: &'static [Entry], name: &str, version: &str) -> Listing {
         max_episode_steps: entry.max_episode_steps.unwrap_or(0),
         reward_threshold: entry.reward_threshold.unwrap_or(f64::NAN),
         render_fps: entry.render_fps,
+        hidden: entry.hidden.into(),
         options: text(&entry.defaults()),
     };
     let entries: Vec<_> = table.iter().map(entry).collect();

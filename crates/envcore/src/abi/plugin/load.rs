@@ -37,6 +37,8 @@ pub struct Listed {
     pub reward_threshold: Option<f64>,
     /// Frames per second at which its episodes look natural.
     pub render_fps: u32,
+    /// Whether it is to be found by its id and listed nowhere.
+    pub hidden: bool,
     /// Its options and their defaults, as JSON text.
     pub options: String,
 }
@@ -143,6 +145,7 @@ impl Plugin {
                     max_episode_steps: Some(entry.max_episode_steps).filter(|steps| *steps > 0),
                     reward_threshold: Some(entry.reward_threshold).filter(|mean| !mean.is_nan()),
                     render_fps: entry.render_fps,
+                    hidden: entry.hidden != 0,
                     options: match owned_text(entry.options, "an env's options")? {
                         text if text.is_empty() => "{}".into(),
                         text => text,
@@ -171,9 +174,9 @@ impl Plugin {
         &self.version
     }
 
-    /// What it has.
-    pub fn envs(&self) -> &[Listed] {
-        &self.listed
+    /// What it lists.
+    pub fn envs(&self) -> impl Iterator<Item = &Listed> {
+        self.listed.iter().filter(|listed| !listed.hidden)
     }
 
     /// A source of its env `id` with `options` laid over its default config,
@@ -183,7 +186,7 @@ impl Plugin {
     /// [`Error::UnknownEnv`]; for options whatever the plugin says.
     pub fn source(&self, namespace: &str, id: &str, options: &Options) -> Result<PluginSource> {
         let Some(number) = self.listed.iter().position(|listed| listed.id == id) else {
-            let ids = || self.listed.iter().map(|listed| listed.id.as_str());
+            let ids = || self.envs().map(|listed| listed.id.as_str());
             let hint = nearest(id, ids()).map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
             let ids: Vec<_> = ids().collect();
             let why = format!("{namespace} has no env '{id}'.{hint} There are: {}", ids.join(", "));

@@ -218,6 +218,8 @@ pub struct Entry {
     /// The mean return from which it counts as solved; NaN for none.
     pub reward_threshold: f64,
     pub render_fps: u32,
+    /// Whether it is found by its id and listed nowhere.
+    pub hidden: u32,
     /// Its options and their defaults, as a JSON object.
     pub options: *const c_char,
 }
