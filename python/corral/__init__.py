@@ -8,6 +8,7 @@ from corral._native import __version__
 from corral.adapters import to_sb3
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
+from corral.libenv import load_libenv
 from corral.normalization import Normalization
 from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
@@ -29,6 +30,7 @@ __all__ = [
     "errors",
     "evaluate",
     "from_gymnasium",
+    "load_libenv",
     "make",
     "make_vec",
     "replay",

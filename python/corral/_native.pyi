@@ -15,6 +15,7 @@ __all__ = [
     "VecEnv",
     "__version__",
     "entries",
+    "is_libenv_of_ours",
     "make",
     "work",
 ]
@@ -42,6 +43,7 @@ def make(
     reward_gamma: float | None = None,
 ) -> VecEnv: ...
 def work() -> None: ...
+def is_libenv_of_ours(path: str | os.PathLike[str]) -> bool: ...
 def entries() -> list[dict[str, Any]]: ...
 
 @final
@@ -57,6 +59,16 @@ class Source:
         command: Sequence[str] | None = None,
         launcher: Any | None = None,
         num_workers: int | None = None,
+        what: str | None = None,
+        make_timeout: float | None = None,
+    ) -> Source: ...
+    @staticmethod
+    def libenv(
+        path: str | os.PathLike[str],
+        num_envs: int,
+        instances: Sequence[Sequence[tuple[str, str, bytes]]],
+        *,
+        seeded: bool = False,
     ) -> Source: ...
 
 @final

@@ -1,3 +1,5 @@
 //! libenv, version 1: the C ABI of OpenAI's gym3 and procgen.
 
+#[cfg(all(feature = "load", unix))]
+pub mod load;
 pub mod sys;
