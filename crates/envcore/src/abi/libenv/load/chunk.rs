@@ -47,17 +47,33 @@ pub(super) struct LibenvChunk {
     instance: Option<Instance>,
     /// Why there is no instance.
     broken: Option<Failure>,
+    /// How many instances there have been.
+    made: u64,
+    /// In which of them each slot began last; 0 for none.
+    born: Vec<u64>,
     /// Whether the instance was observed since it was made.
     seen: bool,
-    /// Who has not been shown the instance that there is, or told why there is
-    /// none.
-    fresh: Vec<bool>,
+    /// Whether any slot began in it.
+    used: bool,
+    /// The slot that was reset last: calls reset slots in ascending order.
+    last: Option<usize>,
+    /// Whether this call has made an instance, or tried to.
+    tried: bool,
 }
 
 impl LibenvChunk {
     pub(super) fn new(recipe: Recipe, instance: Instance) -> Self {
-        let fresh = vec![true; recipe.num];
-        LibenvChunk { recipe, instance: Some(instance), broken: None, seen: false, fresh }
+        LibenvChunk {
+            born: vec![0; recipe.num],
+            recipe,
+            instance: Some(instance),
+            broken: None,
+            made: 1,
+            seen: false,
+            used: false,
+            last: None,
+            tried: false,
+        }
     }
 
     fn is_ours(&self) -> bool {
@@ -70,26 +86,38 @@ impl LibenvChunk {
         self.broken = Some(failure);
     }
 
-    /// Sees that there is an instance for `slot` to begin in; whether it is the
-    /// slot's first time there.
-    fn prepare(&mut self, slot: usize) -> Result<bool, Failure> {
-        let again = !self.fresh[slot];
-        if again && (self.instance.is_none() || !self.is_ours()) {
-            // Two at once may be more than a library can bear.
-            self.instance = None;
-            let made = self.recipe.make();
-            self.fresh.fill(true);
-            self.seen = false;
-            match made {
-                Ok(instance) => (self.instance, self.broken) = (Some(instance), None),
-                Err(error) => self.broken = Some(Failure::error(Phase::Build, error)),
-            }
+    fn make_anew(&mut self) -> Result<()> {
+        // Two at once may be more than a library can bear.
+        self.instance = None;
+        self.made += 1;
+        (self.seen, self.used) = (false, false);
+        self.instance = Some(self.recipe.make()?);
+        self.broken = None;
+        Ok(())
+    }
+
+    /// Sees that there is an instance for `slot` to begin in, as far as there
+    /// can be.
+    fn prepare(&mut self, slot: usize) {
+        let is_new_call = self.last.is_none_or(|last| slot <= last);
+        self.last = Some(slot);
+        self.tried &= !is_new_call;
+        // A foreign library has no other reset.
+        let spent = !self.is_ours() && is_new_call && self.used;
+        if self.tried || (self.instance.is_some() && !spent) {
+            return;
         }
-        Ok(std::mem::replace(&mut self.fresh[slot], false))
+        self.tried = true;
+        if let Err(error) = self.make_anew() {
+            self.give_up(Failure::error(Phase::Build, error));
+        }
     }
 
     fn begin(&mut self, slot: usize, reset: &ResetOf<'_>) -> Result<(), Failure> {
-        let first_time = if reset.begin == Begin::Keep { false } else { self.prepare(slot)? };
+        if reset.begin != Begin::Keep {
+            self.prepare(slot);
+        }
+        let first_time = self.born[slot] != self.made;
         let seeds = self.recipe.seeds.as_ref();
         let Some(instance) = &mut self.instance else {
             let unknown = || Failure::new(Phase::Reset, Cause::Error, "its instance is gone: reset it");
@@ -102,35 +130,41 @@ impl LibenvChunk {
         };
         let calls = match (reset.begin, seed) {
             (Begin::Keep, _) => vec![],
-            (Begin::Seed(seed), _) => vec![(ours::HOW_SEED, seed)],
-            (Begin::Index(index), Some(seed)) => {
-                vec![(ours::HOW_SEED, seed), (ours::HOW_INDEX, index as i64)]
-            }
+            (Begin::Seed(seed), _) | (Begin::Own, Some(seed)) => vec![(ours::HOW_SEED, seed)],
+            (Begin::Index(index), Some(seed)) => vec![(ours::HOW_SEED, seed), (ours::HOW_INDEX, index as i64)],
             (Begin::Index(index), None) => vec![(ours::HOW_INDEX, index as i64)],
-            (Begin::Own, Some(seed)) => vec![(ours::HOW_SEED, seed)],
             // What an instance shows at first is an episode's beginning.
             (Begin::Own, None) if first_time => vec![],
             (Begin::Own, None) => vec![(ours::HOW_OWN, 0)],
         };
         let calls = if self.recipe.library.reset.is_some() { calls } else { Vec::new() };
         let look = !self.seen || !calls.is_empty();
-        let mut begun = calls.into_iter().try_for_each(|(how, value)| instance.reset(slot, how, value));
-        if begun.is_ok() && look {
-            begun = instance.observe();
-            self.seen = begun.is_ok();
+        for (how, value) in calls {
+            // Which leaves the others as they are.
+            instance.reset(slot, how, value).map_err(|error| Failure::error(Phase::Reset, error))?;
         }
-        begun.map_err(|error| {
+        if look && let Err(error) = instance.observe() {
             let failure = Failure::error(Phase::Reset, error);
             self.give_up(failure.clone());
-            failure
-        })
+            return Err(failure);
+        }
+        self.seen = true;
+        if reset.begin != Begin::Keep {
+            (self.born[slot], self.used) = (self.made, true);
+        }
+        Ok(())
     }
 
     /// Plays the actions of all envs, and sees what came of it.
     fn play(&mut self, actions: StepOf<'_>) -> Result<&mut Instance, Failure> {
         let all = 0..self.recipe.num;
+        if self.born.iter().any(|born| *born != self.made) {
+            let why = "its instance failed, and was made anew without it";
+            self.give_up(Failure::new(Phase::Step, Cause::Error, why));
+        }
         let Some(instance) = &mut self.instance else {
-            return Err(self.broken.clone().expect("runners step no slot that failed"));
+            let unknown = || Failure::new(Phase::Step, Cause::Error, "its instance is gone: reset it");
+            return Err(self.broken.clone().unwrap_or_else(unknown));
         };
         for (leaf, dtype) in instance.action_dtypes().enumerate() {
             with_element!(dtype, T => {
@@ -249,14 +283,12 @@ impl Chunk for LibenvChunk {
 
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
         if self.instance.is_none() {
-            self.instance = Some(self.recipe.make()?);
-            (self.broken, self.seen) = (None, false);
+            self.make_anew()?;
         }
         let instance = self.instance.as_mut().ok_or_else(gone)?;
         instance.load(slot, state)?;
-        self.seen = true;
-        // A reset after it is no longer the first.
-        self.fresh[slot] = false;
+        (self.seen, self.used) = (true, true);
+        self.born[slot] = self.made;
         Ok(())
     }
 
