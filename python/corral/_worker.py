@@ -106,6 +106,8 @@ class Instance:
         """The instance, made."""
         # Its assets may be where its parent is.
         _go_to(self.directory)
+        # What it says on its standard output is among its last words too.
+        os.dup2(2, 1)
         return _native.Source.libenv(self.path, self.num_envs, [self.options], seeded=self.seeded)
 
 

@@ -32,7 +32,15 @@ def compiled(*defines: str) -> Path:
         pytest.skip("corral has no include/libenv.h")
     name = "_".join(["libenv", *defines]).replace("=", "_") + ".so"
     built = Path(_folder().name) / name
-    flags = ["-std=gnu11", "-Wall", "-Werror", "-Wno-unused-function", "-shared", "-fPIC", f"-I{INCLUDE}"]
+    flags = [
+        "-std=gnu11",
+        "-Wall",
+        "-Werror",
+        "-Wno-unused-function",
+        "-shared",
+        "-fPIC",
+        f"-I{INCLUDE}",
+    ]
     source = HERE / "c" / "faulty_libenv.c"
     command = ["cc", *flags, *(f"-D{define}" for define in defines), "-o", built, source]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -496,7 +496,7 @@ def test_what_is_no_library_is_refused(tmp_path: Path, isolation: str) -> None:
 
 @isolations
 def test_a_library_of_ours_says_why_it_makes_nothing(isolation: str) -> None:
-    with pytest.raises(errors.EnvError, match="NULL.*it says: there is no room"):
+    with pytest.raises(errors.EnvError, match=r"NULL.*it says: there is no room"):
         load("OURS", "FAULT=NULL_MAKE", isolation=isolation)
     with pytest.raises(errors.EnvError, match="libenv_make failed: no such level"):
         load("OURS", "FAULT=FAILS_IN_MAKE", isolation=isolation)

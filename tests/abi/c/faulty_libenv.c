@@ -299,6 +299,7 @@ LIBENV_API void libenv_close(libenv_env *handle) {
 LIBENV_API int corral_libenv_reset(libenv_env *handle, int idx, int how, int64_t value) {
   struct state *s = handle;
   struct env *env = &s->envs[idx];
+  s->error[0] = 0;
   if (how == 2 && value == 13) {
     strcpy(s->error, "there is no level 13");
     return -1;
