@@ -91,7 +91,10 @@ impl Front {
             return Ok(());
         }
         let together = |chunk: Range<usize>| {
-            let which = if chunk == (0..*num_slots) { "all".into() } else { format!("{chunk:?}") };
+            let which = match chunk.len() {
+                n if n == *num_slots => "all".into(),
+                _ => format!("slots {} to {}", chunk.start, chunk.end - 1),
+            };
             Error::Unsupported(format!(
                 "{id} cannot step or reset some slots without the others: send {which}"
             ))

@@ -76,7 +76,7 @@ fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) ->
     let Some(size) = config.batch_size.filter(|size| *size < spec.num_slots) else { return Ok(()) };
     let each = ranges[0].len();
     let even = ranges.iter().all(|range| range.len() == each);
-    if spec.caps.contains(Caps::SUBSET) || (even && size % each == 0) {
+    if spec.caps.contains(Caps::SUBSET) || (even && size.is_multiple_of(each)) {
         return Ok(());
     }
     Err(Error::Unsupported(format!(

@@ -131,7 +131,9 @@ impl LibenvChunk {
         let calls = match (reset.begin, seed) {
             (Begin::Keep, _) => vec![],
             (Begin::Seed(seed), _) | (Begin::Own, Some(seed)) => vec![(ours::HOW_SEED, seed)],
-            (Begin::Index(index), Some(seed)) => vec![(ours::HOW_SEED, seed), (ours::HOW_INDEX, index as i64)],
+            (Begin::Index(index), Some(seed)) => {
+                vec![(ours::HOW_SEED, seed), (ours::HOW_INDEX, index as i64)]
+            }
             (Begin::Index(index), None) => vec![(ours::HOW_INDEX, index as i64)],
             // What an instance shows at first is an episode's beginning.
             (Begin::Own, None) if first_time => vec![],

@@ -47,7 +47,7 @@ impl LibenvOption {
             return wrong(format!("libenv has no {dtype}: give uint8, int32 or float32"));
         }
         let count = bytes.len() / dtype.size();
-        if bytes.len() % dtype.size() != 0 || c_int::try_from(count).is_err() {
+        if !bytes.len().is_multiple_of(dtype.size()) || c_int::try_from(count).is_err() {
             return wrong(format!("{} bytes are no elements of {dtype} that libenv counts", bytes.len()));
         }
         Ok(LibenvOption { name: name.into(), dtype, bytes })
