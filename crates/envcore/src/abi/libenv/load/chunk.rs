@@ -109,7 +109,7 @@ impl LibenvChunk {
         }
         self.tried = true;
         if let Err(error) = self.make_anew() {
-            self.give_up(Failure::error(Phase::Build, error));
+            self.give_up(failure(&self.recipe.library, Phase::Build, error));
         }
     }
 
@@ -143,10 +143,12 @@ impl LibenvChunk {
         let look = !self.seen || !calls.is_empty();
         for (how, value) in calls {
             // Which leaves the others as they are.
-            instance.reset(slot, how, value).map_err(|error| Failure::error(Phase::Reset, error))?;
+            instance
+                .reset(slot, how, value)
+                .map_err(|error| failure(&self.recipe.library, Phase::Reset, error))?;
         }
         if look && let Err(error) = instance.observe() {
-            let failure = Failure::error(Phase::Reset, error);
+            let failure = failure(&self.recipe.library, Phase::Reset, error);
             self.give_up(failure.clone());
             return Err(failure);
         }
@@ -175,12 +177,20 @@ impl LibenvChunk {
         }
         let played = instance.act().and_then(|()| instance.observe());
         if let Err(error) = played {
-            let failure = Failure::error(Phase::Step, error);
+            let failure = failure(&self.recipe.library, Phase::Step, error);
             self.give_up(failure.clone());
             return Err(failure);
         }
         Ok(self.instance.as_mut().expect("it was just played"))
     }
+}
+
+/// The failure that an error is: who tells of it names the library.
+fn failure(library: &Library, phase: Phase, error: Error) -> Failure {
+    let failure = Failure::error(phase, error);
+    let name = format!("{}: ", library.path.display());
+    let message = failure.message.strip_prefix(&name).map(String::from);
+    Failure { message: message.unwrap_or(failure.message), ..failure }
 }
 
 /// Writes what `env` shows to row `row`.

@@ -12,6 +12,7 @@ use super::tensors::{Spaces, tensor};
 use crate::abi::libenv::sys;
 use crate::buffer::{Lease, Pool};
 use crate::error::{Error, Result};
+use crate::simd::{self, Kernel};
 use crate::space::{DType, Element, Scalar, Space};
 
 /// The longest name of an option, in bytes: gym3 leaves room for two NULs.
@@ -380,9 +381,29 @@ fn checked(space: &Space) -> Vec<Checked> {
     space.leaves().iter().enumerate().filter_map(narrow).collect()
 }
 
+/// Whether all elements are from `low` to `high`, in one pass without a branch:
+/// nearly always they are.
+struct Within<'a, T> {
+    elements: &'a [T],
+    low: T,
+    high: T,
+}
+
+impl<T: Element> Kernel for Within<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let mut inside = true;
+        for &element in self.elements {
+            inside &= (element >= self.low) & (element <= self.high);
+        }
+        inside
+    }
+}
+
 fn outside<T: Element + Into<i64>>(elements: &[T], low: T, high: T) -> Option<(usize, i64)> {
-    // In one pass without a branch, for it is nearly always in vain.
-    if !elements.iter().fold(false, |any, &e| any | (e < low) | (e > high)) {
+    if simd::dispatch(Within { elements, low, high }) {
         return None;
     }
     let at = elements.iter().position(|&e| e < low || e > high)?;
