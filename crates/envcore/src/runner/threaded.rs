@@ -407,3 +407,23 @@ impl Drop for Threaded {
         let _ = self.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_is_in_one_cell_and_no_cell_is_empty() {
+        for n in 1..40 {
+            for cells in 1..=n {
+                let all: Vec<usize> = (0..cells).flat_map(|cell| slots_of(cell, n, cells)).collect();
+                assert!(all.into_iter().eq(0..n));
+                for cell in 0..cells {
+                    let slots = slots_of(cell, n, cells);
+                    assert!(!slots.is_empty());
+                    assert!(slots.into_iter().all(|slot| cell_of(slot, n, cells) == cell));
+                }
+            }
+        }
+    }
+}
