@@ -8,6 +8,7 @@ from corral._native import __version__
 from corral.adapters import from_gym3, to_gym3, to_sb3
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
+from corral.libenv import load_libenv
 from corral.normalization import Normalization
 from corral.plugins import load, load_installed
 from corral.python_envs import from_gymnasium
@@ -33,6 +34,7 @@ __all__ = [
     "from_gym3",
     "from_gymnasium",
     "load",
+    "load_libenv",
     "make",
     "make_vec",
     "replay",

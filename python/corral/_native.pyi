@@ -17,6 +17,7 @@ __all__ = [
     "VecEnv",
     "__version__",
     "entries",
+    "exports",
     "make",
     "work",
 ]
@@ -44,6 +45,7 @@ def make(
     reward_gamma: float | None = None,
 ) -> VecEnv: ...
 def work() -> None: ...
+def exports(path: str | os.PathLike[str]) -> list[str]: ...
 def entries() -> list[dict[str, Any]]: ...
 
 @final
@@ -76,6 +78,16 @@ class Source:
         command: Sequence[str] | None = None,
         launcher: Any | None = None,
         num_workers: int | None = None,
+        what: str | None = None,
+        make_timeout: float | None = None,
+    ) -> Source: ...
+    @staticmethod
+    def libenv(
+        path: str | os.PathLike[str],
+        num_envs: int,
+        instances: Sequence[Sequence[tuple[str, str, bytes]]],
+        *,
+        seeded: bool = False,
     ) -> Source: ...
 
 @final

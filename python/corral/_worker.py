@@ -88,14 +88,44 @@ def _pickles(factory: Callable[[], Any]) -> bool:
     return True
 
 
-def envs_of(data: bytes) -> tuple[str, list[Callable[[], Any]], bool]:
-    """(id, factories, whether to look for NaN) of a `payload`; called by the native half."""
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """What tells a worker to host an instance of a libenv library."""
+
+    path: str
+    num_envs: int
+    options: list[tuple[str, str, bytes]]
+    seeded: bool
+    directory: str
+
+    def payload(self) -> bytes:
+        """As the module's `payload`."""
+        return pickle.dumps(self, protocol=5)
+
+    def source(self) -> _native.Source:
+        """The instance, made."""
+        # Its assets may be where its parent is.
+        _go_to(self.directory)
+        # What it says on its standard output is among its last words too.
+        os.dup2(2, 1)
+        return _native.Source.libenv(self.path, self.num_envs, [self.options], seeded=self.seeded)
+
+
+def _go_to(directory: str) -> None:
+    with contextlib.suppress(OSError):
+        os.chdir(directory)
+
+
+def told(data: bytes) -> _native.Source | tuple[str, list[Callable[[], Any]], bool]:
+    """What a `payload` says is to be hosted: a source that steps here, or Python envs, as (id,
+    factories, whether to look for NaN); called by the native half."""
     told = pickle.loads(data)
+    if isinstance(told, Instance):
+        return told.source()
     if isinstance(told, _Inherited):
         return Inheritance.envs_of(told)
     sys.path[:] = told.path
-    with contextlib.suppress(OSError):
-        os.chdir(told.directory)
+    _go_to(told.directory)
     return told.id, pickle.loads(told.factories), told.check_nan
 
 

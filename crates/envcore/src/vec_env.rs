@@ -68,7 +68,8 @@ bitflags! {
         const INDEX = 1 << 2;
         /// Take options at a reset.
         const OPTIONS = 1 << 3;
-        /// Reset or step some slots and leave others.
+        /// Reset or step some slots and leave others. Slots of a source without
+        /// it are stepped and reset a whole chunk at a time, and fail so.
         const SUBSET = 1 << 4;
         /// Show an episode's final observation.
         const FINAL_OBS = 1 << 5;
@@ -88,6 +89,8 @@ bitflags! {
         /// Step and reset in a microsecond or two, and wait for nothing in it:
         /// whoever calls need not let others go on meanwhile.
         const BRIEF = 1 << 12;
+        /// Reset some slots and leave others, though all of a chunk step together.
+        const MASK = 1 << 13;
     }
 }
 
@@ -323,6 +326,12 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`Error::Slots`] for envs that cannot be built, or any other.
     fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>>;
+
+    /// Into how many chunks the slots must be divided, where that is not the
+    /// runner's to choose: chunk k of m of n slots begins at slot n k / m.
+    fn chunks(&self) -> Option<usize> {
+        None
+    }
 
     /// A chunk of one slot, `slot`, that holds no env until a reset rebuilds
     /// it: takes the place of one whose thread never came back.

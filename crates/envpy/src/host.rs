@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use envcore::process::{Child, Ended, Host, Objects, Order, serve, spawn, take_stdin};
 use envcore::{Error, Object, Result, Serial, VecEnv};
@@ -14,6 +15,7 @@ use pyo3::types::{PyBytes, PyModule};
 
 use crate::errors::OrRaise;
 use crate::py_env::PySource;
+use crate::source::Source;
 use crate::values::Opaque;
 
 /// Starts workers that speak Python.
@@ -21,12 +23,21 @@ pub(crate) struct PyHost {
     payload: Py<PyAny>,
     command: Option<Vec<String>>,
     launcher: Option<Py<PyAny>>,
+    /// What a worker builds.
+    what: Option<String>,
+    make_timeout: Option<Duration>,
     stop: Stop,
 }
 
 impl PyHost {
-    pub(crate) fn new(payload: Py<PyAny>, command: Option<Vec<String>>, launcher: Option<Py<PyAny>>) -> Self {
-        PyHost { payload, command, launcher, stop: Stop::default() }
+    pub(crate) fn new(
+        payload: Py<PyAny>,
+        command: Option<Vec<String>>,
+        launcher: Option<Py<PyAny>>,
+        what: Option<String>,
+        make_timeout: Option<Duration>,
+    ) -> Self {
+        PyHost { payload, command, launcher, what, make_timeout, stop: Stop::default() }
     }
 }
 
@@ -116,6 +127,14 @@ impl Host for PyHost {
         made.unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON))).map_err(Error::env)
     }
 
+    fn what(&self) -> &str {
+        self.what.as_deref().unwrap_or("its envs")
+    }
+
+    fn build_timeout(&self) -> Option<Duration> {
+        self.make_timeout
+    }
+
     fn pulse(&self) -> Result<()> {
         let looked = Python::try_attach(|py| self.stop.take().and_then(|()| py.check_signals()));
         looked.unwrap_or(Ok(())).map_err(Error::env)
@@ -159,8 +178,8 @@ impl Child for PyChild {
     }
 }
 
-/// What a worker process does from beginning to end: hosts the Python envs that
-/// its parent asks for, at the other end of the socket that is the standard
+/// What a worker process does from beginning to end: hosts the envs that its
+/// parent asks for, at the other end of the socket that is the standard
 /// input.
 #[pyfunction]
 pub(crate) fn work(py: Python<'_>) -> PyResult<()> {
@@ -168,23 +187,44 @@ pub(crate) fn work(py: Python<'_>) -> PyResult<()> {
     py.detach(|| serve(control, &Pickled, build)).or_raise(py)
 }
 
+/// What a worker is told to host.
+enum Told {
+    /// Python envs: their id, what makes them, whether to look for NaN.
+    Envs(String, Vec<Py<PyAny>>, bool),
+    /// What steps in this process.
+    Source(Option<Arc<dyn envcore::Source>>),
+}
+
 fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
     let made = Python::try_attach(|py| {
-        let asked = || -> PyResult<(String, Vec<Py<PyAny>>, bool)> {
+        let asked = || -> PyResult<Told> {
             let worker = py.import("corral._worker")?;
-            worker.call_method1("envs_of", (PyBytes::new(py, &order.payload),))?.extract()
+            let told = worker.call_method1("told", (PyBytes::new(py, &order.payload),))?;
+            match told.cast::<Source>() {
+                Ok(source) => Ok(Told::Source(source.get().here())),
+                Err(_) => {
+                    told.extract().map(|(id, factories, check_nan)| Told::Envs(id, factories, check_nan))
+                }
+            }
         };
-        let (id, factories, check_nan) = asked().map_err(core_error)?;
+        let (id, factories, check_nan) = match asked().map_err(core_error)? {
+            Told::Envs(id, factories, check_nan) => (id, factories, check_nan),
+            Told::Source(source) => {
+                let nested = || Error::Argument("a worker's envs cannot be in workers of their own".into());
+                return Ok((source.ok_or_else(nested)?, Vec::new()));
+            }
+        };
         let (source, face) = PySource::new(py, &id, factories, order.first_slot, check_nan)?;
         let about = pack(py, face.about.bind(py)).map_err(|error| {
             let why = format!("the envs' spaces or metadata cannot go to another process: {error}");
             Error::Unsupported(why)
         })?;
-        Ok((source, about))
+        Ok((Arc::new(source) as Arc<dyn envcore::Source>, about))
     });
-    let made: Result<(PySource, Vec<u8>)> = made.unwrap_or_else(|| Err(Error::env(NO_PYTHON)));
+    let made: Result<(Arc<dyn envcore::Source>, Vec<u8>)> =
+        made.unwrap_or_else(|| Err(Error::env(NO_PYTHON)));
     let (source, about) = made?;
-    Ok((Box::new(Serial::new(&source, order.config)?), about))
+    Ok((Box::new(Serial::new(&*source, order.config)?), about))
 }
 
 /// The core's error that an exception is, as far as it may travel.

@@ -35,5 +35,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;
     module.add_function(wrap_pyfunction!(registry::entries, module)?)?;
     module.add_function(wrap_pyfunction!(host::work, module)?)?;
+    module.add_function(wrap_pyfunction!(source::exports, module)?)?;
     Ok(())
 }

@@ -116,6 +116,7 @@ fn bounds(name: &str) -> envcore::Result<ActionBounds> {
         "env" => Ok(ActionBounds::Env),
         "clip" => Ok(ActionBounds::Clip),
         "error" => Ok(ActionBounds::Error),
+        "unchecked" => Ok(ActionBounds::Unchecked),
         other => Err(Error::Argument(format!("action_bounds is 'env', 'clip' or 'error', not '{other}'"))),
     }
 }

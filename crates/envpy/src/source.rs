@@ -1,8 +1,10 @@
 //! `corral._native.Source`: what vec envs are made of.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use envcore::{Process, Result, VecConfig, VecEnv, start};
+use envcore::abi::libenv::load::{LibenvConfig, LibenvOption, LibenvSource};
+use envcore::{DType, Error, Process, Result, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -11,6 +13,7 @@ use crate::host::PyHost;
 use crate::plugin::Plugin;
 use crate::py_env::{BatchSource, Face, PySource};
 use crate::values;
+use crate::vec_env::seconds;
 
 enum Kind {
     Here(Arc<dyn envcore::Source>),
@@ -75,26 +78,63 @@ impl Source {
         Ok(Source { kind: Kind::Here(Arc::new(source)), face: Some(face) })
     }
 
-    /// Python envs in worker processes.
+    /// Envs of the libenv library at `path`: `instances` are the options of
+    /// each, as (name, dtype, bytes), which have the envs divided among them.
+    #[staticmethod]
+    #[pyo3(signature = (path, num_envs, instances, *, seeded=false))]
+    fn libenv(
+        py: Python<'_>,
+        path: PathBuf,
+        num_envs: usize,
+        instances: Vec<Vec<(String, String, Vec<u8>)>>,
+        seeded: bool,
+    ) -> PyResult<Self> {
+        let option = |(name, dtype, bytes): (String, String, Vec<u8>)| {
+            let dtype = DType::from_name(&dtype)
+                .ok_or_else(|| Error::Argument(format!("option '{name}': there is no dtype {dtype}")))?;
+            LibenvOption::new(&name, dtype, bytes)
+        };
+        let options = |options: Vec<_>| options.into_iter().map(option).collect::<Result<_>>();
+        let instances = instances.into_iter().map(options).collect::<Result<_>>().or_raise(py)?;
+        let config = LibenvConfig { instances, num_slots: num_envs, seeded };
+        // Its code is foreign, and may take its time.
+        let source = py.detach(|| LibenvSource::new(&path, config)).or_raise(py)?;
+        Ok(Source { kind: Kind::Here(Arc::new(source)), face: None })
+    }
+
+    /// Envs in worker processes.
     ///
     /// `payload(start, stop)` gives the bytes from which a worker makes those
     /// slots' envs; `command` starts a worker, or `launcher.launch(worker,
     /// control_fd, stderr_fd)` does, whose result has `pid`, `poll()` and
-    /// `kill()`.
+    /// `kill()`; `what` they make is for messages. A worker that takes longer than `make_timeout` seconds to make its
+    /// envs is ended.
     #[staticmethod]
-    #[pyo3(signature = (payload, *, command=None, launcher=None, num_workers=None))]
+    #[pyo3(signature = (payload, *, command=None, launcher=None, num_workers=None, what=None, make_timeout=None))]
     fn workers(
         payload: Py<PyAny>,
         command: Option<Vec<String>>,
         launcher: Option<Py<PyAny>>,
         num_workers: Option<usize>,
-    ) -> Self {
-        let host = Arc::new(PyHost::new(payload, command, launcher));
-        Source { kind: Kind::There { host, num_workers }, face: None }
+        what: Option<String>,
+        make_timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let limit = |timeout: &Bound<'_, PyAny>| seconds(timeout, false).or_raise(timeout.py());
+        let make_timeout = make_timeout.map(limit).transpose()?;
+        let host = Arc::new(PyHost::new(payload, command, launcher, what, make_timeout));
+        Ok(Source { kind: Kind::There { host, num_workers }, face: None })
     }
 }
 
 impl Source {
+    /// What steps here, if it does.
+    pub(crate) fn here(&self) -> Option<Arc<dyn envcore::Source>> {
+        match &self.kind {
+            Kind::Here(source) => Some(source.clone()),
+            Kind::There { .. } => None,
+        }
+    }
+
     pub(crate) fn usual_limit(&self) -> Option<u64> {
         match &self.kind {
             Kind::Here(source) => source.spec().max_episode_steps,
@@ -126,8 +166,15 @@ impl Source {
     pub(crate) fn face(&self, py: Python<'_>, about: About) -> PyResult<Option<Face>> {
         match (&self.face, about) {
             (Some(face), _) => Ok(Some(face.clone_ref(py))),
-            (None, Some(about)) => Face::of(crate::host::unpack(py, &about)?).map(Some),
-            (None, None) => Ok(None),
+            (None, Some(about)) if !about.is_empty() => Face::of(crate::host::unpack(py, &about)?).map(Some),
+            (None, _) => Ok(None),
         }
     }
+}
+
+/// The names of the functions that the library at `path` exports; none of its
+/// code is run.
+#[pyfunction]
+pub(crate) fn exports(py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+    py.detach(|| envcore::abi::exports(&path)).or_raise(py)
 }

@@ -4,8 +4,13 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(feature = "load")]
+mod exports;
 pub mod libenv;
 pub mod plugin;
+
+#[cfg(feature = "load")]
+pub use exports::exports;
 
 /// Puts a C interface to environments into a `cdylib`, so that hosts of other
 /// languages can load it: by libenv (gym3) and by Corral itself.

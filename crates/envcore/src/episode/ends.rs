@@ -64,7 +64,11 @@ impl Episodes {
             self.ended.push((slot, self.returns[slot], self.ages.of(slot), seconds));
         }
         if self.rules.self_resetting {
-            self.began(slot, Begin::Own, report.now);
+            match self.next.remove(&slot) {
+                None => self.began(slot, Begin::Own, report.now),
+                // The one that it began by itself is passed over.
+                Some(begin) => self.begin(slot, begin, None, (row, RowKind::Step), rows, report),
+            }
             return;
         }
         match self.rules.autoreset {

@@ -10,6 +10,8 @@ pub(crate) struct Rules {
     pub(crate) autoreset: AutoresetMode,
     /// Whether the source resets itself.
     pub(super) self_resetting: bool,
+    /// Whether it shows an episode's final observation.
+    shows_finals: bool,
     /// `u64::MAX` for none.
     pub(super) limit: u64,
     /// The info leaf of `episode.r`, which `.l` and `.t` follow.
@@ -50,6 +52,7 @@ impl Rules {
         Ok(Rules {
             autoreset,
             self_resetting: source.autoreset.is_some(),
+            shows_finals: source.caps.contains(Caps::FINAL_OBS),
             limit: config.max_episode_steps.unwrap_or(u64::MAX),
             statistics: config.episode_statistics.then_some(source.info.leaves().len()),
         })
@@ -68,6 +71,6 @@ impl Rules {
 
     /// Whether batches carry final observations beside the next first ones.
     pub(crate) fn keeps_finals(&self) -> bool {
-        self.autoreset == AutoresetMode::SameStep && !self.self_resetting
+        self.autoreset == AutoresetMode::SameStep && self.shows_finals
     }
 }

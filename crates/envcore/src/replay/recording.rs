@@ -199,6 +199,7 @@ impl Recording {
                 ActionBounds::Env => "env",
                 ActionBounds::Clip => "clip",
                 ActionBounds::Error => "error",
+                ActionBounds::Unchecked => "unchecked",
             }
             .into(),
             failure: Failed {

@@ -81,6 +81,13 @@ impl Background {
     /// cannot be started.
     pub fn new(source: Arc<dyn Source>, config: VecConfig) -> Result<Self> {
         let (mut front, rules, seeds) = Front::new(&*source, &config)?;
+        if !front.spec.caps.contains(Caps::SUBSET) {
+            return Err(Error::Unsupported(format!(
+                "{} cannot step some slots without the others, as batch_size and timeout take: host it in \
+                 worker processes (isolation=\"process\")",
+                front.spec.id
+            )));
+        }
         front.spec.caps -= Caps::BRIEF;
         let n = front.spec.num_slots;
         let threads = super::threads(&config)?.min(n);

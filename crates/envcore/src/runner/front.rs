@@ -2,6 +2,7 @@
 //! flight, and the checks that come before anything moves.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::desk::{Job, Run};
@@ -11,7 +12,7 @@ use crate::episode::{Episodes, Rules, check_seed};
 use crate::error::{Error, Result};
 use crate::fork::Birth;
 use crate::space::Options;
-use crate::vec_env::{Source, Spec, VecConfig};
+use crate::vec_env::{Caps, Source, Spec, VecConfig};
 
 /// More slots than any machine steps, and few enough to count without overflow.
 pub(crate) const MAX_SLOTS: usize = 1 << 24;
@@ -73,6 +74,48 @@ impl Front {
             && let Some(slot) = slots.iter(n).find(|slot| self.everyone || self.in_flight[*slot])
         {
             return Err(Error::Pending(format!("slot {slot} is in flight: recv it first")));
+        }
+        Ok(())
+    }
+
+    /// Errors where `slots`, which may begin as `begin` says, are not whole chunks
+    /// and the source can do no less; `chunk` gives the chunk of a slot.
+    pub(super) fn check_chunks(
+        &self,
+        slots: &Slots,
+        begin: Option<&[Begin]>,
+        chunk: impl Fn(usize) -> Range<usize>,
+    ) -> Result<()> {
+        let Spec { caps, id, num_slots, .. } = &self.spec;
+        if caps.contains(Caps::SUBSET) {
+            return Ok(());
+        }
+        let together = |chunk: Range<usize>| {
+            let which = match chunk.len() {
+                n if n == *num_slots => "all".into(),
+                _ => format!("slots {} to {}", chunk.start, chunk.end - 1),
+            };
+            Error::Unsupported(format!(
+                "{id} cannot step or reset some slots without the others: send {which}"
+            ))
+        };
+        let mut row = 0;
+        while row < slots.len(*num_slots) {
+            let whole = chunk(slots.at(row));
+            let rows = row..row + whole.len();
+            let complete = rows.end <= slots.len(*num_slots)
+                && rows.clone().zip(whole.clone()).all(|(row, slot)| slots.at(row) == slot);
+            if !complete {
+                return Err(together(whole));
+            }
+            let kept = |row: &usize| begin.is_some_and(|begin| begin[*row] == Begin::Keep);
+            let count = rows.clone().filter(kept).count();
+            if count != 0 && count != whole.len() && !caps.contains(Caps::MASK) {
+                return Err(Error::Unsupported(format!(
+                    "{id} cannot reset some slots and leave others: reset all, without a mask"
+                )));
+            }
+            row = rows.end;
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ pub fn start(source: Arc<dyn Source>, config: VecConfig) -> Result<Box<dyn VecEn
     if config.batch_size.is_some_and(|size| size < n) || config.timeout.is_some() {
         return Ok(Box::new(Background::new(source, config)?));
     }
-    if threads == 1 || n == 1 {
+    if n == 1 || source.chunks().unwrap_or(threads) == 1 {
         return Ok(Box::new(Serial::new(&*source, config)?));
     }
     Ok(Box::new(Threaded::new(&*source, config)?))

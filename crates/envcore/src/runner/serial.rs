@@ -52,12 +52,15 @@ impl VecEnv for Serial {
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.front.check_slots(slots)?;
         self.front.check_one_each(slots, begin)?;
-        let each = slots.iter(self.front.spec.num_slots).zip(begin.iter().copied());
+        let n = self.front.spec.num_slots;
+        self.front.check_chunks(slots, Some(begin), |_| 0..n)?;
+        let each = slots.iter(n).zip(begin.iter().copied());
         check_resets(&mut self.desk.episodes, each, options)
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.front.check_slots(slots)?;
+        self.front.check_chunks(slots, None, |_| 0..self.front.spec.num_slots)?;
         let episodes = &self.desk.episodes;
         match slots {
             Slots::All => episodes.check_steps()?,

@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,6 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 pub struct Threaded {
     front: Front,
     parts: Native<Parts>,
-    /// Slots of each cell; the last may have fewer.
-    per_cell: usize,
     threads: usize,
     queue: Queue,
     pool: BatchPool,
@@ -77,6 +76,16 @@ impl Parts {
     }
 }
 
+/// The slots of cell `cell` of `cells`, which divide `n` slots among them.
+fn slots_of(cell: usize, n: usize, cells: usize) -> Range<usize> {
+    n * cell / cells..n * (cell + 1) / cells
+}
+
+/// The cell that has `slot`: the greatest that begins no later.
+fn cell_of(slot: usize, n: usize, cells: usize) -> usize {
+    ((slot + 1) * cells - 1) / n
+}
+
 impl Threaded {
     /// A vec env of `config.num_slots` slots of `source` on
     /// `config.num_threads` threads, the caller's included; by default as many
@@ -92,22 +101,24 @@ impl Threaded {
         let n = front.spec.num_slots;
         let threads = super::threads(&config)?;
         // More cells than threads, where one may take longer than another.
-        let cells = n.min(threads * (n / 256).clamp(if brief { 1 } else { 2 }, 8));
-        let per_cell = n.div_ceil(cells);
+        let cells = match source.chunks() {
+            Some(chunks) => chunks.clamp(1, n),
+            None => n.min(threads * (n / 256).clamp(if brief { 1 } else { 2 }, 8)),
+        };
         let spec = &front.spec;
         let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
         let epoch = Instant::now();
-        let cell = |(number, seeds): (usize, &[i64])| {
-            let first = number * per_cell;
-            let desk = Desk::new(Episodes::new(source, &rules, first, seeds)?, first);
+        let cell = |number| {
+            let slots = slots_of(number, n, cells);
+            let desk =
+                Desk::new(Episodes::new(source, &rules, slots.start, &seeds[slots.clone()])?, slots.start);
             Ok(Cell::new(number, desk, actions.clone(), epoch))
         };
-        let cells = seeds.chunks(per_cell).enumerate().map(cell).collect::<Result<Vec<_>>>()?;
+        let cells = (0..cells).map(cell).collect::<Result<Vec<_>>>()?;
         let crew = Crew::new(cells.len(), config.thread_affinity_offset)?;
         Ok(Threaded {
             pool: front.pool(&rules),
             parts: Native::new(Parts { cells, crew }),
-            per_cell,
             threads,
             queue: Queue::default(),
             actions,
@@ -136,10 +147,25 @@ impl Threaded {
         self.front.check_slots(slots)
     }
 
-    /// The lives of the slots of cell `cell`, and that of `slot` among them.
+    fn slots_of(&self, cell: usize) -> Range<usize> {
+        slots_of(cell, self.front.spec.num_slots, self.parts.cells.len())
+    }
+
+    /// The cell that has `slot`.
+    fn cell_of(&self, slot: usize) -> usize {
+        cell_of(slot, self.front.spec.num_slots, self.parts.cells.len())
+    }
+
+    /// Errors unless `slots`, which may begin as `begin` says, go together.
+    fn check_chunks(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
+        self.front.check_chunks(slots, begin, |slot| self.slots_of(self.cell_of(slot)))
+    }
+
+    /// The lives of the slots of the cell of `slot`, and that of `slot` among them.
     fn episodes(&mut self, slot: usize) -> (&mut Episodes, usize) {
-        let cell = slot / self.per_cell;
-        (&mut self.parts.inside(cell).desk.episodes, slot - cell * self.per_cell)
+        let cell = self.cell_of(slot);
+        let first = self.slots_of(cell).start;
+        (&mut self.parts.inside(cell).desk.episodes, slot - first)
     }
 
     /// Puts the next `rows` rows' work on the cells' desks and begins it.
@@ -147,7 +173,8 @@ impl Threaded {
         let rows = want.max_rows.clamp(1, self.front.in_flight());
         let slots = self.queue.next(rows, self.front.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers.take())?;
-        let (parts, per_cell) = (&mut *self.parts, self.per_cell);
+        let (parts, n) = (&mut *self.parts, self.front.spec.num_slots);
+        let count = parts.cells.len();
         let window = draft.window();
         let (mut cells, mut is_step) = (Vec::with_capacity(parts.cells.len()), true);
         self.queue.take(rows, |run| {
@@ -155,8 +182,8 @@ impl Threaded {
             let mut row = run.row;
             is_step &= matches!(run.job, Job::Step);
             while !slots.is_empty() {
-                let cell = slots.start / per_cell;
-                let end = slots.end.min((cell + 1) * per_cell);
+                let cell = cell_of(slots.start, n, count);
+                let end = slots.end.min(slots_of(cell, n, count).end);
                 let inside = parts.inside(cell);
                 if inside.desk.runs.is_empty() {
                     inside.window = Some(window);
@@ -213,7 +240,7 @@ impl Threaded {
             let inside = self.parts.inside(cell);
             notes.append(&mut inside.desk.notes);
             busy += inside.took;
-            let first = cell * self.per_cell;
+            let first = inside.desk.first;
             let pending = inside.desk.episodes.pending();
             self.skip[first..first + pending.len()].copy_from_slice(pending);
         }
@@ -234,12 +261,12 @@ impl VecEnv for Threaded {
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_slots(slots)?;
         self.front.check_one_each(slots, begin)?;
-        let (n, size) = (self.front.spec.num_slots, self.per_cell);
-        let each = slots.iter(n).zip(begin.iter().copied());
+        self.check_chunks(slots, Some(begin))?;
+        let each = slots.iter(self.front.spec.num_slots).zip(begin.iter().copied());
         for cell in 0..self.parts.cells.len() {
-            let first = cell * size;
-            let mine = each.clone().filter(|(slot, _)| (first..first + size).contains(slot));
-            let mine = mine.map(|(slot, begin)| (slot - first, begin));
+            let range = self.slots_of(cell);
+            let mine = each.clone().filter(|(slot, _)| range.contains(slot));
+            let mine = mine.map(|(slot, begin)| (slot - range.start, begin));
             check_resets(&mut self.parts.inside(cell).desk.episodes, mine, options)?;
         }
         Ok(())
@@ -247,6 +274,7 @@ impl VecEnv for Threaded {
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_slots(slots)?;
+        self.check_chunks(slots, None)?;
         match slots {
             Slots::All => {
                 let mut cells = 0..self.parts.cells.len();
@@ -377,5 +405,25 @@ impl VecEnv for Threaded {
 impl Drop for Threaded {
     fn drop(&mut self) {
         let _ = self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_is_in_one_cell_and_no_cell_is_empty() {
+        for n in 1..40 {
+            for cells in 1..=n {
+                let all: Vec<usize> = (0..cells).flat_map(|cell| slots_of(cell, n, cells)).collect();
+                assert!(all.into_iter().eq(0..n));
+                for cell in 0..cells {
+                    let slots = slots_of(cell, n, cells);
+                    assert!(!slots.is_empty());
+                    assert!(slots.into_iter().all(|slot| cell_of(slot, n, cells) == cell));
+                }
+            }
+        }
     }
 }

@@ -2,4 +2,6 @@
 
 #[cfg(feature = "export")]
 pub mod export;
+#[cfg(all(feature = "load", unix))]
+pub mod load;
 pub mod sys;

@@ -237,16 +237,31 @@ impl Crew {
         let host = self.host.clone();
         let live = self.members[worker].live.as_mut().expect("it was launched");
         let child = &mut live.child;
-        let heard = live.link.receive(|| match child.ended() {
-            Some(_) => Err(None),
-            None => host.pulse().map_err(Some),
+        let limit = host.build_timeout();
+        let began = live.pace.last_post;
+        let heard = live.link.receive(|| {
+            if child.ended().is_some() {
+                return Err(Mute::Dead);
+            }
+            if limit.is_some_and(|limit| began.elapsed() >= limit) {
+                return Err(Mute::Silent(None));
+            }
+            host.pulse().map_err(Mute::Stopped)
         });
         match heard {
             Ok(message) => Ok(message),
-            Err(Cut::Stopped(Some(stop))) => Err(stop),
-            Err(Cut::Gone | Cut::Stopped(None)) => {
+            Err(Cut::Stopped(Mute::Stopped(stop) | Mute::Failed(stop))) => Err(stop),
+            Err(Cut::Stopped(Mute::Silent(_))) => {
                 let end = self.end(worker);
-                Err(Error::env(format!("{end}\nIt died before its envs were built.")))
+                let limit = limit.unwrap_or_default();
+                Err(Error::env(format!(
+                    "{end}\nIt had not built {} within {limit:?} (make_timeout).",
+                    host.what()
+                )))
+            }
+            Err(Cut::Gone | Cut::Stopped(Mute::Dead)) => {
+                let end = self.end(worker);
+                Err(Error::env(format!("{end}\nIt died before {} were built.", host.what())))
             }
             Err(Cut::Garbage(why)) => Err(Error::env(format!("worker {worker} said something else: {why}"))),
         }

@@ -30,6 +30,17 @@ pub trait Host: Objects + Send + Sync {
     /// Where that cannot be told to another process.
     fn payload(&self, slots: std::ops::Range<usize>) -> Result<Vec<u8>>;
 
+    /// What a worker builds, for messages.
+    fn what(&self) -> &str {
+        "its envs"
+    }
+
+    /// How long a worker may take to build its envs; `None` for as long as it
+    /// likes.
+    fn build_timeout(&self) -> Option<Duration> {
+        None
+    }
+
     /// Asked every now and then in waits that have no other end: an error ends
     /// the wait.
     ///

@@ -70,6 +70,24 @@ pub struct Process {
     about: Vec<u8>,
 }
 
+/// Errors where a batch would hold a part of the slots of a worker that steps
+/// all of its own together.
+fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) -> Result<()> {
+    let Some(size) = config.batch_size.filter(|size| *size < spec.num_slots) else { return Ok(()) };
+    let each = ranges[0].len();
+    let even = ranges.iter().all(|range| range.len() == each);
+    if spec.caps.contains(Caps::SUBSET) || (even && size.is_multiple_of(each)) {
+        return Ok(());
+    }
+    Err(Error::Unsupported(format!(
+        "batch_size is {size}, and {} steps all slots of a worker together: give each of the {} workers as many \
+         of the {} envs, and a multiple of that as the batch_size",
+        spec.id,
+        ranges.len(),
+        spec.num_slots
+    )))
+}
+
 impl Process {
     /// Slots as `config` says, divided among `num_workers` processes (as many
     /// as there are cores without a number).
@@ -107,7 +125,14 @@ impl Process {
         let caps = built.iter().fold(Caps::all(), |caps, one| caps & one.spec.caps);
         let first = built.swap_remove(0);
         let spec = Spec { num_slots: n, caps: caps - Caps::BRIEF, ..first.spec };
+        check_batch_size(&spec, &config, &ranges)?;
         Process::over(crew, ranges, spec, first.about, config, seeds)
+    }
+
+    /// Errors unless `slots`, which may begin as `begin` says, go together.
+    pub(super) fn check_chunks(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
+        let crew = &self.crew;
+        self.front.check_chunks(slots, begin, |slot| crew.members[crew.of(slot)].slots.clone())
     }
 
     fn over(
@@ -293,7 +318,7 @@ impl Process {
 
     /// How many slots one piece of work may be about.
     pub(super) fn most_together(&self) -> usize {
-        if self.is_apart() { 1 } else { usize::MAX }
+        if self.is_apart() && self.front.spec.caps.contains(Caps::SUBSET) { 1 } else { usize::MAX }
     }
 
     pub(super) fn ring_for(&mut self, slots: &Slots, n: usize) {

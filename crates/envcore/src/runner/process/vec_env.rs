@@ -114,6 +114,7 @@ impl VecEnv for Process {
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.front.check_slots(slots)?;
         self.front.check_one_each(slots, begin)?;
+        self.check_chunks(slots, Some(begin))?;
         let n = self.front.spec.num_slots;
         let options = options.filter(|options| !options.is_empty());
         for (slot, &begin) in slots.iter(n).zip(begin) {
@@ -140,6 +141,7 @@ impl VecEnv for Process {
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.front.check_slots(slots)?;
+        self.check_chunks(slots, None)?;
         let spec = &self.front.spec;
         slots.iter(spec.num_slots).try_for_each(|slot| self.slots[slot].asked(spec, slot).check_step())?;
         self.actions.store(slots, actions, &self.skip)?;

@@ -1,0 +1,316 @@
+//! An instance's envs as a chunk.
+//!
+//! A library resets itself: where `first` is set after an act, the episode is
+//! over and the observation the next one's. Of a foreign library that is all
+//! there is to know; ours tells flags and final observations in infos that begin
+//! with no other name, and begins an episode when told to.
+//!
+//! Envs of an instance share its fate: whatever goes wrong is told of all, and
+//! the next reset makes the instance anew.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::instance::{Instance, LibenvOption};
+use super::library::Library;
+use super::{Extras, matches_spaces};
+use crate::abi::libenv::sys::ours;
+use crate::begin::Begin;
+use crate::buffer::RowsMut;
+use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::space::Space;
+use crate::vec_env::{Chunk, ResetOf, Side, StepOf};
+use crate::with_element;
+
+/// What it takes to make an instance, once more.
+pub(super) struct Recipe {
+    pub(super) library: Arc<Library>,
+    pub(super) options: Vec<LibenvOption>,
+    pub(super) num: usize,
+    /// The spaces that it is to have: observation, action, info.
+    pub(super) spaces: Arc<[Space; 3]>,
+    pub(super) extras: Arc<Extras>,
+    /// What each env of a library of ours is seeded with at first.
+    pub(super) seeds: Option<Vec<i64>>,
+}
+
+impl Recipe {
+    pub(super) fn make(&self) -> Result<Instance> {
+        let (instance, spaces) = Instance::make(&self.library, self.num, &self.options)?;
+        matches_spaces(&self.library, &self.spaces, &spaces)?;
+        Ok(instance)
+    }
+}
+
+pub(super) struct LibenvChunk {
+    recipe: Recipe,
+    instance: Option<Instance>,
+    /// Why there is no instance.
+    broken: Option<Failure>,
+    /// How many instances there have been.
+    made: u64,
+    /// In which of them each slot began last; 0 for none.
+    born: Vec<u64>,
+    /// Whether the instance was observed since it was made.
+    seen: bool,
+    /// Whether any slot began in it.
+    used: bool,
+    /// The slot that was reset last: calls reset slots in ascending order.
+    last: Option<usize>,
+    /// Whether this call has made an instance, or tried to.
+    tried: bool,
+}
+
+impl LibenvChunk {
+    pub(super) fn new(recipe: Recipe, instance: Instance) -> Self {
+        LibenvChunk {
+            born: vec![0; recipe.num],
+            recipe,
+            instance: Some(instance),
+            broken: None,
+            made: 1,
+            seen: false,
+            used: false,
+            last: None,
+            tried: false,
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        self.recipe.library.reset.is_some()
+    }
+
+    /// Gives the instance up: what it shows or says cannot be gone on with.
+    fn give_up(&mut self, failure: Failure) {
+        self.instance = None;
+        self.broken = Some(failure);
+    }
+
+    fn make_anew(&mut self) -> Result<()> {
+        // Two at once may be more than a library can bear.
+        self.instance = None;
+        self.made += 1;
+        (self.seen, self.used) = (false, false);
+        self.instance = Some(self.recipe.make()?);
+        self.broken = None;
+        Ok(())
+    }
+
+    /// Sees that there is an instance for `slot` to begin in, as far as there
+    /// can be.
+    fn prepare(&mut self, slot: usize) {
+        let is_new_call = self.last.is_none_or(|last| slot <= last);
+        self.last = Some(slot);
+        self.tried &= !is_new_call;
+        // A foreign library has no other reset.
+        let spent = !self.is_ours() && is_new_call && self.used;
+        if self.tried || (self.instance.is_some() && !spent) {
+            return;
+        }
+        self.tried = true;
+        if let Err(error) = self.make_anew() {
+            self.give_up(failure(&self.recipe.library, Phase::Build, error));
+        }
+    }
+
+    fn begin(&mut self, slot: usize, reset: &ResetOf<'_>) -> Result<(), Failure> {
+        if reset.begin != Begin::Keep {
+            self.prepare(slot);
+        }
+        let first_time = self.born[slot] != self.made;
+        let seeds = self.recipe.seeds.as_ref();
+        let Some(instance) = &mut self.instance else {
+            let unknown = || Failure::new(Phase::Reset, Cause::Error, "its instance is gone: reset it");
+            return Err(self.broken.clone().unwrap_or_else(unknown));
+        };
+        let seed = match (reset.rebuild, seeds) {
+            (Some(seed), _) => Some(seed),
+            (None, Some(seeds)) if first_time => Some(seeds[slot]),
+            _ => None,
+        };
+        let calls = match (reset.begin, seed) {
+            (Begin::Keep, _) => vec![],
+            (Begin::Seed(seed), _) | (Begin::Own, Some(seed)) => vec![(ours::HOW_SEED, seed)],
+            (Begin::Index(index), Some(seed)) => {
+                vec![(ours::HOW_SEED, seed), (ours::HOW_INDEX, index as i64)]
+            }
+            (Begin::Index(index), None) => vec![(ours::HOW_INDEX, index as i64)],
+            // What an instance shows at first is an episode's beginning.
+            (Begin::Own, None) if first_time => vec![],
+            (Begin::Own, None) => vec![(ours::HOW_OWN, 0)],
+        };
+        let calls = if self.recipe.library.reset.is_some() { calls } else { Vec::new() };
+        let look = !self.seen || !calls.is_empty();
+        for (how, value) in calls {
+            // Which leaves the others as they are.
+            instance
+                .reset(slot, how, value)
+                .map_err(|error| failure(&self.recipe.library, Phase::Reset, error))?;
+        }
+        if look && let Err(error) = instance.observe() {
+            let failure = failure(&self.recipe.library, Phase::Reset, error);
+            self.give_up(failure.clone());
+            return Err(failure);
+        }
+        self.seen = true;
+        if reset.begin != Begin::Keep {
+            (self.born[slot], self.used) = (self.made, true);
+        }
+        Ok(())
+    }
+
+    /// Plays the actions of all envs, and sees what came of it.
+    fn play(&mut self, actions: StepOf<'_>) -> Result<&mut Instance, Failure> {
+        let all = 0..self.recipe.num;
+        if self.born.iter().any(|born| *born != self.made) {
+            let why = "its instance failed, and was made anew without it";
+            self.give_up(Failure::new(Phase::Step, Cause::Error, why));
+        }
+        let Some(instance) = &mut self.instance else {
+            let unknown = || Failure::new(Phase::Step, Cause::Error, "its instance is gone: reset it");
+            return Err(self.broken.clone().unwrap_or_else(unknown));
+        };
+        for (leaf, dtype) in instance.action_dtypes().enumerate() {
+            with_element!(dtype, T => {
+                instance.actions::<T>(leaf).copy_from_slice(actions.leaf::<T>(leaf, all.clone()));
+            });
+        }
+        let played = instance.act().and_then(|()| instance.observe());
+        if let Err(error) = played {
+            let failure = failure(&self.recipe.library, Phase::Step, error);
+            self.give_up(failure.clone());
+            return Err(failure);
+        }
+        Ok(self.instance.as_mut().expect("it was just played"))
+    }
+}
+
+/// The failure that an error is: who tells of it names the library.
+fn failure(library: &Library, phase: Phase, error: Error) -> Failure {
+    let failure = Failure::error(phase, error);
+    let name = format!("{}: ", library.path.display());
+    let message = failure.message.strip_prefix(&name).map(String::from);
+    Failure { message: message.unwrap_or(failure.message), ..failure }
+}
+
+/// Writes what `env` shows to row `row`.
+fn show(instance: &Instance, env: usize, rows: &mut RowsMut<'_>, row: usize) {
+    let mut writer = rows.observation(row);
+    for block in &instance.observation {
+        writer.bytes(block.dtype, block.bytes(env..env + 1));
+    }
+}
+
+/// Writes the infos of `env` that are shown to row `row`.
+fn tell(instance: &Instance, extras: &Extras, env: usize, rows: &mut RowsMut<'_>, row: usize) {
+    if extras.shown.is_empty() {
+        return;
+    }
+    let mut writer = rows.info(row);
+    for &leaf in &extras.shown {
+        let block = &instance.info[leaf];
+        writer.bytes(block.dtype, block.bytes(env..env + 1));
+    }
+}
+
+/// Writes all rows of a step of all envs.
+fn write(instance: &Instance, extras: &Extras, rows: &mut RowsMut<'_>) {
+    let mut columns = rows.columns();
+    let firsts = instance.firsts();
+    for (to, &from) in columns.reward.iter_mut().zip(instance.rewards()) {
+        *to = f64::from(from);
+    }
+    for (to, &first) in columns.terminated.iter_mut().zip(firsts) {
+        *to = first == 1;
+    }
+    columns.truncated.fill(false);
+    for (leaf, block) in instance.observation.iter().enumerate() {
+        with_element!(block.dtype, T => {
+            columns.observation.leaf::<T>(leaf).copy_from_slice(block.elements::<T>());
+        });
+    }
+    for (env, _) in firsts.iter().enumerate().filter(|(_, first)| **first == 1) {
+        if let Some([terminated, truncated]) = extras.flags {
+            let is = |leaf: usize| instance.info[leaf].bytes(env..env + 1)[0] != 0;
+            let (terminated, truncated) = (is(terminated), is(truncated));
+            // An episode that ended did so somehow.
+            rows.terminated()[env] = terminated || !truncated;
+            rows.truncated()[env] = truncated;
+        }
+        if let Some(finals) = &extras.finals {
+            let mut writer = rows.observation(env);
+            for &leaf in finals {
+                writer.bytes(instance.info[leaf].dtype, instance.info[leaf].bytes(env..env + 1));
+            }
+            // Infos come after.
+            rows.finish(env, 0);
+            show(instance, env, rows, env);
+        }
+    }
+    for env in 0..firsts.len() {
+        tell(instance, extras, env, rows, env);
+    }
+}
+
+impl Chunk for LibenvChunk {
+    fn step(
+        &mut self,
+        slots: Range<usize>,
+        _skip: &[bool],
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let mut fail = |failure: &Failure| side.failures.extend(slots.clone().map(|s| (s, failure.clone())));
+        if slots != (0..self.recipe.num) {
+            let why = "an instance of a libenv library steps all its envs together";
+            return fail(&Failure::new(Phase::Step, Cause::Error, why));
+        }
+        let extras = self.recipe.extras.clone();
+        match self.play(actions) {
+            Ok(instance) => write(instance, &extras, rows),
+            Err(failure) => fail(&failure),
+        }
+    }
+
+    fn reset(
+        &mut self,
+        slot: usize,
+        reset: ResetOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        _side: &mut Side,
+    ) -> Result<(), Failure> {
+        self.begin(slot, &reset)?;
+        let instance = self.instance.as_ref().expect("it has just begun");
+        show(instance, slot, rows, row);
+        if reset.begin != Begin::Keep {
+            tell(instance, &self.recipe.extras, slot, rows, row);
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        self.instance.as_mut().ok_or_else(gone)?.save(slot)
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        if self.instance.is_none() {
+            self.make_anew()?;
+        }
+        let instance = self.instance.as_mut().ok_or_else(gone)?;
+        instance.load(slot, state)?;
+        (self.seen, self.used) = (true, true);
+        self.born[slot] = self.made;
+        Ok(())
+    }
+
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        self.instance = None;
+        Vec::new()
+    }
+}
+
+fn gone() -> Error {
+    Error::NeedsReset("its instance is gone: reset it first".into())
+}

@@ -1,0 +1,411 @@
+//! An instance: what `libenv_make` gave, and the memory that it works in.
+//!
+//! The addresses given to `libenv_set_buffers` hold until the instance is
+//! closed, so nothing here moves: one zeroed block per leaf, `[num, …shape]`.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::library::{Handle, Library};
+use super::tensors::{Spaces, tensor};
+use crate::abi::libenv::sys;
+use crate::buffer::{Lease, Pool};
+use crate::error::{Error, Result};
+use crate::simd::{self, Kernel};
+use crate::space::{DType, Element, Scalar, Space};
+
+/// The longest name of an option, in bytes: gym3 leaves room for two NULs.
+const MAX_OPTION_NAME: usize = sys::MAX_NAME_LEN - 2;
+
+/// What a state is first given room for, and what it may take at most.
+const STATE_BYTES: usize = 1 << 20;
+const MAX_STATE_BYTES: usize = 1 << 30;
+
+/// An option as libenv has it: a name, and some numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LibenvOption {
+    name: String,
+    dtype: DType,
+    bytes: Vec<u8>,
+}
+
+impl LibenvOption {
+    /// An option `name` of the native-endian elements in `bytes`.
+    ///
+    /// # Errors
+    /// [`Error::OptionValue`] for another dtype than uint8, int32 and float32,
+    /// half an element, and a name that is too long, empty or holds a NUL.
+    pub fn new(name: &str, dtype: DType, bytes: Vec<u8>) -> Result<Self> {
+        let wrong = |why: String| Err(Error::OptionValue(format!("option '{name}': {why}")));
+        if name.is_empty() || name.len() > MAX_OPTION_NAME || name.contains('\0') {
+            let bytes = name.len();
+            return wrong(format!(
+                "its name has {bytes} bytes: 1 to {MAX_OPTION_NAME} fit, none of them NUL"
+            ));
+        }
+        if !matches!(dtype, DType::U8 | DType::I32 | DType::F32) {
+            return wrong(format!("libenv has no {dtype}: give uint8, int32 or float32"));
+        }
+        let count = bytes.len() / dtype.size();
+        if !bytes.len().is_multiple_of(dtype.size()) || c_int::try_from(count).is_err() {
+            return wrong(format!("{} bytes are no elements of {dtype} that libenv counts", bytes.len()));
+        }
+        Ok(LibenvOption { name: name.into(), dtype, bytes })
+    }
+}
+
+/// Options as a library is given them, and may keep them.
+struct Given {
+    items: Box<[sys::Option]>,
+    /// What the items point to.
+    _data: Vec<Lease>,
+}
+
+impl Given {
+    fn new(options: &[LibenvOption]) -> Result<Self> {
+        let mut data = Vec::with_capacity(options.len());
+        let item = |option: &LibenvOption| {
+            let lease = Pool::new(option.bytes.len()).take()?;
+            // SAFETY: the lease is new and holds as many bytes.
+            unsafe {
+                std::ptr::copy_nonoverlapping(option.bytes.as_ptr(), lease.as_ptr(), option.bytes.len());
+            }
+            let mut name = [0; sys::MAX_NAME_LEN];
+            for (to, from) in name.iter_mut().zip(option.name.bytes()) {
+                *to = from as c_char;
+            }
+            let dtype = match option.dtype {
+                DType::U8 => sys::dtype::UINT8,
+                DType::I32 => sys::dtype::INT32,
+                _ => sys::dtype::FLOAT32,
+            };
+            let count = (option.bytes.len() / option.dtype.size()) as c_int;
+            let pointer = lease.as_ptr().cast();
+            data.push(lease);
+            Ok(sys::Option { name, dtype, count, data: pointer })
+        };
+        let items = options.iter().map(item).collect::<Result<Box<[_]>>>()?;
+        Ok(Given { items, _data: data })
+    }
+}
+
+/// A leaf of all envs.
+pub(super) struct Block {
+    lease: Lease,
+    pub(super) dtype: DType,
+    row_bytes: usize,
+    num: usize,
+}
+
+impl Block {
+    fn new(dtype: DType, row_bytes: usize, num: usize) -> Result<Self> {
+        Ok(Block { lease: Pool::new(num * row_bytes).take()?, dtype, row_bytes, num })
+    }
+
+    fn of(space: &Space, num: usize) -> Result<Vec<Self>> {
+        let leaves = space.leaves().iter().map(tensor);
+        leaves.map(|tensor| Block::new(tensor.dtype, tensor.row_bytes(), num)).collect()
+    }
+
+    /// The bytes of the envs `envs`, until the library is called again.
+    pub(super) fn bytes(&self, envs: Range<usize>) -> &[u8] {
+        assert!(envs.start <= envs.end && envs.end <= self.num);
+        let (start, len) = (envs.start * self.row_bytes, envs.len() * self.row_bytes);
+        // SAFETY: within the block (checked), which was zeroed at first. The
+        // library writes there in its calls alone, of which none is under way:
+        // they take the instance mutably.
+        unsafe { std::slice::from_raw_parts(self.lease.as_ptr().add(start), len) }
+    }
+
+    /// All envs' elements.
+    ///
+    /// # Panics
+    /// Where `T` is not the dtype.
+    pub(super) fn elements<T: Element>(&self) -> &[T] {
+        assert!(self.dtype == T::DTYPE && T::DTYPE != DType::Bool);
+        let count = self.num * self.row_bytes / size_of::<T>();
+        // SAFETY: as `bytes`; the block is aligned for any number, and any bits
+        // make a number.
+        unsafe { std::slice::from_raw_parts(self.lease.as_ptr().cast(), count) }
+    }
+
+    /// As `elements`, to be written.
+    fn elements_mut<T: Element>(&mut self) -> &mut [T] {
+        assert!(self.dtype == T::DTYPE && T::DTYPE != DType::Bool);
+        let count = self.num * self.row_bytes / size_of::<T>();
+        // SAFETY: as `elements`; the library reads what is written here in
+        // `libenv_act` alone.
+        unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr().cast(), count) }
+    }
+}
+
+/// What a library made, closed when dropped.
+struct Made {
+    library: Arc<Library>,
+    handle: Handle,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // SAFETY: the handle is the library's own and is closed once; what the
+        // library works in is dropped after it.
+        unsafe { (self.library.close)(self.handle) }
+    }
+}
+
+/// A discrete leaf of which not every value is a label.
+struct Checked {
+    leaf: usize,
+    low: i32,
+    high: i32,
+}
+
+/// An instance, ready to be observed.
+pub(super) struct Instance {
+    made: Made,
+    pub(super) num: usize,
+    pub(super) observation: Vec<Block>,
+    pub(super) info: Vec<Block>,
+    action: Vec<Block>,
+    reward: Block,
+    first: Block,
+    checked: Vec<Checked>,
+    names: Vec<String>,
+    _pointers: [Box<[*mut c_void]>; 3],
+    _buffers: Box<sys::Buffers>,
+    _given: Given,
+}
+
+// SAFETY: whoever has the instance has its pointers and the library's handle to
+// itself; libenv lets an env be used from any thread, one at a time.
+unsafe impl Send for Instance {}
+
+impl Instance {
+    /// Makes `num` envs and lays out their memory.
+    ///
+    /// # Errors
+    /// Where the library says no, or something that makes no sense.
+    pub(super) fn make(
+        library: &Arc<Library>,
+        num: usize,
+        options: &[LibenvOption],
+    ) -> Result<(Self, Spaces)> {
+        let mut given = Given::new(options)?;
+        let count = |n: usize| c_int::try_from(n).map_err(|_| library.misfit(format!("{n} are too many")));
+        let passed = sys::Options { items: given.items.as_mut_ptr(), count: count(given.items.len())? };
+        // SAFETY: the options live as long as the instance.
+        let handle = unsafe { (library.make)(count(num)?, passed) };
+        if handle.is_null() {
+            let why = library.last_error(handle);
+            let why = why.map_or("it says why on stderr, if at all".into(), |why| format!("it says: {why}"));
+            return Err(library.fault(format!("libenv_make gave no instance (NULL): {why}")));
+        }
+        let made = Made { library: library.clone(), handle };
+        library.check(handle, "libenv_make")?;
+        let spaces = Spaces::of(library, handle, num)?;
+        let observation = Block::of(&spaces.observation, num)?;
+        let info = Block::of(&spaces.info, num)?;
+        let action = Block::of(&spaces.action, num)?;
+        let reward = Block::new(DType::F32, DType::F32.size(), num)?;
+        let first = Block::new(DType::U8, DType::U8.size(), num)?;
+        let mut pointers = [&observation, &info, &action].map(|blocks| pointers(blocks));
+        let [ob, infos, ac] = pointers.each_mut().map(|pointers| pointers.as_mut_ptr());
+        let mut buffers = Box::new(sys::Buffers {
+            ob,
+            rew: reward.lease.as_ptr().cast(),
+            first: first.lease.as_ptr(),
+            info: infos,
+            ac,
+        });
+        // SAFETY: the buffers, their pointers and the blocks live unmoved until
+        // the instance is closed: `made` is dropped before them.
+        unsafe { (library.set_buffers)(handle, &raw mut *buffers) };
+        library.check(handle, "libenv_set_buffers")?;
+        let instance = Instance {
+            made,
+            num,
+            observation,
+            info,
+            action,
+            reward,
+            first,
+            checked: checked(&spaces.observation),
+            names: spaces.observation.leaves().iter().map(|leaf| leaf.name.clone()).collect(),
+            _pointers: pointers,
+            _buffers: buffers,
+            _given: given,
+        };
+        Ok((instance, spaces))
+    }
+
+    fn library(&self) -> &Library {
+        &self.made.library
+    }
+
+    /// Lets the library write what there is to see, and looks whether it makes
+    /// sense.
+    pub(super) fn observe(&mut self) -> Result<()> {
+        // SAFETY: the handle is open, and its buffers are set.
+        unsafe { (self.library().observe)(self.made.handle) };
+        self.library().check(self.made.handle, "libenv_observe")?;
+        self.check_seen()
+    }
+
+    fn check_seen(&self) -> Result<()> {
+        if let Some(env) = self.first.elements::<u8>().iter().position(|&first| first > 1) {
+            let found = self.first.elements::<u8>()[env];
+            return Err(self.library().misfit(format!("env {env}: first is {found}: 0 or 1 make sense")));
+        }
+        for &Checked { leaf, low, high } in &self.checked {
+            let block = &self.observation[leaf];
+            let outside = match block.dtype {
+                DType::U8 => outside(block.elements::<u8>(), low as u8, high as u8),
+                _ => outside(block.elements::<i32>(), low, high),
+            };
+            if let Some((at, found)) = outside {
+                let (env, name) = (at * block.num / block.elements_len(), &self.names[leaf]);
+                return Err(self.library().misfit(format!(
+                    "env {env}: observation '{name}' has {found}, and it is from {low} to {high}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The room for the actions of leaf `leaf`.
+    pub(super) fn actions<T: Element>(&mut self, leaf: usize) -> &mut [T] {
+        self.action[leaf].elements_mut()
+    }
+
+    /// Their dtypes.
+    pub(super) fn action_dtypes(&self) -> impl Iterator<Item = DType> + use<> {
+        self.action.iter().map(|block| block.dtype).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Plays the actions.
+    pub(super) fn act(&mut self) -> Result<()> {
+        // SAFETY: as `observe`.
+        unsafe { (self.library().act)(self.made.handle) };
+        self.library().check(self.made.handle, "libenv_act")
+    }
+
+    pub(super) fn rewards(&self) -> &[f32] {
+        self.reward.elements()
+    }
+
+    /// Whether each env shows an episode's first observation.
+    pub(super) fn firsts(&self) -> &[u8] {
+        self.first.elements()
+    }
+
+    /// Begins an episode of `env`, in a library of ours.
+    pub(super) fn reset(&mut self, env: usize, how: c_int, value: i64) -> Result<()> {
+        let Some(reset) = self.library().reset else {
+            return Err(Error::Unsupported(format!(
+                "{} cannot reset one env",
+                self.library().path.display()
+            )));
+        };
+        // SAFETY: as `observe`; there is such an env.
+        if unsafe { reset(self.made.handle, env as c_int, how, value) } == 0 {
+            return Ok(());
+        }
+        let why = self.library().last_error(self.made.handle);
+        Err(self.library().fault(format!("env {env}: {}", why.unwrap_or("its reset failed".into()))))
+    }
+
+    /// The state of `env`.
+    pub(super) fn save(&mut self, env: usize) -> Result<Vec<u8>> {
+        let library = self.library();
+        let Some(state) = library.state else {
+            return Err(Error::Unsupported(format!("{} saves no state", library.path.display())));
+        };
+        let mut bytes = vec![0; STATE_BYTES];
+        loop {
+            // SAFETY: there is such an env, and room for as many bytes as it
+            // says.
+            let n = unsafe {
+                (state.get)(self.made.handle, env as c_int, bytes.as_mut_ptr().cast(), bytes.len() as c_int)
+            };
+            library.check(self.made.handle, "get_state")?;
+            match usize::try_from(n) {
+                Ok(n) if n <= bytes.len() => {
+                    bytes.truncate(n);
+                    return Ok(bytes);
+                }
+                Ok(n) if n <= MAX_STATE_BYTES => bytes = vec![0; n],
+                _ => return Err(library.fault(format!("env {env}: get_state gave a state of {n} bytes"))),
+            }
+        }
+    }
+
+    /// Takes up a state of `env`.
+    pub(super) fn load(&mut self, env: usize, bytes: &[u8]) -> Result<()> {
+        let library = self.library();
+        let Some(state) = library.state else {
+            return Err(Error::Unsupported(format!("{} loads no state", library.path.display())));
+        };
+        let len = c_int::try_from(bytes.len()).map_err(|_| Error::State("it is too long".into()))?;
+        // SAFETY: as in `save`.
+        unsafe { (state.set)(self.made.handle, env as c_int, bytes.as_ptr().cast(), len) };
+        library.check(self.made.handle, "set_state").map_err(|error| Error::State(error.to_string()))?;
+        self.observe()
+    }
+}
+
+impl Block {
+    fn elements_len(&self) -> usize {
+        self.num * self.row_bytes / self.dtype.size()
+    }
+}
+
+/// Where each env's part of each leaf begins: leaf k, env e at k num + e.
+fn pointers(blocks: &[Block]) -> Box<[*mut c_void]> {
+    let of = |block: &Block| {
+        let (start, row_bytes) = (block.lease.as_ptr(), block.row_bytes);
+        // SAFETY: the block has a row for each env.
+        (0..block.num).map(move |env| unsafe { start.add(env * row_bytes) }.cast())
+    };
+    blocks.iter().flat_map(of).collect()
+}
+
+/// The discrete leaves whose dtype holds more than their labels.
+fn checked(space: &Space) -> Vec<Checked> {
+    let narrow = |(leaf, found): (usize, &crate::Leaf)| {
+        let tensor = tensor(found);
+        let (Scalar::Int(low), Scalar::Int(high)) = tensor.bounds.at(0) else { return None };
+        let all = tensor.dtype.range() == (Scalar::Int(low), Scalar::Int(high));
+        (!all).then_some(Checked { leaf, low: low as i32, high: high as i32 })
+    };
+    space.leaves().iter().enumerate().filter_map(narrow).collect()
+}
+
+/// Whether all elements are from `low` to `high`, in one pass without a branch:
+/// nearly always they are.
+struct Within<'a, T> {
+    elements: &'a [T],
+    low: T,
+    high: T,
+}
+
+impl<T: Element> Kernel for Within<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let mut inside = true;
+        for &element in self.elements {
+            inside &= (element >= self.low) & (element <= self.high);
+        }
+        inside
+    }
+}
+
+fn outside<T: Element + Into<i64>>(elements: &[T], low: T, high: T) -> Option<(usize, i64)> {
+    if simd::dispatch(Within { elements, low, high }) {
+        return None;
+    }
+    let at = elements.iter().position(|&e| e < low || e > high)?;
+    Some((at, elements[at].into()))
+}

@@ -1,0 +1,153 @@
+//! A library: opened for ever, and its functions.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+
+use libloading::os::unix::Library as Opened;
+
+use crate::abi::exports;
+use crate::abi::libenv::sys;
+use crate::error::{Error, Result};
+
+pub(super) type Handle = *mut c_void;
+
+type Version = unsafe extern "C" fn() -> c_int;
+type Make = unsafe extern "C" fn(c_int, sys::Options) -> Handle;
+type TensorTypes = unsafe extern "C" fn(Handle, c_int, *mut sys::TensorType) -> c_int;
+type SetBuffers = unsafe extern "C" fn(Handle, *mut sys::Buffers);
+type OfHandle = unsafe extern "C" fn(Handle);
+type GetState = unsafe extern "C" fn(Handle, c_int, *mut c_char, c_int) -> c_int;
+type SetState = unsafe extern "C" fn(Handle, c_int, *const c_char, c_int);
+
+/// Functions beyond the seven to save and load one env; procgen has them, and
+/// so have ours.
+#[derive(Clone, Copy)]
+pub(super) struct State {
+    pub(super) get: GetState,
+    pub(super) set: SetState,
+}
+
+/// A library's functions. It stays open as long as the process lives: threads
+/// of its own may outlast its last instance.
+pub(super) struct Library {
+    pub(super) path: PathBuf,
+    pub(super) make: Make,
+    pub(super) tensor_types: TensorTypes,
+    pub(super) set_buffers: SetBuffers,
+    pub(super) observe: OfHandle,
+    pub(super) act: OfHandle,
+    pub(super) close: OfHandle,
+    pub(super) state: Option<State>,
+    pub(super) reset: Option<sys::ours::Reset>,
+    last_error: Option<sys::ours::LastError>,
+}
+
+impl Library {
+    /// Opens it as gym3 does, so that a library sees what it was tried with: all
+    /// symbols at once, none of them for others, its own before the program's.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        // What is no library at all is told of more plainly than by the loader.
+        is_ours(path)?;
+        let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | deepbind();
+        // SAFETY: its initialisers are foreign code: what they do is the
+        // library's, which the user has named.
+        let opened = unsafe { Opened::open(Some(path), flags) }
+            .map_err(|error| Error::Library(format!("{}: it cannot be loaded: {error}", path.display())))?;
+        let name = path.display();
+        let missing = |symbol: &str| {
+            Error::Library(format!("{name}: it has no function {symbol}: it is no libenv library"))
+        };
+        macro_rules! find {
+            ($symbol:expr) => {{
+                let symbol: &str = $symbol;
+                // SAFETY: a function of that name in a libenv library has this
+                // type; `libenv_version` is asked before any other is called.
+                unsafe { opened.get(symbol.as_bytes()) }.ok().map(|found| *found)
+            }};
+        }
+        macro_rules! need {
+            ($symbol:expr) => {
+                find!($symbol).ok_or_else(|| missing($symbol))?
+            };
+        }
+        let version: Version = need!("libenv_version");
+        let state = match (find!("get_state"), find!("set_state")) {
+            (Some(get), Some(set)) => Some(State { get, set }),
+            _ => None,
+        };
+        let reset = find!(sys::ours::RESET);
+        let library = Library {
+            path: path.into(),
+            make: need!("libenv_make"),
+            tensor_types: need!("libenv_get_tensortypes"),
+            set_buffers: need!("libenv_set_buffers"),
+            observe: need!("libenv_observe"),
+            act: need!("libenv_act"),
+            close: need!("libenv_close"),
+            state,
+            reset,
+            // Another's function of that name may do anything.
+            last_error: reset.and_then(|_: sys::ours::Reset| find!(sys::ours::LAST_ERROR)),
+        };
+        // SAFETY: it takes nothing and gives an int in every version.
+        let found = unsafe { version() };
+        if found != sys::VERSION {
+            return Err(Error::Library(format!(
+                "{name}: it is of libenv version {found}, and only version {} is understood",
+                sys::VERSION
+            )));
+        }
+        // Never unloaded.
+        let _ = opened.into_raw();
+        Ok(library)
+    }
+
+    /// Errors with `what` was tried, if the library says that it failed.
+    pub(super) fn check(&self, handle: Handle, what: &str) -> Result<()> {
+        match self.last_error(handle) {
+            Some(why) => Err(self.fault(format!("{what} failed: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// What went wrong last, where the library can tell.
+    pub(super) fn last_error(&self, handle: Handle) -> Option<String> {
+        let last_error = self.last_error?;
+        // SAFETY: ours takes every handle, NULL too, and gives NULL or a text
+        // that holds until the next call.
+        let text = unsafe { last_error(handle) };
+        if text.is_null() {
+            return None;
+        }
+        // SAFETY: as above; it ends with a NUL.
+        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// An error that names the library.
+    pub(super) fn fault(&self, why: impl std::fmt::Display) -> Error {
+        Error::env(format!("{}: {why}", self.path.display()))
+    }
+
+    /// An error of its layout.
+    pub(super) fn misfit(&self, why: impl std::fmt::Display) -> Error {
+        Error::Space(format!("{}: {why}", self.path.display()))
+    }
+}
+
+/// Where the C library has it, which musl's has not.
+fn deepbind() -> c_int {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    return libc::RTLD_DEEPBIND;
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    0
+}
+
+/// Whether the library at `path` was exported by Corral: it has more functions
+/// than libenv's. None of its code is run.
+///
+/// # Errors
+/// [`Error::Library`] where there is no such file, or it is no shared library.
+pub fn is_ours(path: &Path) -> Result<bool> {
+    Ok(exports(path)?.iter().any(|name| name == sys::ours::RESET))
+}

@@ -1,0 +1,184 @@
+//! libenv libraries as sources: gym3's and procgen's, and those that Corral
+//! exported.
+//!
+//! A chunk is one instance, of `libenv_make`. Its addresses are fixed, so each
+//! batch is one copy. What a library says of itself is looked at before it is
+//! believed, and what it shows is looked at too; but it is code in this process,
+//! and may end it: where that must not be, load it in a worker of
+//! [`Process`](crate::Process).
+//!
+//! Of a foreign library `first` is all that is known of an episode's end, which
+//! is told as terminated. Its first reset observes; another makes the instance
+//! anew, since libenv has no reset. Ours have one, by slot, seed or index, tell
+//! terminated from truncated, and show final observations.
+
+mod chunk;
+mod instance;
+mod library;
+mod tensors;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use instance::LibenvOption;
+pub use library::is_ours;
+
+use chunk::{LibenvChunk, Recipe};
+use instance::Instance;
+use library::Library;
+use tensors::{Spaces, tensor};
+
+use crate::error::{Error, Result};
+use crate::space::{DType, Options, Space};
+use crate::vec_env::{AutoresetMode, Caps, Chunk, Source, SourceSpec};
+
+/// What the infos of a library are for.
+struct Extras {
+    /// Those that a user sees.
+    shown: Vec<usize>,
+    /// `terminated` and `truncated`.
+    flags: Option<[usize; 2]>,
+    /// The final observation's, leaf by leaf.
+    finals: Option<Vec<usize>>,
+}
+
+impl Extras {
+    fn of(spaces: &Spaces, ours: bool) -> Self {
+        let infos = spaces.info.leaves();
+        if !ours {
+            return Extras { shown: (0..infos.len()).collect(), flags: None, finals: None };
+        }
+        let find = |name: &str| infos.iter().position(|leaf| leaf.name == name);
+        let flag = |name| find(name).filter(|&k| tensor(&infos[k]).row_bytes() == DType::U8.size());
+        let finals = spaces.observation.leaves().iter().map(|leaf| {
+            let (k, of) = (find(&format!("final_{}", leaf.name))?, tensor(leaf));
+            let found = tensor(&infos[k]);
+            (found.dtype == of.dtype && found.shape == of.shape).then_some(k)
+        });
+        let finals = finals.collect::<Option<Vec<usize>>>();
+        let flags = flag("terminated").zip(flag("truncated")).map(|(a, b)| [a, b]);
+        let told = ["terminated", "truncated", "episode_return", "episode_length"].map(find);
+        let hidden = |k: &usize| told.contains(&Some(*k)) || finals.iter().flatten().any(|f| f == k);
+        let shown = (0..infos.len()).filter(|k| !hidden(k)).collect();
+        Extras { shown, flags, finals }
+    }
+}
+
+/// How a libenv library is loaded.
+#[derive(Clone, Debug, Default)]
+pub struct LibenvConfig {
+    /// The options of each instance: the slots are divided among them.
+    pub instances: Vec<Vec<LibenvOption>>,
+    /// How many slots there are in all.
+    pub num_slots: usize,
+    /// Seed every slot at its first reset; ours alone can.
+    pub seeded: bool,
+}
+
+/// A libenv library, and how its instances are made.
+pub struct LibenvSource {
+    spec: SourceSpec,
+    library: Arc<Library>,
+    config: LibenvConfig,
+    spaces: Arc<[Space; 3]>,
+    extras: Arc<Extras>,
+    /// The first instance, made to learn its spaces.
+    first: Mutex<Option<Instance>>,
+}
+
+impl LibenvSource {
+    /// Loads the library at `path`, an absolute one, and makes its first
+    /// instance.
+    ///
+    /// # Errors
+    /// Each names the library: [`Error::Argument`] where it is no library,
+    /// [`Error::Unsupported`] where it is not of libenv 1, [`Error::Space`] for
+    /// spaces that make no sense, [`Error::Env`] where it fails.
+    pub fn new(path: &Path, config: LibenvConfig) -> Result<Self> {
+        let instances = config.instances.len();
+        if instances == 0 || instances > config.num_slots {
+            return Err(Error::Argument(format!(
+                "{} envs cannot be divided among {instances} instances: each has at least 1",
+                config.num_slots
+            )));
+        }
+        let library = Arc::new(Library::open(path)?);
+        let ours = library.reset.is_some();
+        if config.seeded && !ours {
+            return Err(Error::Unsupported(format!(
+                "{} cannot be seeded: libenv has options for that, if the library knows any",
+                path.display()
+            )));
+        }
+        let (first, spaces) = Instance::make(&library, config.num_slots / instances, &config.instances[0])?;
+        let extras = Extras::of(&spaces, ours);
+        let mut caps = Caps::RESET;
+        caps.set(Caps::SEED | Caps::INDEX | Caps::MASK, ours);
+        caps.set(Caps::TRUNCATION, extras.flags.is_some());
+        caps.set(Caps::FINAL_OBS, extras.finals.is_some());
+        caps.set(Caps::SAVE, library.state.is_some());
+        let info = Space::of(extras.shown.iter().map(|&k| spaces.info.leaves()[k].clone()));
+        let spec = SourceSpec {
+            id: path.display().to_string(),
+            observation: spaces.observation.clone(),
+            action: spaces.action.clone(),
+            info,
+            caps,
+            autoreset: Some(AutoresetMode::SameStep),
+            max_episode_steps: None,
+            metadata: Options::new(),
+            config: format!("{:?}", config.instances[0]),
+        };
+        let spaces = Arc::new([spaces.observation, spaces.action, spaces.info]);
+        let first = Mutex::new(Some(first));
+        Ok(LibenvSource { spec, library, config, spaces, extras: Arc::new(extras), first })
+    }
+
+    /// Whether Corral exported it.
+    pub fn is_ours(&self) -> bool {
+        self.library.reset.is_some()
+    }
+}
+
+/// Errors where an instance has other spaces than the first.
+fn matches_spaces(library: &Library, first: &[Space; 3], found: &Spaces) -> Result<()> {
+    let found = [&found.observation, &found.action, &found.info];
+    for ((what, first), found) in ["observation", "action", "info"].iter().zip(first).zip(found) {
+        if first != found {
+            return Err(library.misfit(format!(
+                "its {what} space is another than that of its first instance: give all the same options"
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl Source for LibenvSource {
+    fn spec(&self) -> &SourceSpec {
+        &self.spec
+    }
+
+    fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
+        let (n, instances) = (self.config.num_slots, self.config.instances.len());
+        let number = (0..instances).find(|k| n * k / instances == first_slot);
+        let options = number.and_then(|number| self.config.instances.get(number));
+        let recipe = Recipe {
+            library: self.library.clone(),
+            options: options.unwrap_or(&self.config.instances[0]).clone(),
+            num: seeds.len(),
+            spaces: self.spaces.clone(),
+            extras: self.extras.clone(),
+            seeds: self.config.seeded.then(|| seeds.to_vec()),
+        };
+        let kept = (number == Some(0))
+            .then(|| self.first.lock().unwrap_or_else(PoisonError::into_inner).take())
+            .flatten()
+            .filter(|instance| instance.num == seeds.len());
+        let instance = kept.map_or_else(|| recipe.make(), Ok)?;
+        Ok(Box::new(LibenvChunk::new(recipe, instance)))
+    }
+
+    fn chunks(&self) -> Option<usize> {
+        Some(self.config.instances.len())
+    }
+}

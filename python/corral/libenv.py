@@ -1,0 +1,228 @@
+"""Libraries of the libenv C interface as a `VectorEnv`: `load_libenv`."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from corral import _native, _worker, errors
+from corral.settings import Settings, flag
+from corral.vector import VectorEnv
+
+Options = Mapping[str, Any]
+# A name, a dtype and the elements' bytes, as the native half takes them.
+Typed = tuple[str, str, bytes]
+
+_ISOLATIONS = ("process", "thread")
+# gym3 leaves room for two NULs.
+_MAX_NAME_BYTES = 126
+_DTYPES = ("uint8", "int32", "float32")
+
+
+def load_libenv(
+    path: str | os.PathLike[str],
+    num_envs: int = 1,
+    options: Options | Callable[[int], Options] | None = None,
+    *,
+    isolation: str | None = None,
+    num_workers: int = 1,
+    make_timeout: float | None = 60.0,
+    check_actions: bool = True,
+    autoreset_mode: str | AutoresetMode = "same_step",
+    seed: int | None = None,
+    episode_statistics: bool = False,
+    action_bounds: str = "env",
+    batch_size: int | None = None,
+    timeout: float | None = None,
+    on_failure: str = "raise",
+    max_restarts: int = 10,
+    frame_stack: int | None = None,
+    lazy_frames: bool = False,
+    normalize_observation: bool = False,
+    normalize_reward: bool = False,
+    reward_gamma: float = 0.99,
+) -> VectorEnv:
+    """A batch of envs of a libenv library: gym3's, procgen's, or one that corral exported.
+
+    A library that corral did not export tells no more than `first`: that an episode ended, which
+    is shown as terminated. So autoreset is "same_step", without `final_obs`; the first `reset`
+    shows what is there, and every further one makes the library's envs anew; seeds, indices and
+    masks are refused. Spaces are Dicts of the library's named leaves: what is real is a Box, a
+    discrete number a Discrete, a uint8 array of 0 to 255 a Box, any other array a MultiDiscrete.
+    Its infos are declared, and every row has them. One that corral exported can be reset by env,
+    seed and index, tells truncated from terminated, and shows `final_obs`.
+
+    Args:
+        path: the library.
+        num_envs: how many envs, divided among the instances.
+        options: the library's own, in this order, typed as gym3 does: bytes and str (its UTF-8)
+            are uint8s, a bool a uint8, an int an int32, a float a float32, arrays of these dtypes
+            are what they are. Or a function that gives those of instance w: libraries seed all
+            envs of an instance together, so two with equal options play the same levels.
+        isolation: "process" loads it in worker processes: when it exits, aborts, crashes or never
+            comes back, that is an `EnvError` with its last words on stderr. "thread" loads it
+            here, which saves the way between processes, and where all of that ends this process.
+            None: "thread" for a library that corral exported, else "process".
+        num_workers: how many instances there are, each in a process or a thread of its own.
+        make_timeout: with "process", seconds that a worker may take to make its instance, until
+            it is ended; None for no limit.
+        check_actions: False passes on whatever fits the dtype, such as procgen's -1, which begins
+            a new episode.
+        autoreset_mode: "same_step" is all that libenv has.
+        seed: env i begins with `seed + i`; for a library that corral exported.
+        timeout: with "process", seconds that an instance may take for one call; then its worker
+            is ended.
+        batch_size: with "process", how many envs a `recv` waits for: a multiple of the envs of an
+            instance, which step together.
+        on_failure, max_restarts: as in `corral.make_vec`; the envs of an instance fail together,
+            and what restarts is the instance.
+        episode_statistics, action_bounds, frame_stack, lazy_frames, normalize_observation,
+        normalize_reward, reward_gamma: as in `corral.make_vec`.
+
+    Raises:
+        ArgumentError, ArgumentTypeError, OptionValueError: name what is wrong.
+        LibraryError: for what is no libenv library of version 1.
+        UnsupportedError: for what it cannot do.
+        SpaceError: where what it says of its spaces makes no sense.
+        EnvError: where it fails.
+    """
+    library = os.path.abspath(os.fspath(path))
+    if isolation is None:
+        ours = "corral_libenv_reset" in _native.exports(library)
+        isolation = "thread" if ours else "process"
+    if isolation not in _ISOLATIONS:
+        raise errors.ArgumentError(f"isolation is 'process', 'thread' or None, not {isolation!r}")
+    num_envs, num_workers = _count("num_envs", num_envs), _count("num_workers", num_workers)
+    if num_workers > num_envs:
+        raise errors.ArgumentError(
+            f"num_workers is {num_workers}: {num_envs} envs cannot be divided among as many"
+        )
+    if not flag("check_actions", check_actions):
+        if action_bounds != "env":
+            raise errors.ArgumentError("action_bounds checks actions: leave check_actions at True")
+        action_bounds = "unchecked"
+    settings = Settings(
+        autoreset_mode=autoreset_mode,
+        seed=seed,
+        episode_statistics=episode_statistics,
+        action_bounds=action_bounds,
+        num_threads=num_workers if isolation == "thread" else None,
+        batch_size=batch_size,
+        timeout=timeout,
+        on_failure=on_failure,
+        max_restarts=max_restarts,
+        frame_stack=frame_stack,
+        lazy_frames=lazy_frames,
+        normalize_observation=normalize_observation,
+        normalize_reward=normalize_reward,
+        reward_gamma=reward_gamma,
+    )
+    instances = _instances(options, num_workers)
+    seeded = seed is not None
+    if isolation == "thread":
+        source = _native.Source.libenv(library, num_envs, instances, seeded=seeded)
+    else:
+        # What is no library needs no worker to find out.
+        _native.exports(library)
+        source = _in_workers(library, num_envs, instances, seeded, make_timeout)
+    return settings.vector(settings.native(source, num_envs), None)
+
+
+def _in_workers(
+    library: str,
+    num_envs: int,
+    instances: list[list[Typed]],
+    seeded: bool,
+    make_timeout: float | None,
+) -> _native.Source:
+    if make_timeout is not None and not (
+        isinstance(make_timeout, int | float) and 0 < make_timeout < float("inf")
+    ):
+        raise errors.ArgumentError(
+            f"make_timeout is {make_timeout!r}: give seconds above 0, or None for no limit"
+        )
+    count, directory = len(instances), os.getcwd()
+    options = {num_envs * k // count: instance for k, instance in enumerate(instances)}
+
+    def payload(start: int, stop: int) -> bytes:
+        told = _worker.Instance(library, stop - start, options[start], seeded, directory)
+        return told.payload()
+
+    return _native.Source.workers(
+        payload,
+        command=_worker.command(),
+        num_workers=count,
+        what=f"the envs of {library}",
+        make_timeout=make_timeout,
+    )
+
+
+def _count(name: str, value: Any) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}") from None
+    if isinstance(value, bool):
+        raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}")
+    if count < 1:
+        raise errors.ArgumentError(f"{name} is {count}: it must be at least 1")
+    return count
+
+
+def _instances(options: Options | Callable[[int], Options] | None, count: int) -> list[list[Typed]]:
+    of = options if callable(options) else lambda _: {} if options is None else options
+    return [_typed(of(instance)) for instance in range(count)]
+
+
+def _typed(options: Any) -> list[Typed]:
+    """Options as gym3 types them."""
+    if not isinstance(options, Mapping):
+        raise errors.ArgumentTypeError(
+            f"options are a dict, or a function that gives one, not {type(options).__name__}"
+        )
+    for name in options:
+        if not isinstance(name, str):
+            raise errors.ArgumentTypeError(f"option names are strings, not {name!r}")
+        if not name or "\0" in name or len(name.encode()) > _MAX_NAME_BYTES:
+            raise errors.OptionValueError(
+                f"option '{name}': a name has from 1 to {_MAX_NAME_BYTES} bytes, none of them NUL"
+            )
+    return [(name, *_elements(name, value)) for name, value in options.items()]
+
+
+def _of(value: Any) -> np.ndarray[Any, Any] | None:
+    """The elements of an option, or None for what libenv has no type for."""
+    if isinstance(value, bytes):
+        return np.frombuffer(value, np.uint8)
+    if isinstance(value, str):
+        return np.frombuffer(value.encode(), np.uint8)
+    if isinstance(value, bool | np.bool_):
+        return np.array(value, np.uint8)
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.name in _DTYPES:
+        return np.asarray(value, value.dtype.newbyteorder("="))
+    if isinstance(value, int | np.integer):
+        return np.array(int(value), np.int32)
+    if isinstance(value, float):
+        with np.errstate(over="raise"):
+            return np.array(value, np.float64).astype(np.float32)
+    return None
+
+
+def _elements(name: str, value: Any) -> tuple[str, bytes]:
+    try:
+        elements = _of(value)
+    except (OverflowError, FloatingPointError):
+        raise errors.OptionValueError(
+            f"option '{name}' cannot be {value!r}: libenv's numbers are int32 and float32"
+        ) from None
+    if elements is None:
+        raise errors.OptionValueError(
+            f"option '{name}' cannot be {value!r}: libenv takes bytes, str, bool, int, float, and "
+            "NumPy's uint8, int32 and float32"
+        )
+    return elements.dtype.name, elements.tobytes()

@@ -1,0 +1,95 @@
+"""Fetches what real libraries and hosts the tests and benches take: procgen's wheel, and gym3.
+
+Everything comes from the package registry that pip knows, once, into `.peers/`.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+PEERS = Path(__file__).resolve().parents[2] / ".peers"
+PROCGEN = "procgen==0.10.7"
+# What procgen's wheel was built for; the library in it is tied to no Python.
+_PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_17_x86_64")
+
+
+class Missing(Exception):
+    """A peer that cannot be had here, and why."""
+
+
+def _run(what: str, *command: object) -> None:
+    try:
+        done = subprocess.run(
+            [str(part) for part in command], capture_output=True, text=True, timeout=600
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"{what} cannot be fetched: {error}") from error
+    if done.returncode != 0:
+        said = (done.stderr.strip() or "no reason given").splitlines()[-1]
+        raise Missing(f"{what} cannot be fetched: {said}")
+
+
+@functools.cache
+def procgen() -> Path:
+    """procgen's `libenv.so`.
+
+    Raises:
+        Missing: without a registry, or on another kind of machine.
+    """
+    library = PEERS / "procgen" / "procgen" / "data" / "prebuilt" / "libenv.so"
+    if library.exists():
+        return library
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise Missing(f"{PROCGEN} has no library for {platform.system()} {platform.machine()}")
+    wheels = PEERS / "wheels"
+    choice = ["--no-deps", "--python-version", "3.10", "--only-binary=:all:"]
+    platforms = [f"--platform={name}" for name in _PLATFORMS]
+    _run(PROCGEN, *_pip(), "download", "--quiet", PROCGEN, *choice, *platforms, "--dest", wheels)
+    with zipfile.ZipFile(next(wheels.glob("procgen-*.whl"))) as wheel:
+        wheel.extractall(PEERS / "procgen")
+    return library
+
+
+def procgen_options(library: Path, **more: Any) -> dict[str, Any]:
+    """What procgen must be told; `more` comes on top."""
+    return {
+        "env_name": "coinrun",
+        "num_actions": 15,
+        "num_levels": 0,
+        "start_level": 0,
+        "rand_seed": 7,
+        "num_threads": 0,
+        "distribution_mode": 1,
+        "use_backgrounds": True,
+        "center_agent": True,
+        "resource_root": f"{library.parents[1] / 'assets'}/",
+        **more,
+    }
+
+
+@functools.cache
+def gym3_python() -> Path:
+    """A Python that has gym3, as it was: with the NumPy of its age, and no viewer.
+
+    Raises:
+        Missing: without a registry.
+    """
+    venv = PEERS / "gym3"
+    python = venv / "bin" / "python"
+    if (venv / ".installed").exists():
+        return python
+    _run("gym3", sys.executable, "-m", "venv", venv)
+    _run("gym3", python, "-m", "pip", "install", "--quiet", "--no-deps", "gym3==0.3.3")
+    _run("gym3", python, "-m", "pip", "install", "--quiet", "cffi<2", "numpy<2")
+    (venv / ".installed").touch()
+    return python
+
+
+def _pip() -> list[str]:
+    return [sys.executable, "-m", "pip"]
