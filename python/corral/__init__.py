@@ -9,6 +9,7 @@ from corral.adapters import from_gym3, to_gym3, to_sb3
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
 from corral.normalization import Normalization
+from corral.paths import include_dir, libenv_path
 from corral.plugins import load, load_installed
 from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
@@ -32,6 +33,8 @@ __all__ = [
     "evaluate",
     "from_gym3",
     "from_gymnasium",
+    "include_dir",
+    "libenv_path",
     "load",
     "make",
     "make_vec",
