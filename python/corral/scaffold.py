@@ -83,7 +83,7 @@ def _fault(name: str) -> str | None:
 def _hint(name: str) -> str:
     """What is left of `name` when all that is wrong with it goes."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    snake = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_") or "my"
+    snake = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_") or "my_env"
     better = f"env_{snake}" if snake[0].isdigit() else snake
     if _fault(better) is not None:
         better = f"{better}_env"
