@@ -122,17 +122,33 @@ def vendor(project: Path) -> Path:
 
 
 def _manifest(workspace: str) -> str:
-    """The repository's workspace with the vendored crates alone, which inherit fields from it."""
-    kept = [_HEAD, f'[workspace]\nresolver = "3"\nmembers = {json.dumps(_CRATES)}']
-    for heading, body in re.findall(
-        r"^(\[workspace\.[^\n]*\])\n(.*?)(?=^\[|\Z)", workspace, re.M | re.S
-    ):
-        lines = body.strip().splitlines()
-        if heading == "[workspace.dependencies]":
-            lines = [line for line in lines if line.split(" = ")[0] in _CRATES]
-            lines = [line.replace('path = "crates/', 'path = "') for line in lines]
-        kept.append("\n".join([heading, *lines]))
-    return "\n\n".join(kept) + "\n"
+    """The repository's workspace with the vendored crates alone, which inherit fields from it.
+
+    Without its lints: under a newer compiler they would be noise to whoever uses the core.
+    """
+    sections = dict(re.findall(r"^\[([^\n]*)\]\n(.*?)(?=^\[|\Z)", workspace, re.M | re.S))
+    package = sections["workspace.package"].strip()
+    lines = [line for line in sections["workspace.dependencies"].splitlines() if _is_vendored(line)]
+    dependencies = "\n".join(lines).replace('path = "crates/', 'path = "')
+    return f"""{_HEAD}
+
+[workspace]
+resolver = "3"
+members = {json.dumps(_CRATES)}
+
+[workspace.package]
+{package}
+
+[workspace.dependencies]
+{dependencies}
+
+[workspace.lints.rust]
+warnings = "allow"
+"""
+
+
+def _is_vendored(dependency: str) -> bool:
+    return dependency.split(" = ")[0] in _CRATES
 
 
 def _write(file: Path, text: str) -> None:

@@ -97,7 +97,12 @@ impl Env for Walk {
             let why = format!("Walk-v0: wind is from 0 to 10 strides, not {}", config.wind);
             return Err(Error::OptionValue(why));
         }
-        Ok(Walk { wind: config.wind, streams: Streams::new(seed), position: [0.0; 2], goal: [0.0; 2] })
+        Ok(Walk {
+            wind: config.wind,
+            streams: Streams::new(seed),
+            position: [0.0; 2],
+            goal: [0.0; 2],
+        })
     }
 
     fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<Observation> {
