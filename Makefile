@@ -97,4 +97,4 @@ docs: build ## Build the Rust docs, and docs/faults.md.
 	mv docs/faults.md.new docs/faults.md
 
 clean: ## Remove what was built.
-	rm -rf target $(VENV) $(OLDEST) $(PEERS) .peers
+	rm -rf target $(VENV) $(OLDEST) $(PEERS) .peers python/corral/lib python/corral/_sources
