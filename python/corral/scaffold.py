@@ -51,7 +51,8 @@ def new(name: str, folder: Path | None = None) -> Path:
         )
     template = paths.sources() / "templates" / "env"
     for source in sorted(template.rglob("*")):
-        if source.is_file():
+        # pip compiles all Python that it installs, the template's too.
+        if source.is_file() and source.parent.name != "__pycache__":
             place = str(source.relative_to(template)).replace(_PLACEHOLDER, name)
             _write(target / place, source.read_text("utf-8").replace(_PLACEHOLDER, name))
     shutil.copyfile(paths.sources() / "Cargo.lock", target / "Cargo.lock")

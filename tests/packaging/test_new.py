@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import importlib.util
 import os
 import shutil
@@ -221,6 +222,8 @@ def test_an_installed_corral_writes_what_a_checkout_does(
     checkout = tree(scaffold.new("walk", tmp_path / "checkout"))
     monkeypatch.setattr(build, "PACKAGE", tmp_path / "corral")
     build.lay_sources()
+    # As pip does with what it installs.
+    assert compileall.compile_dir(tmp_path / "corral", quiet=1)
     monkeypatch.setattr(paths, "_PACKAGE", tmp_path / "corral")
     monkeypatch.setattr(paths, "_CHECKOUT", tmp_path)
     assert tree(scaffold.new("walk", tmp_path / "installed")) == checkout
