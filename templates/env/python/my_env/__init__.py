@@ -5,7 +5,7 @@ from pathlib import Path
 
 def library() -> str:
     """The path of the compiled library: what Corral loads, and what a libenv host may."""
-    folder = Path(__file__).parent / "_lib"
+    folder = Path(__file__).parent / "_native"
     for file in sorted(folder.glob("*")):
         if file.suffix in (".so", ".dylib", ".dll"):
             return str(file)
