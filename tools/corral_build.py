@@ -51,7 +51,11 @@ def build_wheel(
     """A wheel with all of it."""
     lay_library()
     lay_sources()
-    return _build_wheel(wheel_directory, config_settings, metadata_directory)
+    try:
+        return _build_wheel(wheel_directory, config_settings, metadata_directory)
+    finally:
+        # In a checkout they would grow old.
+        shutil.rmtree(PACKAGE / "_sources")
 
 
 def build_editable(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import keyword
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -29,7 +28,7 @@ _RUST_WORDS = (
 # Crates and modules that a project has beside itself, and its folders.
 _TAKEN = (
     "build cffi corral envcore envcore_derive envs examples gymnasium maturin numpy pytest python "
-    "serde src target tests vendor"
+    "serde src target testing tests vendor"
 )
 
 
@@ -54,8 +53,9 @@ def new(name: str, folder: Path | None = None) -> Path:
         # pip compiles all Python that it installs, the template's too.
         if source.is_file() and source.parent.name != "__pycache__":
             place = str(source.relative_to(template)).replace(_PLACEHOLDER, name)
-            _write(target / place, source.read_text("utf-8").replace(_PLACEHOLDER, name))
-    shutil.copyfile(paths.sources() / "Cargo.lock", target / "Cargo.lock")
+            text = source.read_text("utf-8").replace(_PLACEHOLDER, name)
+            _write(target / place, text.encode())
+    _write(target / "Cargo.lock", (paths.sources() / "Cargo.lock").read_bytes())
     vendor(target)
     return target
 
@@ -94,7 +94,8 @@ def _hint(name: str) -> str:
 def vendor(project: Path) -> Path:
     """Writes the core's sources anew to `project/vendor`, and says where they are.
 
-    What else is in that folder stays.
+    What else is in that folder stays, and so does the time of files that are right already, by
+    which cargo goes.
 
     Raises:
         ArgumentError: if `project` is no crate, or if its vendor/ is the workspace of something
@@ -112,13 +113,18 @@ def vendor(project: Path) -> Path:
             f"{manifest} was not written by corral: move it away, or name another project"
         )
     sources = paths.sources()
+    files = {"Cargo.toml": _manifest((sources / "Cargo.toml").read_text("utf-8")).encode()}
+    files["LICENSE"] = (sources / "LICENSE").read_bytes()
     for crate in _CRATES:
-        source, copy = sources / "crates" / crate, target / crate
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(source / "src", copy / "src")
-        shutil.copyfile(source / "Cargo.toml", copy / "Cargo.toml")
-    shutil.copyfile(sources / "LICENSE", target / "LICENSE")
-    _write(manifest, _manifest((sources / "Cargo.toml").read_text("utf-8")))
+        folder = sources / "crates" / crate
+        for source in (folder / "Cargo.toml", *folder.glob("src/**/*")):
+            if source.is_file():
+                files[str(Path(crate) / source.relative_to(folder))] = source.read_bytes()
+        for old in (target / crate).rglob("*"):
+            if old.is_file() and str(old.relative_to(target)) not in files:
+                old.unlink()
+    for name, text in files.items():
+        _write(target / name, text)
     return target
 
 
@@ -152,6 +158,7 @@ def _is_vendored(dependency: str) -> bool:
     return dependency.split(" = ")[0] in _CRATES
 
 
-def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, "utf-8")
+def _write(file: Path, text: bytes) -> None:
+    if not (file.is_file() and file.read_bytes() == text):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text)
