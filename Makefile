@@ -8,7 +8,7 @@ OLDEST := $(VENV)-oldest
 PEERS := $(VENV)-bench
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
-	Cargo.toml Cargo.lock pyproject.toml
+	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan bench bench-peers bench-rust bench-instructions lint format headers docs clean
@@ -22,6 +22,7 @@ $(STAMP): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --group dev
+	$(BIN)/python tools/corral_build.py
 	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet --release
 	touch $(STAMP)
 
@@ -96,4 +97,4 @@ docs: build ## Build the Rust docs, and docs/faults.md.
 	mv docs/faults.md.new docs/faults.md
 
 clean: ## Remove what was built.
-	rm -rf target $(VENV) $(OLDEST) $(PEERS) .peers
+	rm -rf target $(VENV) $(OLDEST) $(PEERS) .peers python/corral/lib python/corral/_sources

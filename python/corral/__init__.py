@@ -10,6 +10,7 @@ from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
 from corral.libenv import load_libenv
 from corral.normalization import Normalization
+from corral.paths import include_dir, libenv_path
 from corral.plugins import load, load_installed
 from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
@@ -33,6 +34,8 @@ __all__ = [
     "evaluate",
     "from_gym3",
     "from_gymnasium",
+    "include_dir",
+    "libenv_path",
     "load",
     "load_libenv",
     "make",

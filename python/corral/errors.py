@@ -25,6 +25,10 @@ class ArgumentTypeError(CorralError, TypeError):
     """An argument of the wrong type. Nothing has changed."""
 
 
+class MissingFileError(CorralError, FileNotFoundError):
+    """A file that should have come with the package."""
+
+
 class UnknownOptionError(CorralError, TypeError):
     """An option that the env does not have; the message lists those that it has."""
 

@@ -195,7 +195,7 @@ env.close()
 
 @pytest.mark.parametrize("case", SOURCES, ids=str)
 def test_our_library_under_the_real_gym3_tells_the_same_story(case: Case, tmp_path) -> None:
-    python = gym3_venv.python()
+    python = gym3_venv.gym3_python()
     n = 5
     (tmp_path / "libenv.so").symlink_to(corral.libenv_path())
     actions = [actions_at(case, n, np.full(n, k)) for k in range(STEPS)]

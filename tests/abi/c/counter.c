@@ -1,6 +1,7 @@
 /* An env in C: count up to a target by steps of 1 or 2 and do not overshoot.
  *
- *     cc -std=c99 -shared -fPIC -O2 -I"$(corral include)" counter.c -o counter.so
+ *     INCLUDE=$(python -c "import corral; print(corral.include_dir())")
+ *     cc -std=c99 -shared -fPIC -O2 -I"$INCLUDE" counter.c -o counter.so
  *     python -c "import corral; print(corral.load('counter.so'))"
  *
  * Observation: {"count": int32, "target": int32}; action: Discrete(2, start=1).

@@ -1,0 +1,250 @@
+"""`corral new` gives a project that builds, and whose envs Corral plays."""
+
+from __future__ import annotations
+
+import compileall
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral import errors, paths, scaffold
+
+ROOT = Path(__file__).parents[2]
+NAME = "brisk_walk"
+# One place for all runs, so that cargo finds again what it has compiled.
+WORK = ROOT / "target" / "templates"
+
+
+def run(
+    *command: str | Path, cwd: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "CARGO_TARGET_DIR": str(WORK / "build"),
+        # Where pip looks for maturin, and the profile that `cargo test` has compiled.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "MATURIN_PEP517_ARGS": "--profile dev",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **variables,
+    }
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def corral(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The command, as a user gives it."""
+    return subprocess.run(
+        [sys.executable, "-m", "corral", *arguments], cwd=cwd, capture_output=True, text=True
+    )
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@pytest.fixture(scope="module")
+def project() -> Path:
+    """What `corral new` wrote."""
+    folder, last = WORK / NAME, WORK / "last"
+    shutil.rmtree(last, ignore_errors=True)
+    if folder.exists():
+        folder.rename(last)
+    done = corral("new", NAME, "--path", folder)
+    assert done.returncode == 0, done.stderr
+    # Cargo goes by files' times: what is as it was last time need not be compiled again.
+    for name, text in tree(folder).items():
+        if (last / name).is_file() and (last / name).read_bytes() == text:
+            (last / name).replace(folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `pip wheel .` made of it."""
+    for tool in ("maturin", "cffi"):
+        pytest.importorskip(tool, reason="what builds the project is not installed")
+    out = tmp_path_factory.mktemp("wheel")
+    how = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(out)]
+    run(sys.executable, "-m", "pip", "wheel", *how, project)
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has the project installed, beside all that this one has."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout
+    # As a line of code, so that an editable install among these is found too.
+    line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+    (Path(site.strip()) / "this.pth").write_text(line)
+    run(
+        sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel
+    )
+    return python
+
+
+@pytest.mark.timeout(1200)
+def test_the_projects_rust_tests_pass(project: Path) -> None:
+    done = run("cargo", "test", cwd=project)
+    assert "4 passed" in done.stdout
+    assert "warning" not in done.stderr, done.stderr
+
+
+@pytest.mark.timeout(1200)
+def test_one_wheel_is_for_every_python_and_needs_nothing_else(wheel: Path, python: Path) -> None:
+    assert wheel.name.startswith(f"{NAME}-0.1.0-py3-none-")
+    code = f"import sys, {NAME} as it; print('cffi' in sys.modules); print(it.library())"
+    cffi, library = run(python, "-c", code).stdout.splitlines()
+    assert cffi == "False"
+    assert Path(library).read_bytes().startswith(b"\x7fELF")
+
+
+@pytest.mark.timeout(1200)
+def test_its_python_tests_pass_and_a_policy_learns(project: Path, python: Path) -> None:
+    done = run(python, "-m", "pytest", "-p", "no:cacheprovider", cwd=project)
+    assert "3 passed" in done.stdout
+
+
+@pytest.mark.timeout(1200)
+def test_its_envs_are_found_by_name_without_being_imported(python: Path) -> None:
+    code = f"import corral; print(corral.make_vec('{NAME}/Walk-v0', 8)); print(*corral.envs())"
+    made, ids = run(python, "-c", code).stdout.splitlines()
+    assert made == f"corral.VectorEnv({NAME}/Walk-v0, num_envs=8, next_step, limit=100)"
+    assert f"{NAME}/Walk-v0" in ids.split()
+
+
+def test_nothing_of_the_templates_own_name_is_left(project: Path) -> None:
+    own = {name: text for name, text in tree(project).items() if not name.startswith("vendor/")}
+    assert [name for name, text in own.items() if b"my_env" in text or "my_env" in name] == []
+    assert [name for name, text in own.items() if b"{{" in text.replace(b"${{", b"")] == []
+    assert {"Cargo.toml", "pyproject.toml", ".gitignore", f"python/{NAME}/__init__.py"} <= set(own)
+
+
+def test_rust_and_python_find_the_template_well_formatted(tmp_path: Path) -> None:
+    scaffold.new(NAME, tmp_path / NAME)
+    run("cargo", "fmt", "--check", cwd=tmp_path / NAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "why", "better"),
+    [
+        ("my-env", "lower-case letters, digits and _", "my_env"),
+        ("MyEnv", "lower-case letters, digits and _", "my_env"),
+        ("2048", "lower-case letters, digits and _", "env_2048"),
+        ("../walk", "lower-case letters, digits and _", "walk"),
+        ("match", "Rust uses that word itself", "match_env"),
+        ("lambda", "Python uses that word itself", "lambda_env"),
+        ("random", "a module of Python's is called so", "random_env"),
+        ("serde", "something that it is built with is called so", "serde_env"),
+    ],
+)
+def test_a_bad_name_is_refused_with_a_better_one(
+    name: str, why: str, better: str, tmp_path: Path
+) -> None:
+    done = corral("new", name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"corral: '{name}' is no name for a project" in done.stderr
+    assert why in done.stderr
+    assert f"Would '{better}' do?" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.text("aZ_-2é /.", max_size=12))
+def test_a_suggested_name_is_a_good_one(name: str) -> None:
+    try:
+        scaffold.check_name(name)
+    except errors.ArgumentError as error:
+        scaffold.check_name(str(error).split("Would '")[1].removesuffix("' do?"))
+
+
+def test_a_folder_that_has_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "walk").mkdir()
+    (tmp_path / "walk" / "mine.txt").write_text("mine")
+    done = corral("new", "walk", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the folder walk is not empty" in done.stderr
+    assert tree(tmp_path) == {"walk/mine.txt": b"mine"}
+    (tmp_path / "file").write_text("")
+    with pytest.raises(errors.ArgumentError, match="is a file: give another --path"):
+        scaffold.new("walk", tmp_path / "file")
+
+
+def test_an_empty_folder_will_do(tmp_path: Path) -> None:
+    assert corral("new", "walk", "--path", ".", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "src" / "lib.rs").is_file()
+
+
+def test_vendor_writes_the_same_again_and_only_its_own(tmp_path: Path) -> None:
+    project = scaffold.new("walk", tmp_path / "walk")
+    first = tree(project)
+    untouched = project / "vendor" / "envcore" / "src" / "env.rs"
+    os.utime(untouched, (1, 1))
+    (project / "vendor" / "envcore" / "src" / "gone.rs").write_text("of an older corral")
+    (project / "vendor" / "envcore" / "src" / "lib.rs").write_text("changed")
+    (project / "vendor" / "other").mkdir()
+    (project / "vendor" / "other" / "mine.rs").write_text("mine")
+    done = corral("vendor", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert tree(project) == {**first, "vendor/other/mine.rs": b"mine"}
+    # By files' times cargo sees what to compile.
+    assert untouched.stat().st_mtime == 1
+    assert (project / "vendor" / "envcore" / "src" / "lib.rs").stat().st_mtime > 1
+
+
+def test_vendor_refuses_what_is_no_project_of_its_own(tmp_path: Path) -> None:
+    done = corral("vendor", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "has no Cargo.toml: run this in a project's folder, or name one" in done.stderr
+    (tmp_path / "vendor").mkdir()
+    for manifest in (tmp_path / "Cargo.toml", tmp_path / "vendor" / "Cargo.toml"):
+        manifest.write_text("[workspace]\n")
+    before = tree(tmp_path)
+    done = corral("vendor", tmp_path)
+    assert done.returncode == 2
+    assert "was not written by corral" in done.stderr
+    assert tree(tmp_path) == before
+
+
+def test_an_installed_corral_writes_what_a_checkout_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("maturin", reason="what builds the wheel is not installed")
+    spec = importlib.util.spec_from_file_location(
+        "corral_build", ROOT / "tools" / "corral_build.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    checkout = tree(scaffold.new("walk", tmp_path / "checkout"))
+    monkeypatch.setattr(build, "PACKAGE", tmp_path / "corral")
+    build.lay_sources()
+    # As pip does with what it installs.
+    assert compileall.compile_dir(tmp_path / "corral", quiet=1)
+    monkeypatch.setattr(paths, "_PACKAGE", tmp_path / "corral")
+    monkeypatch.setattr(paths, "_CHECKOUT", tmp_path)
+    assert tree(scaffold.new("walk", tmp_path / "installed")) == checkout
+
+
+def test_what_a_package_lacks_is_an_error_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(paths, "_CHECKOUT", tmp_path)
+    for function in (paths.libenv_path, paths.include_dir, paths.sources):
+        with pytest.raises(errors.MissingFileError, match="run `make build`"):
+            function()
