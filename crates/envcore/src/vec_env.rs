@@ -5,7 +5,6 @@
 //! takes one. It speaks of slots, batches of named leaves, seeds and indices,
 //! never of a concrete environment, a thread or Python.
 
-use std::ffi::c_void;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -370,11 +369,13 @@ impl<'a> StepOf<'a> {
 
     /// Where slot 0's actions are, leaf by leaf; null for a leaf that is not of
     /// fixed shape.
-    pub(crate) fn heads(&self) -> impl Iterator<Item = *const c_void> + '_ {
+    #[cfg(feature = "load")]
+    pub(crate) fn heads(&self) -> impl Iterator<Item = *const std::ffi::c_void> + '_ {
         self.0.heads()
     }
 
     /// The action of `slot` in leaf `leaf`, one that is not of fixed shape.
+    #[cfg(feature = "load")]
     pub(crate) fn loose(&self, leaf: usize, slot: usize) -> &'a Value {
         self.0.any(slot).seek(leaf).value()
     }

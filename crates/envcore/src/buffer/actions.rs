@@ -5,7 +5,6 @@
 //! rows that it is about.
 
 use std::cell::UnsafeCell;
-use std::ffi::c_void;
 use std::ops::Range;
 
 use crate::buffer::column::Fixed;
@@ -372,7 +371,8 @@ impl<'a> ActReader<'a> {
 
     /// Where the first slot's actions are, leaf by leaf; null for a leaf that is
     /// not of fixed shape.
-    pub(crate) fn heads(&self) -> impl Iterator<Item = *const c_void> + '_ {
+    #[cfg(feature = "load")]
+    pub(crate) fn heads(&self) -> impl Iterator<Item = *const std::ffi::c_void> + '_ {
         self.places.iter().map(|place| match place.dtype() {
             // Within the column, or one past its end.
             Some(dtype) => place.ptr.wrapping_add(self.first_slot * place.elements * dtype.size()).cast(),
@@ -438,6 +438,7 @@ impl<'a> ActRow<'a> {
     }
 
     /// Goes to leaf `leaf`.
+    #[cfg(feature = "load")]
     pub(crate) fn seek(mut self, leaf: usize) -> Self {
         self.leaf = leaf;
         self

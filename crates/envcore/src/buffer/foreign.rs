@@ -1,6 +1,9 @@
 //! Batches across a C boundary: the addresses of rows for code that knows no
 //! Rust, and rows at addresses that a host gives.
 
+// Each side of the boundary is a feature.
+#![cfg_attr(not(all(feature = "export", feature = "load")), allow(dead_code))]
+
 use std::ffi::c_void;
 
 use crate::buffer::actions::ActReader;

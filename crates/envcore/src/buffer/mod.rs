@@ -19,7 +19,10 @@ pub use actions::{ActRow, Actions, ColumnIn};
 pub(crate) use batch::Either;
 pub use batch::{Batch, BatchPool, Draft, Extra, Finals, Infos, Layout, RowKind, Slots};
 pub use column::{Column, Fixed};
-pub(crate) use foreign::{Addresses, HostActions, HostRows};
+#[cfg(any(feature = "export", feature = "load"))]
+pub(crate) use foreign::Addresses;
+#[cfg(feature = "export")]
+pub(crate) use foreign::{HostActions, HostRows};
 pub(crate) use lease::Keeper;
 pub use lease::{Buffers, Lease, Part, Pool};
 pub(crate) use pick::with_rows;

@@ -76,6 +76,10 @@ impl Source for BatchSource {
         &self.spec
     }
 
+    fn chunks(&self) -> Option<usize> {
+        Some(1)
+    }
+
     fn chunk(&self, _first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
         let (id, n) = (&self.spec.id, self.num_envs);
         if seeds.len() != n {

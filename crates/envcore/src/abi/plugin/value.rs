@@ -1,5 +1,8 @@
 //! Loose values across the boundary, both ways.
 
+// Each side of the boundary is a feature.
+#![cfg_attr(not(all(feature = "export", feature = "load")), allow(dead_code))]
+
 use std::ffi::c_char;
 use std::ptr;
 
