@@ -331,6 +331,7 @@ def test_a_library_of_ours_tells_terminated_from_truncated_and_shows_finals(isol
     *_, terminated, truncated, infos = envs.step(given)
     assert (terminated.tolist(), truncated.tolist()) == ([False, False], [False, True])
     assert_same(infos["final_obs"][1]["pos"], np.float32(0.75))
+    assert infos["final_info"]["total"].tolist() == [0, 3]
     shown = {"total", "pushed", "final_obs", "final_info"}
     assert {name.lstrip("_") for name in infos} == shown
     envs.close()
@@ -438,7 +439,7 @@ def test_isolation_is_chosen_by_who_exported_it() -> None:
 # Faults in what a library says of itself.
 
 LAYOUT = [
-    ("WRONG_VERSION", errors.UnsupportedError, "libenv version 3, and only version 1"),
+    ("WRONG_VERSION", errors.LibraryError, "libenv version 3, and only version 1"),
     ("NULL_MAKE", errors.EnvError, "libenv_make gave no instance (NULL)"),
     ("NEGATIVE_COUNT", errors.SpaceError, "observation space: -1 leaves"),
     ("HUGE_COUNT", errors.SpaceError, "observation space: 1073741824 leaves"),
@@ -480,17 +481,17 @@ SYMBOLS = ("version", "make", "get_tensortypes", "set_buffers", "observe", "act"
 @isolations
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_a_missing_function_is_named(symbol: str, isolation: str) -> None:
-    with pytest.raises(errors.UnsupportedError, match=f"has no function libenv_{symbol}:"):
+    with pytest.raises(errors.LibraryError, match=f"has no function libenv_{symbol}:"):
         load(f"WITHOUT_libenv_{symbol}", isolation=isolation)
 
 
 @isolations
 def test_what_is_no_library_is_refused(tmp_path: Path, isolation: str) -> None:
-    with pytest.raises(errors.ArgumentError, match="cannot be read"):
+    with pytest.raises(errors.LibraryError, match="cannot be read"):
         corral.load_libenv(tmp_path / "none.so", isolation=isolation)
     text = tmp_path / "text.so"
     text.write_text("not an ELF file")
-    with pytest.raises(errors.ArgumentError, match="no shared library"):
+    with pytest.raises(errors.LibraryError, match="no shared library"):
         corral.load_libenv(text, isolation=isolation)
 
 

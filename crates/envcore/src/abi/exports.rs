@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 pub fn exports(path: &Path) -> Result<Vec<String>> {
     let fault = |why: String| Error::Library(format!("{}: {why}", path.display()));
     let data = std::fs::read(path).map_err(|error| fault(format!("it cannot be read: {error}")))?;
-    let file = object::File::parse(&*data)
-        .map_err(|error| fault(format!("it is no shared library: {error}")))?;
+    let file =
+        object::File::parse(&*data).map_err(|error| fault(format!("it is no shared library: {error}")))?;
     let defined = file.dynamic_symbols().filter(ObjectSymbol::is_definition);
     Ok(defined.filter_map(|symbol| symbol.name().ok().map(str::to_string)).collect())
 }
