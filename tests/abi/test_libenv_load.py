@@ -331,6 +331,7 @@ def test_a_library_of_ours_tells_terminated_from_truncated_and_shows_finals(isol
     *_, terminated, truncated, infos = envs.step(given)
     assert (terminated.tolist(), truncated.tolist()) == ([False, False], [False, True])
     assert_same(infos["final_obs"][1]["pos"], np.float32(0.75))
+    assert infos["final_info"]["total"].tolist() == [0, 3]
     shown = {"total", "pushed", "final_obs", "final_info"}
     assert {name.lstrip("_") for name in infos} == shown
     envs.close()

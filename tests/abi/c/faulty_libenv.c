@@ -187,7 +187,7 @@ static void spoil(struct state *s, struct libenv_tensortype *t) {
 LIBENV_API int libenv_get_tensortypes(libenv_env *handle, enum libenv_space_name name,
                                       struct libenv_tensortype *types) {
   struct state *s = handle;
-  struct libenv_tensortype found[16];
+  struct libenv_tensortype found[16];  // of which ours needs the most: 11 infos
   int count = 0;
   if (name == LIBENV_SPACE_OBSERVATION) {
     count = observation(found, "");
@@ -209,6 +209,7 @@ LIBENV_API int libenv_get_tensortypes(libenv_env *handle, enum libenv_space_name
     leaf(&found[count++], "episode_return", LIBENV_DTYPE_FLOAT32, 0, 0, 0, 0, 0);
     leaf(&found[count++], "episode_length", LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
     count += observation(&found[count], "final_");
+    leaf(&found[count++], "final_total", LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
 #endif
   }
   if (types) memcpy(types, found, count * sizeof *types);
@@ -252,6 +253,7 @@ LIBENV_API void libenv_observe(libenv_env *handle) {
     *(float *)s->bufs->info[4 * s->num + e] = env->episode_return;
     *(int32_t *)s->bufs->info[5 * s->num + e] = env->final_t;
     show(s, &s->bufs->info[6 * s->num], e, env->final_t, env->final_n, env->final_pos);
+    *(int32_t *)s->bufs->info[10 * s->num + e] = env->total;
 #endif
   }
 }
@@ -319,7 +321,7 @@ LIBENV_API const char *libenv_last_error(libenv_env *handle) {
 #ifdef STATES
 // The state is as large as -DSTATES=… says, so that the room for it must grow.
 LIBENV_API int get_state(libenv_env *handle, int idx, char *data, int length) {
-  if (length < STATES) return STATES;
+  if (!data || length < STATES) return STATES;
   memset(data, 0, STATES);
   memcpy(data, &((struct state *)handle)->envs[idx], sizeof(struct env));
   return STATES;

@@ -242,8 +242,14 @@ fn write(instance: &Instance, extras: &Extras, rows: &mut RowsMut<'_>) {
             for &leaf in finals {
                 writer.bytes(instance.info[leaf].dtype, instance.info[leaf].bytes(env..env + 1));
             }
-            // Infos come after.
-            rows.finish(env, 0);
+            let mut writer = rows.info(env);
+            for &leaf in &extras.final_infos {
+                match leaf.map(|leaf| &instance.info[leaf]) {
+                    Some(block) => writer.bytes(block.dtype, block.bytes(env..env + 1)),
+                    None => writer.skip(),
+                }
+            }
+            rows.finish(env, extras.shown.len());
             show(instance, env, rows, env);
         }
     }

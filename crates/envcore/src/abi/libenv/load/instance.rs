@@ -321,7 +321,14 @@ impl Instance {
         let Some(state) = library.state else {
             return Err(Error::Unsupported(format!("{} saves no state", library.path.display())));
         };
-        let mut bytes = vec![0; STATE_BYTES];
+        let mut room = STATE_BYTES;
+        if library.reset.is_some() {
+            // SAFETY: ours, without memory, says how much it needs.
+            let needed = unsafe { (state.get)(self.made.handle, env as c_int, std::ptr::null_mut(), 0) };
+            library.check(self.made.handle, "get_state")?;
+            room = usize::try_from(needed).unwrap_or_default().clamp(1, MAX_STATE_BYTES);
+        }
+        let mut bytes = vec![0; room];
         loop {
             // SAFETY: there is such an env, and room for as many bytes as it
             // says.

@@ -29,7 +29,7 @@ use library::Library;
 use tensors::{Spaces, tensor};
 
 use crate::error::{Error, Result};
-use crate::space::{DType, Options, Space};
+use crate::space::{DType, Leaf, Options, Space};
 use crate::vec_env::{AutoresetMode, Caps, Chunk, Source, SourceSpec};
 
 /// What the infos of a library are for.
@@ -40,27 +40,35 @@ struct Extras {
     flags: Option<[usize; 2]>,
     /// The final observation's, leaf by leaf.
     finals: Option<Vec<usize>>,
+    /// For each of `shown`, the same of the episode that ended.
+    final_infos: Vec<Option<usize>>,
 }
 
 impl Extras {
     fn of(spaces: &Spaces, ours: bool) -> Self {
         let infos = spaces.info.leaves();
         if !ours {
-            return Extras { shown: (0..infos.len()).collect(), flags: None, finals: None };
+            let shown = (0..infos.len()).collect();
+            return Extras { shown, flags: None, finals: None, final_infos: Vec::new() };
         }
         let find = |name: &str| infos.iter().position(|leaf| leaf.name == name);
         let flag = |name| find(name).filter(|&k| tensor(&infos[k]).row_bytes() == DType::U8.size());
-        let finals = spaces.observation.leaves().iter().map(|leaf| {
+        let last = |leaf: &Leaf| {
             let (k, of) = (find(&format!("final_{}", leaf.name))?, tensor(leaf));
             let found = tensor(&infos[k]);
             (found.dtype == of.dtype && found.shape == of.shape).then_some(k)
-        });
-        let finals = finals.collect::<Option<Vec<usize>>>();
+        };
+        let finals = spaces.observation.leaves().iter().map(last).collect::<Option<Vec<usize>>>();
+        let final_infos: Vec<Option<usize>> = infos.iter().map(last).collect();
         let flags = flag("terminated").zip(flag("truncated")).map(|(a, b)| [a, b]);
         let told = ["terminated", "truncated", "episode_return", "episode_length"].map(find);
-        let hidden = |k: &usize| told.contains(&Some(*k)) || finals.iter().flatten().any(|f| f == k);
-        let shown = (0..infos.len()).filter(|k| !hidden(k)).collect();
-        Extras { shown, flags, finals }
+        let hidden = |k: &usize| {
+            let k = Some(*k);
+            told.contains(&k) || final_infos.contains(&k) || finals.iter().flatten().any(|f| Some(*f) == k)
+        };
+        let shown: Vec<usize> = (0..infos.len()).filter(|k| !hidden(k)).collect();
+        let final_infos = shown.iter().map(|&k| final_infos[k]).collect();
+        Extras { shown, flags, finals, final_infos }
     }
 }
 
