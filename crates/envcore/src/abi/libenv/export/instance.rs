@@ -21,7 +21,7 @@ use crate::env::state;
 use crate::error::{Error, Result};
 use crate::on_failure::{OnFailure, Tolerant};
 use crate::runner;
-use crate::simd;
+use crate::simd::Kernel;
 use crate::vec_env::{AutoresetMode, Caps, VecConfig, VecEnv, Want};
 use crate::whole::{foreign, seal, unseal};
 
@@ -372,7 +372,7 @@ impl Instance {
             }
             if let Some(reward) = host.reward {
                 let from = &batch.reward.as_slice::<f64>()[..count];
-                simd::dispatch(Narrow { from, to: reward.as_ptr().add(to) });
+                Narrow { from, to: reward.as_ptr().add(to) }.run();
             }
             let leaves = self.faces.observation.iter().zip(&host.observation).zip(&batch.observation);
             for ((face, rows), column) in leaves {

@@ -7,7 +7,7 @@
 
 use crate::buffer::{Batch, RowKind};
 use crate::episode::find;
-use crate::simd::{self, Kernel};
+use crate::simd::Kernel;
 
 /// What slots have got so far in their episodes, and did in the last ones.
 pub(super) struct Sums {
@@ -38,7 +38,7 @@ impl Sums {
 
     /// Adds a batch of all slots.
     pub(super) fn add(&mut self, batch: &Batch) {
-        simd::dispatch(Add {
+        let add = Add {
             reward: batch.reward.as_slice(),
             terminated: batch.terminated.as_slice(),
             truncated: batch.truncated.as_slice(),
@@ -46,7 +46,8 @@ impl Sums {
             returns: &mut self.returns,
             lengths: &mut self.lengths,
             begun: &mut self.begun,
-        });
+        };
+        add.run();
         self.count = find(&self.begun, 0, &mut self.found);
         for &row in &self.found[..self.count] {
             self.last_returns[row] = std::mem::take(&mut self.returns[row]) as f32;
