@@ -2,7 +2,8 @@
 //! one env type, or over its kernel, which writes the same batch as a vec env
 //! does, and nothing more.
 //!
-//! `bare_loop CartPole-v1 4096` (or `bare_loop CartPole-v1-fast 4096`) says
+//! `bare_loop CartPole-v1 4096` (or `CartPole-v1-fast`, or `CartPole-v1-libenv`:
+//! what a host of libenv is shown, which resets in the same step) says
 //! `ready`, and answers every line of seconds on its standard input with a line
 //! of steps and seconds: `corral bench` lets it and Python run in turns.
 
@@ -32,6 +33,7 @@ struct Envs {
     age: Vec<u32>,
     over: Vec<bool>,
     batch: Batch,
+    shown: Shown,
 }
 
 impl Envs {
@@ -53,6 +55,7 @@ impl Envs {
                 terminated: vec![false; num_envs],
                 truncated: vec![false; num_envs],
             },
+            shown: Shown::new(num_envs),
         })
     }
 
@@ -111,6 +114,67 @@ impl Envs {
     }
 }
 
+/// What a host of libenv is shown of CartPoles.
+struct Shown {
+    ob: Vec<[f32; 4]>,
+    rew: Vec<f32>,
+    first: Vec<u8>,
+    terminated: Vec<u8>,
+    truncated: Vec<u8>,
+    episode_return: Vec<f32>,
+    episode_length: Vec<i32>,
+    final_obs: Vec<[f32; 4]>,
+    /// So far in the episode.
+    returns: Vec<f64>,
+}
+
+impl Shown {
+    fn new(num_envs: usize) -> Self {
+        Shown {
+            ob: vec![[0.0; 4]; num_envs],
+            rew: vec![0.0; num_envs],
+            first: vec![0; num_envs],
+            terminated: vec![0; num_envs],
+            truncated: vec![0; num_envs],
+            episode_return: vec![0.0; num_envs],
+            episode_length: vec![0; num_envs],
+            final_obs: vec![[0.0; 4]; num_envs],
+            returns: vec![0.0; num_envs],
+        }
+    }
+}
+
+impl Envs {
+    /// One step of every env, and its reset after an end (SAME_STEP).
+    fn step_libenv(&mut self, actions: &[i64]) -> envcore::Result<()> {
+        let shown = &mut self.shown;
+        for (slot, (env, &action)) in self.envs.iter_mut().zip(actions).enumerate() {
+            let (step, _) = env.step(&envcore::Discrete(action))?;
+            self.age[slot] += 1;
+            let terminated = step.is_terminated;
+            let truncated = step.is_truncated || self.age[slot] >= LIMIT;
+            shown.rew[slot] = step.reward as f32;
+            shown.returns[slot] += step.reward;
+            (shown.terminated[slot], shown.truncated[slot]) = (terminated.into(), truncated.into());
+            let over = terminated || truncated;
+            // What was told of an end is zeros again in the step after it.
+            if std::mem::replace(&mut shown.first[slot], over.into()) != 0 {
+                (shown.episode_return[slot], shown.episode_length[slot]) = (0.0, 0);
+                shown.final_obs[slot] = [0.0; 4];
+            }
+            shown.ob[slot] = step.obs;
+            if over {
+                shown.final_obs[slot] = step.obs;
+                shown.episode_return[slot] = std::mem::take(&mut shown.returns[slot]) as f32;
+                shown.episode_length[slot] = std::mem::take(&mut self.age[slot]) as i32;
+                shown.ob[slot] = env.reset(None)?;
+            }
+        }
+        std::hint::black_box(shown);
+        Ok(())
+    }
+}
+
 /// Random pushes; any generator will do.
 fn prepared(num_envs: usize) -> Vec<Vec<i64>> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -125,12 +189,13 @@ fn prepared(num_envs: usize) -> Vec<Vec<i64>> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (fast, num_envs) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["CartPole-v1", num_envs] => (false, num_envs.parse()?),
-        ["CartPole-v1-fast", num_envs] => (true, num_envs.parse()?),
-        _ => return Err("usage: bare_loop CartPole-v1|CartPole-v1-fast NUM_ENVS".into()),
+    type Play = fn(&mut Envs, &[i64]) -> envcore::Result<()>;
+    let (step, num_envs) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["CartPole-v1", num_envs] => (Envs::step as Play, num_envs.parse()?),
+        ["CartPole-v1-fast", num_envs] => (Envs::step_fast as Play, num_envs.parse()?),
+        ["CartPole-v1-libenv", num_envs] => (Envs::step_libenv as Play, num_envs.parse()?),
+        _ => return Err("usage: bare_loop CartPole-v1|CartPole-v1-fast|CartPole-v1-libenv NUM_ENVS".into()),
     };
-    let step = if fast { Envs::step_fast } else { Envs::step };
     let (mut envs, actions) = (Envs::new(num_envs)?, prepared(num_envs));
     let mut out = std::io::stdout();
     writeln!(out, "ready")?;
