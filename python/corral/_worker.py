@@ -96,6 +96,7 @@ class Instance:
     num_envs: int
     options: list[tuple[str, str, bytes]]
     seeded: bool
+    functions: list[tuple[str, str]]
     directory: str
 
     def payload(self) -> bytes:
@@ -108,7 +109,13 @@ class Instance:
         _go_to(self.directory)
         # What it says on its standard output is among its last words too.
         os.dup2(2, 1)
-        return _native.Source.libenv(self.path, self.num_envs, [self.options], seeded=self.seeded)
+        return _native.Source.libenv(
+            self.path,
+            self.num_envs,
+            [self.options],
+            seeded=self.seeded,
+            functions=self.functions,
+        )
 
 
 def _go_to(directory: str) -> None:

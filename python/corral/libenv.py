@@ -33,6 +33,7 @@ def load_libenv(
     num_workers: int = 1,
     make_timeout: float | None = 60.0,
     check_actions: bool = True,
+    functions: Mapping[str, str] | None = None,
     autoreset_mode: str | AutoresetMode = "same_step",
     seed: int | None = None,
     episode_statistics: bool = False,
@@ -73,6 +74,11 @@ def load_libenv(
             it is ended; None for no limit.
         check_actions: False passes on whatever fits the dtype, such as procgen's -1, which begins
             a new episode.
+        functions: functions of the library's own, for `VectorEnv.call(name, …)`, each with its
+            declaration: a result (`int`, `void` or `bytes`) and arguments without the handle:
+            `{"set_gravity": "void (idx, int)"}`. `idx` is the env's number, which is not given in
+            the call; `bytes` a `char *` and an `int`, and as a result the two that procgen's
+            `get_state` has. `get_state` and `set_state` need no declaration.
         autoreset_mode: "same_step" is all that libenv has.
         seed: env i begins with `seed + i`; for a library that corral exported.
         timeout: with "process", seconds that an instance may take for one call; then its worker
@@ -124,12 +130,15 @@ def load_libenv(
     )
     instances = _instances(options, num_workers)
     seeded = seed is not None
+    declared = list((functions or {}).items())
     if isolation == "thread":
-        source = _native.Source.libenv(library, num_envs, instances, seeded=seeded)
+        source = _native.Source.libenv(
+            library, num_envs, instances, seeded=seeded, functions=declared
+        )
     else:
         # What is no library needs no worker to find out.
         _native.exports(library)
-        source = _in_workers(library, num_envs, instances, seeded, make_timeout)
+        source = _in_workers(library, num_envs, instances, seeded, declared, make_timeout)
     return settings.vector(settings.native(source, num_envs), None)
 
 
@@ -138,6 +147,7 @@ def _in_workers(
     num_envs: int,
     instances: list[list[Typed]],
     seeded: bool,
+    functions: list[tuple[str, str]],
     make_timeout: float | None,
 ) -> _native.Source:
     if make_timeout is not None and not (
@@ -150,7 +160,9 @@ def _in_workers(
     options = {num_envs * k // count: instance for k, instance in enumerate(instances)}
 
     def payload(start: int, stop: int) -> bytes:
-        told = _worker.Instance(library, stop - start, options[start], seeded, directory)
+        told = _worker.Instance(
+            library, stop - start, options[start], seeded, functions, directory
+        )
         return told.payload()
 
     return _native.Source.workers(

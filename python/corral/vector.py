@@ -319,7 +319,8 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """What a method of each env gives, or the attribute of that name.
 
-        For Python envs, as Gymnasium's: found through their wrappers.
+        For Python envs, as Gymnasium's: found through their wrappers. For libenv libraries a
+        function of the library's, of each env in turn: see `corral.load_libenv`.
 
         Raises:
             UnsupportedError: for envs that have nothing to call by name.

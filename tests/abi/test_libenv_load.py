@@ -93,6 +93,40 @@ def test_the_trajectory_is_the_one_worked_out_by_hand(isolation: str) -> None:
 
 
 @isolations
+def test_functions_of_its_own_are_called_by_name(isolation: str) -> None:
+    envs = load(
+        "STATES=100",
+        isolation=isolation,
+        functions={"add_to_total": "int (idx, int)"},
+    )
+    envs.reset()
+    envs.step(actions(2))
+    assert envs.call("add_to_total", 5) == (6, 6)
+    assert envs.call("add_to_total", -1) == (5, 5)
+    assert envs.step(actions(2))[4]["total"].tolist() == [6, 6]
+    first, second = envs.call("get_state")
+    assert first.dtype == np.uint8
+    assert len(first) == 100
+    envs.call("set_state", second.tobytes())
+    assert_same(envs.call("get_state")[0], second)
+    with pytest.raises(errors.UnsupportedError, match=r"declare it in functions= .*add_to_total"):
+        envs.call("fly")
+    with pytest.raises(errors.ArgumentError, match="takes 1 arguments, not 0"):
+        envs.call("add_to_total")
+    with pytest.raises(errors.ArgumentError, match="an int of 32 bits"):
+        envs.call("add_to_total", 2**40)
+    envs.close()
+
+
+@isolations
+def test_functions_that_are_not_there_or_ill_declared_are_refused(isolation: str) -> None:
+    with pytest.raises(errors.LibraryError, match="has no function 'fly'"):
+        load(isolation=isolation, functions={"fly": "void ()"})
+    with pytest.raises(errors.ArgumentError, match="declare it as 'int"):
+        load(isolation=isolation, functions={"add_to_total": "float (idx)"})
+
+
+@isolations
 def test_arrays_are_the_callers_to_keep(isolation: str) -> None:
     envs = load(isolation=isolation)
     kept = [envs.reset()[0]["count"]]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use envcore::abi::libenv::load::{LibenvConfig, LibenvOption, LibenvSource};
+use envcore::abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource};
 use envcore::{DType, Error, Process, Result, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -79,16 +79,20 @@ impl Source {
     }
 
     /// Envs of the libenv library at `path`: `instances` are the options of
-    /// each, as (name, dtype, bytes), which have the envs divided among them.
+    /// each, as (name, dtype, bytes), which have the envs divided among them;
+    /// `functions` the library's own, as (name, declaration).
     #[staticmethod]
-    #[pyo3(signature = (path, num_envs, instances, *, seeded=false))]
+    #[pyo3(signature = (path, num_envs, instances, *, seeded=false, functions=Vec::new()))]
     fn libenv(
         py: Python<'_>,
         path: PathBuf,
         num_envs: usize,
         instances: Vec<Vec<(String, String, Vec<u8>)>>,
         seeded: bool,
+        functions: Vec<(String, String)>,
     ) -> PyResult<Self> {
+        let function = |(name, declared): &(String, String)| Function::new(name, declared);
+        let functions = functions.iter().map(function).collect::<Result<_>>().or_raise(py)?;
         let option = |(name, dtype, bytes): (String, String, Vec<u8>)| {
             let dtype = DType::from_name(&dtype)
                 .ok_or_else(|| Error::Argument(format!("option '{name}': there is no dtype {dtype}")))?;
@@ -96,7 +100,7 @@ impl Source {
         };
         let options = |options: Vec<_>| options.into_iter().map(option).collect::<Result<_>>();
         let instances = instances.into_iter().map(options).collect::<Result<_>>().or_raise(py)?;
-        let config = LibenvConfig { instances, num_slots: num_envs, seeded };
+        let config = LibenvConfig { instances, num_slots: num_envs, seeded, functions };
         // Its code is foreign, and may take its time.
         let source = py.detach(|| LibenvSource::new(&path, config)).or_raise(py)?;
         Ok(Source { kind: Kind::Here(Arc::new(source)), face: None })

@@ -4,7 +4,7 @@ use envcore::{Array, DType, Error, Options, Value};
 use numpy::{PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::sync::Arc;
 
 use crate::array;
@@ -66,6 +66,14 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         }
     }
     Ok(Value::Object(Arc::new(Opaque(object.clone().unbind()))))
+}
+
+/// A Python object as a loose value; bytes are uint8s.
+pub(crate) fn plain(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    match object.cast::<PyBytes>() {
+        Ok(bytes) => Ok(Value::Array(Array::from_slice(bytes.as_bytes()))),
+        Err(_) => from_py(object),
+    }
 }
 
 /// A Python object as it is, which the core never opens.

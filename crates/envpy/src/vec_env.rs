@@ -530,7 +530,11 @@ impl VecEnv {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut state = self.lock(py)?;
         let slots = self.slots(slots);
-        let args = args.iter().map(|arg| values::opaque(&arg)).collect();
+        let is_python = self.about.is_some();
+        let arg = |arg: Bound<'py, PyAny>| {
+            if is_python { Ok(values::opaque(&arg)) } else { values::plain(&arg) }
+        };
+        let args = args.iter().map(arg).collect::<PyResult<_>>()?;
         let mut named = envcore::Options::new();
         for (key, value) in kwargs {
             named.set(key.extract::<String>()?, values::opaque(&value));

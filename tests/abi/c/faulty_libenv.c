@@ -297,6 +297,11 @@ LIBENV_API void libenv_close(libenv_env *handle) {
 }
 #endif
 
+// Beyond libenv: what env `idx` has had in all, changed by `by`.
+LIBENV_API int add_to_total(libenv_env *handle, int idx, int by) {
+  return ((struct state *)handle)->envs[idx].total += by;
+}
+
 #ifdef OURS
 LIBENV_API int corral_libenv_reset(libenv_env *handle, int idx, int how, int64_t value) {
   struct state *s = handle;

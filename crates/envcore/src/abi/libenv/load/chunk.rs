@@ -11,15 +11,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::functions::Function;
 use super::instance::{Instance, LibenvOption};
-use super::library::Library;
+use super::library::{Address, Library};
 use super::{Extras, matches_spaces};
 use crate::abi::libenv::sys::ours;
 use crate::begin::Begin;
 use crate::buffer::RowsMut;
 use crate::error::{Cause, Error, Failure, Phase, Result};
-use crate::space::Space;
-use crate::vec_env::{Chunk, ResetOf, Side, StepOf};
+use crate::space::{Space, Value};
+use crate::vec_env::{Call, Chunk, ResetOf, Side, StepOf};
 use crate::with_element;
 
 /// What it takes to make an instance, once more.
@@ -30,6 +31,7 @@ pub(super) struct Recipe {
     /// The spaces that it is to have: observation, action, info.
     pub(super) spaces: Arc<[Space; 3]>,
     pub(super) extras: Arc<Extras>,
+    pub(super) functions: Arc<[(Function, Address)]>,
     /// What each env of a library of ours is seeded with at first.
     pub(super) seeds: Option<Vec<i64>>,
 }
@@ -203,9 +205,6 @@ fn show(instance: &Instance, env: usize, rows: &mut RowsMut<'_>, row: usize) {
 
 /// Writes the infos of `env` that are shown to row `row`.
 fn tell(instance: &Instance, extras: &Extras, env: usize, rows: &mut RowsMut<'_>, row: usize) {
-    if extras.shown.is_empty() {
-        return;
-    }
     let mut writer = rows.info(row);
     for &leaf in &extras.shown {
         let block = &instance.info[leaf];
@@ -253,8 +252,8 @@ fn write(instance: &Instance, extras: &Extras, rows: &mut RowsMut<'_>) {
             show(instance, env, rows, env);
         }
     }
-    for env in 0..firsts.len() {
-        tell(instance, extras, env, rows, env);
+    if !extras.shown.is_empty() {
+        (0..firsts.len()).for_each(|env| tell(instance, extras, env, rows, env));
     }
 }
 
@@ -309,6 +308,24 @@ impl Chunk for LibenvChunk {
         (self.seen, self.used) = (true, true);
         self.born[slot] = self.made;
         Ok(())
+    }
+
+    /// Calls a function of the library's of `slot`.
+    fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
+        let functions = self.recipe.functions.clone();
+        let Some(function) = functions.iter().find(|(function, _)| function.name == call.name) else {
+            let names: Vec<&str> = functions.iter().map(|(function, _)| function.name.as_str()).collect();
+            return Err(Error::Unsupported(format!(
+                "{} has no function '{}' here: declare it in functions= (there are: {})",
+                self.recipe.library.path.display(),
+                call.name,
+                names.join(", ")
+            )));
+        };
+        if !call.kwargs.is_empty() {
+            return Err(Error::Argument(format!("function '{}' takes no arguments by name", call.name)));
+        }
+        self.instance.as_mut().ok_or_else(gone)?.call(function, slot, &call.args)
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {

@@ -7,20 +7,21 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::library::{Handle, Library};
+use super::functions::Function;
+use super::library::{Address, Handle, Library};
 use super::tensors::{Spaces, tensor};
 use crate::abi::libenv::sys;
 use crate::buffer::{Lease, Pool};
 use crate::error::{Error, Result};
 use crate::simd::{self, Kernel};
-use crate::space::{DType, Element, Scalar, Space};
+use crate::space::{DType, Element, Scalar, Space, Value};
 
 /// The longest name of an option, in bytes: gym3 leaves room for two NULs.
 const MAX_OPTION_NAME: usize = sys::MAX_NAME_LEN - 2;
 
 /// What a state is first given room for, and what it may take at most.
-const STATE_BYTES: usize = 1 << 20;
-const MAX_STATE_BYTES: usize = 1 << 30;
+pub(super) const STATE_BYTES: usize = 1 << 20;
+pub(super) const MAX_STATE_BYTES: usize = 1 << 30;
 
 /// An option as libenv has it: a name, and some numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -253,8 +254,7 @@ impl Instance {
     }
 
     fn check_seen(&self) -> Result<()> {
-        if let Some(env) = self.first.elements::<u8>().iter().position(|&first| first > 1) {
-            let found = self.first.elements::<u8>()[env];
+        if let Some((env, found)) = outside(self.first.elements::<u8>(), 0, 1) {
             return Err(self.library().misfit(format!("env {env}: first is {found}: 0 or 1 make sense")));
         }
         for &Checked { leaf, low, high } in &self.checked {
@@ -313,6 +313,18 @@ impl Instance {
         }
         let why = self.library().last_error(self.made.handle);
         Err(self.library().fault(format!("env {env}: {}", why.unwrap_or("its reset failed".into()))))
+    }
+
+    /// Calls `function` of the library's, which is at `address`, of `env`.
+    pub(super) fn call(
+        &mut self,
+        (function, address): &(Function, Address),
+        env: usize,
+        given: &[Value],
+    ) -> Result<Value> {
+        // SAFETY: the user declared it so; the handle is open.
+        let called = unsafe { function.call(address.0, self.made.handle, env, given) };
+        called.and_then(|value| self.library().check(self.made.handle, &function.name).map(|()| value))
     }
 
     /// The state of `env`.

@@ -1,6 +1,7 @@
 //! A library: opened for ever, and its functions.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use libloading::os::unix::Library as Opened;
@@ -40,7 +41,18 @@ pub(super) struct Library {
     pub(super) state: Option<State>,
     pub(super) reset: Option<sys::ours::Reset>,
     last_error: Option<sys::ours::LastError>,
+    /// Never unloaded.
+    opened: ManuallyDrop<Opened>,
 }
+
+/// Where a function is.
+#[derive(Clone, Copy)]
+pub(super) struct Address(pub(super) *const c_void);
+
+// SAFETY: an address only; whoever follows it says how.
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
 
 impl Library {
     /// Opens it as gym3 does, so that a library sees what it was tried with: all
@@ -88,6 +100,7 @@ impl Library {
             reset,
             // Another's function of that name may do anything.
             last_error: reset.and_then(|_: sys::ours::Reset| find!(sys::ours::LAST_ERROR)),
+            opened: ManuallyDrop::new(opened),
         };
         // SAFETY: it takes nothing and gives an int in every version.
         let found = unsafe { version() };
@@ -97,9 +110,15 @@ impl Library {
                 sys::VERSION
             )));
         }
-        // Never unloaded.
-        let _ = opened.into_raw();
         Ok(library)
+    }
+
+    /// Where it has the function `name`.
+    pub(super) fn address(&self, name: &str) -> Option<Address> {
+        // SAFETY: it is only looked for.
+        let found = unsafe { self.opened.get::<*const c_void>(name.as_bytes()) };
+        // A symbol's address is what it "dereferences" to.
+        found.ok().map(|found| Address(found.into_raw().cast_const()))
     }
 
     /// Errors with `what` was tried, if the library says that it failed.
@@ -122,6 +141,11 @@ impl Library {
         // SAFETY: as above; it ends with a NUL.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
         (!text.is_empty()).then_some(text)
+    }
+
+    /// The error of a function that it does not have.
+    pub(super) fn unknown(&self, function: &str) -> Error {
+        Error::Library(format!("{}: it has no function '{function}'", self.path.display()))
     }
 
     /// An error that names the library.

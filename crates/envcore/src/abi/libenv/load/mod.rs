@@ -13,6 +13,7 @@
 //! terminated from truncated, and show final observations.
 
 mod chunk;
+mod functions;
 mod instance;
 mod library;
 mod tensors;
@@ -20,12 +21,13 @@ mod tensors;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use functions::Function;
 pub use instance::LibenvOption;
 pub use library::is_ours;
 
 use chunk::{LibenvChunk, Recipe};
 use instance::Instance;
-use library::Library;
+use library::{Address, Library};
 use tensors::{Spaces, tensor};
 
 use crate::error::{Error, Result};
@@ -81,6 +83,8 @@ pub struct LibenvConfig {
     pub num_slots: usize,
     /// Seed every slot at its first reset; ours alone can.
     pub seeded: bool,
+    /// Functions of its own, to be called by name.
+    pub functions: Vec<Function>,
 }
 
 /// A libenv library, and how its instances are made.
@@ -90,6 +94,7 @@ pub struct LibenvSource {
     config: LibenvConfig,
     spaces: Arc<[Space; 3]>,
     extras: Arc<Extras>,
+    functions: Arc<[(Function, Address)]>,
     /// The first instance, made to learn its spaces.
     first: Mutex<Option<Instance>>,
 }
@@ -119,12 +124,14 @@ impl LibenvSource {
             )));
         }
         let (first, spaces) = Instance::make(&library, config.num_slots / instances, &config.instances[0])?;
+        let functions = functions(&library, &config.functions)?;
         let extras = Extras::of(&spaces, ours);
         let mut caps = Caps::RESET;
         caps.set(Caps::SEED | Caps::INDEX | Caps::MASK, ours);
         caps.set(Caps::TRUNCATION, extras.flags.is_some());
         caps.set(Caps::FINAL_OBS, extras.finals.is_some());
         caps.set(Caps::SAVE, library.state.is_some());
+        caps.set(Caps::CALL, !functions.is_empty());
         let info = Space::of(extras.shown.iter().map(|&k| spaces.info.leaves()[k].clone()));
         let spec = SourceSpec {
             id: path.display().to_string(),
@@ -139,13 +146,31 @@ impl LibenvSource {
         };
         let spaces = Arc::new([spaces.observation, spaces.action, spaces.info]);
         let first = Mutex::new(Some(first));
-        Ok(LibenvSource { spec, library, config, spaces, extras: Arc::new(extras), first })
+        Ok(LibenvSource { spec, library, config, spaces, extras: Arc::new(extras), functions, first })
     }
 
     /// Whether Corral exported it.
     pub fn is_ours(&self) -> bool {
         self.library.reset.is_some()
     }
+}
+
+/// Where the library has `declared`, and the two that need no declaration.
+fn functions(library: &Library, declared: &[Function]) -> Result<Arc<[(Function, Address)]>> {
+    let found = |function: &Function| {
+        let address = library.address(&function.name);
+        let address = address.ok_or_else(|| library.unknown(&function.name))?;
+        Ok((function.clone(), address))
+    };
+    let mut all = declared.iter().map(found).collect::<Result<Vec<_>>>()?;
+    if library.state.is_some() {
+        for function in [Function::get_state(), Function::set_state()] {
+            if all.iter().all(|(other, _)| other.name != function.name) {
+                all.push(found(&function)?);
+            }
+        }
+    }
+    Ok(all.into())
 }
 
 /// Errors where an instance has other spaces than the first.
@@ -176,6 +201,7 @@ impl Source for LibenvSource {
             num: seeds.len(),
             spaces: self.spaces.clone(),
             extras: self.extras.clone(),
+            functions: self.functions.clone(),
             seeds: self.config.seeded.then(|| seeds.to_vec()),
         };
         let kept = (number == Some(0))

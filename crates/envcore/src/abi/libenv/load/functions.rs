@@ -1,0 +1,231 @@
+//! Functions that a library has beyond libenv's, called by name.
+//!
+//! Nobody but the user knows what such a function takes, so it is declared:
+//! `int (idx, int)`, `void ()`, `bytes (idx)`, `void (idx, bytes)`. The handle
+//! comes first and is left out; `idx` is the env's number; `bytes` as a result is
+//! what a `char *` and an `int` at the end of the arguments are for, as procgen's
+//! `get_state` has them, and as an argument the same two.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use super::library::Handle;
+use crate::error::{Error, Result};
+use crate::space::{Array, Value};
+
+/// A function of a library's, by name and declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    pub(super) name: String,
+    result: Kind,
+    arguments: Vec<Kind>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Void,
+    Idx,
+    Int,
+    Bytes,
+}
+
+/// Numbers that a function takes at most, the env's among them.
+const MOST: usize = 4;
+
+impl Function {
+    /// The function `name`, declared as `declaration` says.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where that is no declaration.
+    pub fn new(name: &str, declaration: &str) -> Result<Self> {
+        let fault = |why: &str| {
+            Error::Argument(format!(
+                "function '{name}': '{declaration}' {why}: declare it as 'int (idx, int)', 'void ()', \
+                 'bytes (idx)' or 'void (idx, bytes)', without the handle"
+            ))
+        };
+        let kind = |word: &str| match word.trim() {
+            "void" => Ok(Kind::Void),
+            "idx" => Ok(Kind::Idx),
+            "int" => Ok(Kind::Int),
+            "bytes" => Ok(Kind::Bytes),
+            other => Err(fault(&format!("has '{other}', which is none of void, int, idx and bytes"))),
+        };
+        let (result, arguments) = declaration
+            .trim()
+            .strip_suffix(')')
+            .and_then(|text| text.split_once('('))
+            .ok_or_else(|| fault("has no result and arguments in parentheses"))?;
+        let result = kind(result)?;
+        let arguments = match arguments.trim() {
+            "" => Vec::new(),
+            some => some.split(',').map(kind).collect::<Result<_>>()?,
+        };
+        let (last, others) = arguments.split_last().unwrap_or((&Kind::Void, &[]));
+        let numbers = arguments.iter().filter(|kind| matches!(kind, Kind::Idx | Kind::Int)).count();
+        if result == Kind::Idx || (arguments.contains(&Kind::Void) && !arguments.is_empty()) {
+            return Err(fault("has a word where it makes no sense"));
+        }
+        if others.contains(&Kind::Bytes) || (result == Kind::Bytes && *last == Kind::Bytes) {
+            return Err(fault("has bytes that are neither the only result nor the last argument"));
+        }
+        if numbers > MOST || name.contains('\0') {
+            return Err(fault("has more than four numbers"));
+        }
+        Ok(Function { name: name.into(), result, arguments })
+    }
+
+    /// procgen's, and ours.
+    pub(super) fn get_state() -> Self {
+        Function { name: "get_state".into(), result: Kind::Bytes, arguments: vec![Kind::Idx] }
+    }
+
+    /// See [`get_state`](Self::get_state).
+    pub(super) fn set_state() -> Self {
+        Function { name: "set_state".into(), result: Kind::Void, arguments: vec![Kind::Idx, Kind::Bytes] }
+    }
+
+    /// Calls `function`, which is this one, of `handle` and its env `idx`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where `given` are not its arguments; [`Error::Env`] for
+    /// more bytes than there is room for.
+    ///
+    /// # Safety
+    /// `function` must be of this declaration, and may be called now.
+    pub(super) unsafe fn call(
+        &self,
+        function: *const c_void,
+        handle: Handle,
+        idx: usize,
+        given: &[Value],
+    ) -> Result<Value> {
+        let (numbers, mut bytes) = self.read(idx, given)?;
+        if self.result != Kind::Bytes {
+            let memory = bytes.as_mut().map(|bytes| (bytes.as_mut_ptr().cast(), bytes.len() as c_int));
+            // SAFETY: the caller's duty; the bytes are there during the call.
+            return Ok(unsafe {
+                match self.result {
+                    Kind::Int => Value::Int(call::<c_int>(function, handle, &numbers, memory).into()),
+                    _ => {
+                        call::<()>(function, handle, &numbers, memory);
+                        Value::None
+                    }
+                }
+            });
+        }
+        let mut room = vec![0u8; super::instance::STATE_BYTES];
+        loop {
+            let memory = Some((room.as_mut_ptr().cast(), room.len() as c_int));
+            // SAFETY: as above; there is as much room as it is told.
+            let n = unsafe { call::<c_int>(function, handle, &numbers, memory) };
+            match usize::try_from(n) {
+                Ok(n) if n <= room.len() => return Ok(Value::Array(Array::from_slice(&room[..n]))),
+                Ok(n) if n <= super::instance::MAX_STATE_BYTES => room = vec![0; n],
+                _ => return Err(Error::env(format!("function '{}' gave {n} bytes", self.name))),
+            }
+        }
+    }
+
+    fn read(&self, idx: usize, given: &[Value]) -> Result<(Vec<c_int>, Option<Vec<u8>>)> {
+        let wanted = self.arguments.iter().filter(|kind| **kind != Kind::Idx).count();
+        let fault = |why: String| Error::Argument(format!("function '{}' {why}", self.name));
+        if given.len() != wanted {
+            return Err(fault(format!("takes {wanted} arguments, not {}", given.len())));
+        }
+        let (mut numbers, mut bytes, mut given) = (Vec::new(), None, given.iter());
+        for kind in &self.arguments {
+            match kind {
+                Kind::Idx => numbers.push(idx as c_int),
+                Kind::Int => match given.next() {
+                    Some(Value::Int(v)) if c_int::try_from(*v).is_ok() => numbers.push(*v as c_int),
+                    other => return Err(fault(format!("takes an int of 32 bits, not {other:?}"))),
+                },
+                _ => match given.next() {
+                    Some(Value::Array(array)) if array.to_vec::<u8>().is_some() => {
+                        bytes = array.to_vec::<u8>();
+                    }
+                    other => return Err(fault(format!("takes bytes, not {other:?}"))),
+                },
+            }
+        }
+        Ok((numbers, bytes))
+    }
+}
+
+/// # Safety
+/// `function` must take a handle, so many ints and, with `memory`, a `char *` and
+/// an int, and give an `R`.
+unsafe fn call<R>(
+    function: *const c_void,
+    handle: Handle,
+    numbers: &[c_int],
+    memory: Option<(*mut c_char, c_int)>,
+) -> R {
+    /// An address as a function.
+    macro_rules! as_fn {
+        ($($argument:ty),*) => {
+            std::mem::transmute::<*const c_void, unsafe extern "C" fn(Handle, $($argument),*) -> R>(function)
+        };
+    }
+    type Mem = *mut c_char;
+    // SAFETY: the caller's duty.
+    unsafe {
+        match (numbers, memory) {
+            ([], None) => as_fn!()(handle),
+            (&[a], None) => as_fn!(c_int)(handle, a),
+            (&[a, b], None) => as_fn!(c_int, c_int)(handle, a, b),
+            (&[a, b, c], None) => as_fn!(c_int, c_int, c_int)(handle, a, b, c),
+            (&[a, b, c, d, ..], None) => as_fn!(c_int, c_int, c_int, c_int)(handle, a, b, c, d),
+            ([], Some((p, n))) => as_fn!(Mem, c_int)(handle, p, n),
+            (&[a], Some((p, n))) => as_fn!(c_int, Mem, c_int)(handle, a, p, n),
+            (&[a, b], Some((p, n))) => as_fn!(c_int, c_int, Mem, c_int)(handle, a, b, p, n),
+            (&[a, b, c], Some((p, n))) => as_fn!(c_int, c_int, c_int, Mem, c_int)(handle, a, b, c, p, n),
+            (&[a, b, c, d, ..], Some((p, n))) => {
+                as_fn!(c_int, c_int, c_int, c_int, Mem, c_int)(handle, a, b, c, d, p, n)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_are_read_and_what_is_none_says_why() {
+        assert_eq!(Function::new("get_state", "bytes(idx)").unwrap(), Function::get_state());
+        assert_eq!(Function::new("set_state", " void ( idx , bytes ) ").unwrap(), Function::set_state());
+        for (wrong, why) in [
+            ("int", "no result and arguments"),
+            ("float ()", "'float', which is none of"),
+            ("int (idx, void)", "makes no sense"),
+            ("idx ()", "makes no sense"),
+            ("int (bytes, int)", "neither the only result"),
+            ("bytes (bytes)", "neither the only result"),
+            ("int (int, int, int, int, int)", "more than four"),
+        ] {
+            let error = Function::new("f", wrong).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    unsafe extern "C" fn sum(_: Handle, a: c_int, b: c_int, p: *const u8, n: c_int) -> c_int {
+        // SAFETY: so many bytes are there.
+        let bytes = unsafe { std::slice::from_raw_parts(p, n as usize) };
+        a * 100 + b * 10 + bytes.iter().map(|byte| c_int::from(*byte)).sum::<c_int>()
+    }
+
+    #[test]
+    fn arguments_arrive_in_their_places() {
+        let function = Function::new("sum", "int (idx, int, bytes)").unwrap();
+        let bytes = Value::Array(Array::from_slice(&[1u8, 2]));
+        let at = sum as unsafe extern "C" fn(_, _, _, _, _) -> _ as *const c_void;
+        let handle = std::ptr::null_mut();
+        // SAFETY: it is so declared.
+        let called = unsafe { function.call(at, handle, 7, &[Value::Int(4), bytes.clone()]) };
+        assert_eq!(called.unwrap(), Value::Int(743));
+        // SAFETY: as above; it is not called.
+        let refused = unsafe { function.call(at, handle, 7, &[bytes, Value::Int(4)]) };
+        assert!(refused.unwrap_err().to_string().contains("takes an int"));
+    }
+}
