@@ -48,6 +48,12 @@ def test_the_code_about_python_envs_runs_when_pasted() -> None:
     assert printed(code).startswith("corral.VectorEnv(Corridor, num_envs=64, next_step) (64, 1) ")
 
 
+def test_the_code_about_libenv_runs_when_pasted() -> None:
+    text = (ROOT / "docs" / "libenv.md").read_text()
+    first = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    assert printed(first).endswith("64.0\n")
+
+
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):
