@@ -160,9 +160,7 @@ def _in_workers(
     options = {num_envs * k // count: instance for k, instance in enumerate(instances)}
 
     def payload(start: int, stop: int) -> bytes:
-        told = _worker.Instance(
-            library, stop - start, options[start], seeded, functions, directory
-        )
+        told = _worker.Instance(library, stop - start, options[start], seeded, functions, directory)
         return told.payload()
 
     return _native.Source.workers(

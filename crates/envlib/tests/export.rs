@@ -195,8 +195,8 @@ fn an_index_is_played_first_or_each_of_many_by_turns_and_then_the_own_stream() {
         seen
     };
     let seen = play(("index", 40.into()), 2);
-    for slot in 0..2 {
-        assert_eq!(seen[slot], [first(Begin::Index(40 + slot as u64)), own(slot as i64)]);
+    for (slot, seen) in seen.iter().enumerate() {
+        assert_eq!(seen[..], [first(Begin::Index(40 + slot as u64)), own(slot as i64)]);
     }
     let seen = play(("indices", [3, 4, 5, 6, 9].into()), 4);
     let index = |index: u64| first(Begin::Index(index));

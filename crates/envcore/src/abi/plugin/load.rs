@@ -673,7 +673,7 @@ impl Chunk for PluginChunk {
                 } else {
                     &Value::None
                 };
-                parts.encode(value).unwrap_or_else(|_| value::NOTHING)
+                parts.encode(value).unwrap_or(value::NOTHING)
             };
             let values: Vec<sys::Value> = (0..self.num_slots).map(&mut value).collect();
             self.actions.0[leaf] = values.as_ptr().cast();

@@ -133,7 +133,7 @@ pub(super) unsafe fn slice<'a, T>(from: *const T, length: usize) -> &'a [T] {
 }
 
 /// # Safety
-/// As [`slice`].
+/// As [`slice()`].
 pub(super) unsafe fn text<'a>(from: *const c_char, length: usize) -> Result<&'a str> {
     // SAFETY: the caller's duty.
     let bytes = unsafe { slice(from.cast::<u8>(), length) };

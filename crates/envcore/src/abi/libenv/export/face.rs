@@ -406,9 +406,10 @@ mod tests {
         let first = elements.as_ptr().cast::<u8>().cast_mut();
         let mut both = Vec::new();
         for rows in [Rows::Block(first), Rows::Each(vec![first])] {
-            // SAFETY: the one row is `elements`.
             let mut staging = face.staging();
-            let ColumnIn::Fixed { dtype, bytes, .. } = (unsafe { face.take(&rows, &mut staging) })? else {
+            // SAFETY: the one row is `elements`.
+            let taken = unsafe { face.take(&rows, &mut staging) }?;
+            let ColumnIn::Fixed { dtype, bytes, .. } = taken else {
                 panic!("a leaf of fixed shape");
             };
             both.push(with_element!(dtype, T => {
