@@ -88,7 +88,7 @@ class Source:
         instances: Sequence[Sequence[tuple[str, str, bytes]]],
         *,
         seeded: bool = False,
-        functions: Sequence[tuple[str, str]] = (),
+        functions: Sequence[tuple[str, str]] = ...,
     ) -> Source: ...
 
 @final
