@@ -101,7 +101,7 @@ def evaluate(
 
     Raises:
         ArgumentError, ArgumentTypeError: for indices or a width that make no sense.
-        UnsupportedError: if the env cannot play an index.
+        UnsupportedError: if the env cannot play an index, or some slots while others wait.
         EnvError: if an env failed.
     """
     played = _read_indices(indices)
@@ -164,10 +164,13 @@ def _play(
     indices: npt.NDArray[np.int64],
     bar: Progress,
 ) -> list[tuple[float, int]]:
-    native = env.native
+    num_envs = env.native.num_envs
+    # Without the one, what the other says of it is told.
+    apart = env.native.can("subset") or not env.native.can("mask")
+    native: Any = env.native if apart else _Together(env.native)
     schedule = Schedule(indices.tolist())
-    returns = np.zeros(native.num_envs)
-    lengths = np.zeros(native.num_envs, dtype=np.int64)
+    returns = np.zeros(num_envs)
+    lengths = np.zeros(num_envs, dtype=np.int64)
 
     def begin(slots: list[int]) -> tuple[list[int], Any]:
         """Gives each of `slots` its next index; those that got one, and their observations."""
@@ -180,7 +183,7 @@ def _play(
         _check_played(infos)
         return started, observations
 
-    slots, observations = begin(list(range(native.num_envs)))
+    slots, observations = begin(list(range(num_envs)))
     began = np.ones(len(slots), dtype=np.bool_)
     while slots:
         extra: dict[str, Any] = {}
@@ -212,6 +215,40 @@ def _play(
     results = schedule.results()
     assert results is not None
     return results
+
+
+class _Together:
+    """Calls of some slots, for envs that can only step all: the others play on, and what comes of
+    that is thrown away."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+        self._has_begun = False
+
+    def reset_slots(self, slots: list[int], indices: list[int]) -> tuple[Any, dict[str, Any]]:
+        n = self._native.num_envs
+        mask = np.full(n, not self._has_begun)
+        mask[slots] = True
+        playing = np.full(n, indices[0], dtype=np.int64)
+        playing[slots] = indices
+        observations, infos = self._native.reset(index=playing, mask=mask)
+        self._has_begun = True
+        return _take(observations, slots), infos
+
+    def step_slots(self, slots: list[int], actions: Any) -> tuple[Any, ...]:
+        rows = np.zeros(self._native.num_envs, dtype=np.int64)
+        rows[slots] = np.arange(len(slots))
+        observations, *columns, infos = self._native.step(_spread(actions, rows))
+        return (_take(observations, slots), *(column[slots] for column in columns), infos)
+
+
+def _spread(actions: Any, rows: npt.NDArray[np.int64]) -> Any:
+    """Actions of all slots: of each, that row of `actions`."""
+    if isinstance(actions, dict):
+        return {name: _spread(inner, rows) for name, inner in actions.items()}
+    if isinstance(actions, tuple):
+        return tuple(actions[row] for row in rows)
+    return np.asarray(actions)[rows]
 
 
 def _check_played(infos: dict[str, Any]) -> None:

@@ -115,6 +115,25 @@ def test_options_states_and_failures_are_the_librarys_own(counter):
     assert [failure.slot for failure in raised.value.failures] == [0]
 
 
+def test_a_recorded_failure_of_a_librarys_env_is_played_again(counter, tmp_path):
+    envs = corral.make_vec(
+        "counting/Counter-v0", 1, most=1000, max_episode_steps=-1, record=tmp_path
+    )
+    far = next(seed for seed in range(1000) if targets(seed, 1, 1000)[0] > 777)
+    envs.reset(seed=far)
+    envs.step([1])
+    for _ in range(388):
+        envs.step([2])
+    with pytest.raises(errors.EnvError, match="777 is too much") as raised:
+        envs.step([1])
+    again = corral.replay(raised.value.failures[0].replay)
+    assert again.env == "counting/Counter-v0"
+    assert again.config == {"most": 1000}
+    assert again.num_steps == 389
+    assert [step.observation["count"] for step in again][-1] == 777
+    assert again.reproduced
+
+
 def test_what_is_no_library_of_envs_is_refused(counter, tmp_path):
     with pytest.raises(errors.LibraryError, match="No such file"):
         corral.load(tmp_path / "nowhere.so")

@@ -176,6 +176,31 @@ def test_our_library_under_our_loader_tells_the_same_story(
         assert story == expected, f"slot {slot}"
 
 
+@pytest.mark.parametrize(("workers", "n"), [(1, 3), (2, 8)])
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_an_evaluation_of_our_library_plays_every_index_once(
+    isolation: str, workers: int, n: int
+) -> None:
+    def policy(observations: Any) -> Any:
+        seen = observations["obs"] if isinstance(observations, dict) else observations
+        push = (seen[:, 2] + seen[:, 3] > 0).astype(np.int32)
+        return {"action": push} if isinstance(observations, dict) else push
+
+    indices = [5, 0, 3, 9, 11, 2, 5]
+    envs = corral.load_libenv(
+        corral.libenv_path(),
+        n,
+        {"env_id": "CartPole-v1"},
+        isolation=isolation,
+        num_workers=workers,
+    )
+    there = corral.evaluate(policy, envs, indices)
+    envs.close()
+    here = corral.evaluate(policy, "CartPole-v1", indices, num_envs=2)
+    assert there.returns.tolist() == here.returns.tolist()
+    assert there.lengths.tolist() == here.lengths.tolist()
+
+
 GYM3 = """
 import json, sys
 import numpy as np

@@ -244,7 +244,9 @@ typedef struct corral_spec {
     struct corral_space info;
     // What it can do: `CORRAL_CAP_…`, added up.
     uint32_t caps;
-    // Its options as text: states are exchanged only between equal ones.
+    // The options that it was made with and their values, all of them, as a JSON
+    // object: a replay makes it of these, and states are exchanged only between
+    // equal texts. NULL where it has none.
     const char *config;
     // A map of whatever else users may want to know, or none.
     struct corral_value metadata;
@@ -261,6 +263,8 @@ typedef struct corral_entry {
     // The mean return from which it counts as solved; NaN for none.
     double reward_threshold;
     uint32_t render_fps;
+    // Whether it is found by its id and listed nowhere.
+    uint32_t hidden;
     // Its options and their defaults, as a JSON object.
     const char *options;
 } corral_entry;

@@ -11,6 +11,7 @@
  */
 
 #include <corral.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,9 +92,7 @@ static void *make(size_t env, const corral_value *options, const corral_report *
     s->action[0].num_low = s->action[0].num_high = 1;
     s->action[0].low = &s->bounds[2];
     s->action[0].high = &s->bounds[3];
-    s->config[0] = '0' + (char)(most / 100 % 10);
-    s->config[1] = '0' + (char)(most / 10 % 10);
-    s->config[2] = '0' + (char)(most % 10);
+    snprintf(s->config, sizeof(s->config), "{\"most\": %d}", most);
     s->spec.size = sizeof(corral_spec);
     s->spec.observation.num_leaves = 2;
     s->spec.observation.leaves = s->observation;

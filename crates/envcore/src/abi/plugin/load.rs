@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
+use serde_json::Value as Json;
 
 use super::report::{CALL, cause_of, error_of, phase_from};
 use super::space::{self, owned_text};
@@ -455,6 +456,13 @@ impl PluginSource {
             about.info = space::decode(&spec.info, &format!("{id}: info"))?;
             about.config = owned_text(spec.config, "its config")?;
             about.metadata = value::decode_map(&spec.metadata)?;
+        }
+        if about.config.is_empty() {
+            about.config = "null".into();
+        }
+        if !matches!(serde_json::from_str(&about.config), Ok(Json::Object(_) | Json::Null)) {
+            let why = format!("{id}: its config '{}' is no JSON object", about.config);
+            return Err(Error::Library(why));
         }
         if about.action.leaves().is_empty() {
             return Err(Error::Space(format!("{id}: its action space has no leaves")));

@@ -199,7 +199,9 @@ pub struct Spec {
     pub info: Space,
     /// What it can do: `CORRAL_CAP_…`, added up.
     pub caps: u32,
-    /// Its options as text: states are exchanged only between equal ones.
+    /// The options that it was made with and their values, all of them, as a JSON
+    /// object: a replay makes it of these, and states are exchanged only between
+    /// equal texts. NULL where it has none.
     pub config: *const c_char,
     /// A map of whatever else users may want to know, or none.
     pub metadata: Value,
