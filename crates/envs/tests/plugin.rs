@@ -11,7 +11,7 @@ use common::plugin::{Echo, plugin, raw, through_plugin};
 use common::{MODES, config, refusal, saved, some_actions, source_of, view};
 use envcore::abi::plugin::load::Plugin;
 use envcore::abi::plugin::sys;
-use envcore::{Begin, Error, Options, Phase, Serial, Slots, VecEnv, Want};
+use envcore::{Begin, Cause, Error, Options, Phase, Serial, Slots, VecEnv, Want};
 
 const SLOTS: usize = 4;
 
@@ -122,6 +122,27 @@ fn an_env_that_cannot_be_built_is_named_with_its_slot() {
     let text = failures[0].to_string();
     assert!(text.starts_with("the_tests/testing/Faulty-v0: slot 2 panicked in build: a fault on demand (at"));
     assert_eq!(failures.len(), 1);
+}
+
+#[test]
+fn a_panic_of_the_plugins_own_ends_its_handle_and_nothing_else() {
+    let source = through_plugin("Rude-v0", &Options::new());
+    let mut envs = Serial::new(&*source, config(2, MODES[0])).unwrap();
+    common::reset(&mut envs, &[Begin::Own; 2]);
+    let actions = some_actions(&envs.spec().action, 0, 2);
+    let batch = envs.step(&Slots::All, &view(&actions), Want::all()).unwrap().unwrap();
+    for failure in &batch.failures {
+        assert!(failure.failure.message.starts_with("a bug in a step (at "), "{failure}");
+        assert_eq!((failure.failure.phase, failure.failure.cause), (Phase::Step, Cause::Panic));
+    }
+    assert_eq!(batch.failures.len(), 2);
+    let batch = envs.reset(&Slots::All, &[Begin::Own; 2], None, Want::all()).unwrap().unwrap();
+    assert!(batch.failures[0].to_string().contains("this chunk is not used again: a bug in a step"));
+    assert!(refusal(envs.close()).contains("not used again"));
+    // Another chunk knows nothing of it.
+    let mut envs = Serial::new(&*source, config(2, MODES[0])).unwrap();
+    common::reset(&mut envs, &[Begin::Own; 2]);
+    assert!(refusal(envs.close()).contains("a bug in a close"));
 }
 
 /// The error of a table that differs from ours as `change` says.

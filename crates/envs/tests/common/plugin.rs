@@ -3,12 +3,13 @@
 
 #![allow(unsafe_code)]
 
+use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
 use envcore::abi::plugin::{export, load::Plugin, sys};
 use envcore::{
-    Array, Caps, Env, Error, FromRow, Leaf, Options, Record, Result, Row, Source, Space, Step, ToRow, Value,
-    rng::Streams, wants_reset,
+    Array, Caps, Chunk, Env, Error, Failure, FromRow, Leaf, Options, Record, ResetOf, Result, Row, RowsMut,
+    Side, Source, SourceSpec, Space, Step, StepOf, ToRow, Value, rng::Streams, wants_reset,
 };
 
 /// What it shows: a text, a ragged array and a number.
@@ -125,9 +126,61 @@ impl Env for Echo {
     const CAPS: Caps = Caps::empty();
 }
 
+/// Panics where no guard of an env's is: a bug of the plugin itself.
+struct Rude(SourceSpec);
+
+impl Source for Rude {
+    fn spec(&self) -> &SourceSpec {
+        &self.0
+    }
+
+    fn chunk(&self, _: usize, _: &[i64]) -> Result<Box<dyn Chunk>> {
+        Ok(Box::new(RudeChunk))
+    }
+}
+
+struct RudeChunk;
+
+impl Chunk for RudeChunk {
+    fn step(&mut self, _: Range<usize>, _: &[bool], _: StepOf<'_>, _: &mut RowsMut<'_>, _: &mut Side) {
+        panic!("a bug in a step");
+    }
+
+    fn reset(
+        &mut self,
+        _: usize,
+        _: ResetOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        _: &mut Side,
+    ) -> Result<(), Failure> {
+        rows.observation(row).scalar(1u8);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        panic!("a bug in a close");
+    }
+}
+
+fn rude(entry: &envcore::Entry, _: &Options) -> Result<Box<dyn Source>> {
+    Ok(Box::new(Rude(SourceSpec {
+        id: entry.id.into(),
+        observation: Leaf::real::<u8>(&[]).into(),
+        action: Leaf::discrete(2).into(),
+        info: Space::empty(),
+        caps: Caps::ENV,
+        autoreset: None,
+        max_episode_steps: None,
+        metadata: Options::new(),
+        config: "null".into(),
+    })))
+}
+
 static TABLE: LazyLock<Vec<envcore::Entry>> = LazyLock::new(|| {
     let echo = envcore::Entry::new::<Echo>("Echo-v0", "Repeats what it is told.").steps(9);
-    envs::TABLE.iter().copied().chain([echo]).collect()
+    let rude = envcore::Entry::custom("Rude-v0", "Panics.", rude);
+    envs::TABLE.iter().copied().chain([echo, rude]).collect()
 });
 
 /// The table of functions.
