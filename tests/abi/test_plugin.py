@@ -115,6 +115,46 @@ def test_options_states_and_failures_are_the_librarys_own(counter):
     assert [failure.slot for failure in raised.value.failures] == [0]
 
 
+@pytest.mark.parametrize("wrong", [0, 3, 9])
+@pytest.mark.parametrize("on_failure", ["raise", "restart", "mask"])
+def test_a_failure_told_of_another_slot_is_the_whole_calls(counter, tmp_path, wrong, on_failure):
+    path = build(HERE / "c" / "counter.c", tmp_path / "wrong.so", f"-DWRONG_SLOT={wrong}")
+    corral.load(path, namespace="wrong")
+    envs = corral.make_vec(
+        "wrong/Counter-v0", 4, most=1000, max_episode_steps=-1, on_failure=on_failure
+    )
+    far = next(seed for seed in range(1000) if targets(seed, 1, 1000)[0] > 777)
+    envs.reset(seed=[far] * 4)
+    # Slot 2 alone, which tells of another.
+    envs.native.step_slots([2], np.array([1]))
+    for _ in range(388):
+        envs.native.step_slots([2], np.array([2]))
+    if on_failure == "raise":
+        with pytest.raises(errors.EnvError, match=f"slot {wrong}, which is not in this call") as e:
+            envs.native.step_slots([2], np.array([1]))
+        assert [failure.slot for failure in e.value.failures] == [2]
+    else:
+        infos = envs.native.step_slots([2], np.array([1]))[4]
+        assert infos["_failed"].tolist() == [True]
+    # Nothing is left in flight.
+    envs.reset()
+    envs.step([1, 1, 1, 1])
+    envs.close()
+    envs.close()
+
+
+def test_a_library_built_anew_is_loaded_anew(tmp_path):
+    path = tmp_path / "anew.so"
+    for about in ("the first", "the second", "the third"):
+        path.unlink(missing_ok=True)
+        build(HERE / "c" / "counter.c", path, f'-DABOUT="{about}"')
+        for _ in range(2):
+            corral.load(path, namespace="anew")
+            assert corral.envs()["anew/Counter-v0"]["about"] == about
+    envs = corral.make_vec("anew/Counter-v0", 2, seed=7)
+    assert envs.reset()[0]["target"].tolist() == [targets(7 + k, 1)[0] for k in range(2)]
+
+
 def test_a_recorded_failure_of_a_librarys_env_is_played_again(counter, tmp_path):
     envs = corral.make_vec(
         "counting/Counter-v0", 1, most=1000, max_episode_steps=-1, record=tmp_path

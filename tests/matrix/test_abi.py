@@ -176,6 +176,30 @@ def test_our_library_under_our_loader_tells_the_same_story(
         assert story == expected, f"slot {slot}"
 
 
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_index_at_first_leaves_every_slots_own_stream(isolation: str, workers: int) -> None:
+    def play(envs: corral.VectorEnv, dtype: Any) -> list[Any]:
+        seen = [envs.reset(options={"index": 100})[0]]
+        for _ in range(60):
+            ones = np.ones(4, dtype)
+            seen.append(envs.step({"action": ones} if isinstance(seen[0], dict) else ones)[0])
+        envs.close()
+        return [only(one) if isinstance(one, dict) else one for one in seen]
+
+    here = corral.make_vec("CartPole-v1", 4, seed=5, autoreset_mode="same_step")
+    there = corral.load_libenv(
+        corral.libenv_path(),
+        4,
+        {"env_id": "CartPole-v1"},
+        seed=5,
+        isolation=isolation,
+        num_workers=workers,
+    )
+    for k, (ours, theirs) in enumerate(zip(play(here, np.int64), play(there, np.int32))):
+        np.testing.assert_array_equal(ours, theirs, err_msg=f"step {k}")
+
+
 @pytest.mark.parametrize(("workers", "n"), [(1, 3), (2, 8)])
 @pytest.mark.parametrize("isolation", ["thread", "process"])
 def test_an_evaluation_of_our_library_plays_every_index_once(

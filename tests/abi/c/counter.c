@@ -159,6 +159,10 @@ static int32_t step(void *chunk_, size_t first_slot, size_t num_slots, const uin
         counter *s = &c->slots[slot];
         if (skip[slot]) continue;
         if (s->count == 777) {
+#ifdef WRONG_SLOT
+            /* For tests: tells of a slot that has no part in it. */
+            slot = WRONG_SLOT;
+#endif
             fail(report, slot, CORRAL_ERROR, "777 is too much");
             failed = -1;
             continue;
@@ -195,7 +199,11 @@ static void free_chunk(void *chunk_) {
 
 static const corral_entry ENTRIES[] = {{
     .id = "Counter-v0",
+#ifdef ABOUT
+    .about = ABOUT,
+#else
     .about = "Count up to a target.",
+#endif
     .max_episode_steps = 20,
     .reward_threshold = 0.9,
     .render_fps = 30,

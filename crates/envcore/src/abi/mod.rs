@@ -7,6 +7,8 @@
 #[cfg(feature = "load")]
 mod exports;
 pub mod libenv;
+#[cfg(feature = "load")]
+mod opening;
 pub mod plugin;
 
 #[cfg(feature = "load")]

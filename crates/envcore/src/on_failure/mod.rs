@@ -26,7 +26,7 @@ use std::sync::Arc;
 use crate::buffer::{Batch, BatchPool, Extra, Layout, Slots};
 use crate::error::{Error, Result, SlotError};
 use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Caps, VecEnv};
+use crate::vec_env::{AutoresetMode, Caps, Spec, VecEnv};
 
 /// What becomes of slots that fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +157,19 @@ impl Tolerant {
     fn divide(&self, slots: &Slots) -> Result<(Vec<usize>, Vec<usize>)> {
         let n = self.envs.spec().num_slots;
         slots.check(n)?;
-        Ok((0..slots.len(n)).partition(|&row| !self.slots[slots.at(row)].lost))
+        let (live, lost): (Vec<_>, Vec<_>) =
+            (0..slots.len(n)).partition(|&row| !self.slots[slots.at(row)].lost);
+        let Spec { caps, id, .. } = self.envs.spec();
+        if let ([_, ..], [first, ..]) = (&live[..], &lost[..])
+            && !caps.contains(Caps::SUBSET)
+            && caps.contains(Caps::MASK)
+        {
+            let slot = slots.at(*first);
+            return Err(Error::NeedsReset(format!(
+                "{id}: slot {slot} failed earlier, and the others cannot be stepped without it: reset it"
+            )));
+        }
+        Ok((live, lost))
     }
 
     fn has_lost(&self) -> bool {

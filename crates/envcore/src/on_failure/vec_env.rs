@@ -9,7 +9,7 @@ use crate::buffer::{Batch, ColumnIn, Slots, with_rows};
 use crate::env::{Frame, state};
 use crate::error::Result;
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Spec, VecEnv, Want};
+use crate::vec_env::{Call, Caps, Spec, VecEnv, Want};
 use crate::whole::{foreign, seal, unseal};
 
 /// What a slot's state begins with; changes with its layout.
@@ -38,7 +38,8 @@ impl VecEnv for Tolerant {
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_not_landed(slots)?;
         let n = self.slots.len();
-        if !self.has_lost() || begin.len() != slots.len(n) {
+        let apart = self.envs.spec().caps.contains(Caps::SUBSET);
+        if !self.has_lost() || !apart || begin.len() != slots.len(n) {
             return self.envs.check_reset(slots, begin, options);
         }
         slots.check(n)?;

@@ -16,13 +16,15 @@ use super::report::{CALL, cause_of, error_of, phase_from};
 use super::space::{self, owned_text};
 use super::sys;
 use super::value::{self, decode_field, slice};
+use crate::abi::opening::file_of;
 use crate::begin::Begin;
 use crate::buffer::{Addresses, Extra, RowsMut};
 use crate::config::nearest;
 use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result, SlotError};
 use crate::guard::guard;
-use crate::space::{Options, Space, Value};
+use crate::space::check::accept_value;
+use crate::space::{LeafKind, Options, Space, Value};
 use crate::vec_env::{Caps, Chunk, ResetOf, Side, Source, SourceSpec, StepOf};
 
 /// An env that a plugin lists.
@@ -100,8 +102,9 @@ impl Plugin {
         let fault = |why: String| Error::Library(format!("{}: {why}", path.display()));
         // A name without a slash would be looked for along the system's paths.
         let file = path.canonicalize().map_err(|error| fault(error.to_string()))?;
+        let name = file_of(&file).map_err(|error| fault(error.to_string()))?;
         // SAFETY: the caller's duty.
-        let library = unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) }
+        let library = unsafe { Library::open(Some(&name), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| fault(format!("it cannot be loaded: {error}")))?;
         let symbol = format!("{}\0", sys::CORRAL_PLUGIN_SYMBOL);
         type Entrance = unsafe extern "C" fn() -> *const sys::Plugin;
@@ -510,7 +513,8 @@ impl PluginSource {
         }
         let loose = |space: &Space| {
             let leaves = space.leaves().iter().enumerate();
-            leaves.filter(|(_, leaf)| leaf.as_fixed().is_none()).map(|(k, _)| k).collect()
+            let loose = leaves.filter(|(_, leaf)| leaf.as_fixed().is_none());
+            loose.map(|(k, leaf)| (k, leaf.kind.clone())).collect()
         };
         Ok(Box::new(PluginChunk {
             raw: self.raw,
@@ -561,12 +565,37 @@ struct PluginChunk {
     id: String,
     num_slots: usize,
     /// The leaves that are not of fixed shape.
-    loose_actions: Vec<usize>,
-    loose_observation: Vec<usize>,
-    loose_info: Vec<usize>,
+    loose_actions: Vec<(usize, LeafKind)>,
+    loose_observation: Vec<(usize, LeafKind)>,
+    loose_info: Vec<(usize, LeafKind)>,
     addresses: Addresses,
     actions: Heads,
     heard: Heard,
+}
+
+/// The slots that a call is about, and their rows.
+enum Of<'a> {
+    /// These, but for those that are skipped; the first has row 0.
+    Range(&'a Range<usize>, &'a [bool]),
+    /// These; the row of slot s is s less this.
+    List(&'a [usize], usize),
+}
+
+impl Of<'_> {
+    fn row(&self, slot: usize) -> Option<usize> {
+        match self {
+            Of::Range(range, skip) => (range.contains(&slot) && !skip[slot]).then(|| slot - range.start),
+            Of::List(list, first) => list.contains(&slot).then(|| slot - first),
+        }
+    }
+
+    fn slots(&self) -> impl Iterator<Item = usize> + '_ {
+        let (range, list) = match self {
+            Of::Range(range, _) => ((*range).clone(), &[][..]),
+            Of::List(list, _) => (0..0, *list),
+        };
+        range.chain(list.iter().copied()).filter(|slot| self.row(*slot).is_some())
+    }
 }
 
 impl PluginChunk {
@@ -588,6 +617,7 @@ impl PluginChunk {
     fn call(
         &mut self,
         phase: Phase,
+        of: &Of<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
         call: impl FnOnce(&Self, *mut c_void, &sys::Rows, &sys::Report) -> i32,
@@ -598,7 +628,7 @@ impl PluginChunk {
         let mut heard = std::mem::take(&mut self.heard);
         let code = call(self, self.handle.0, &raw_rows, &heard.report());
         rows.make_bools();
-        let failed = self.take(code, phase, rows, side, &mut heard);
+        let failed = self.take(code, phase, of, rows, side, &mut heard);
         self.heard = heard;
         failed
     }
@@ -608,12 +638,13 @@ impl PluginChunk {
         &self,
         code: i32,
         phase: Phase,
+        of: &Of<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
         heard: &mut Heard,
     ) -> Option<Failure> {
         let silent = heard.extras.is_empty() && heard.leaves.is_empty() && heard.failures.is_empty();
-        if silent && code == 0 {
+        if silent && code == 0 && self.loose_observation.is_empty() {
             return None;
         }
         for (row, key, value) in heard.extras.drain(..) {
@@ -622,26 +653,50 @@ impl PluginChunk {
             }
         }
         let mut misplaced = None;
+        // Of loose leaves of the observation: the rows that have one.
+        let mut shown = vec![0; rows.len()];
         for (is_info, leaf, row, value) in heard.leaves.drain(..) {
             let loose = if is_info { &self.loose_info } else { &self.loose_observation };
-            if row >= rows.len() || !loose.contains(&leaf) {
-                misplaced = Some(format!("a value for leaf {leaf} of row {row}, which is none"));
+            let kind = loose.iter().find(|(k, _)| *k == leaf).map(|(_, kind)| kind);
+            let misfit = match kind.filter(|_| row < rows.len()) {
+                None => Some(format!("a value for leaf {leaf} of row {row}, which is none")),
+                Some(kind) => {
+                    accept_value(&value, kind).err().map(|why| format!("leaf {leaf} of row {row}: {why}"))
+                }
+            };
+            if misfit.is_some() {
+                misplaced = misfit;
                 continue;
             }
+            shown[row] += usize::from(!is_info);
             let mut writer = if is_info { rows.info(row) } else { rows.observation(row) };
             writer.seek(leaf).value(value);
         }
         let mut whole = misplaced.map(|why| Failure::error(phase, Error::Space(why)));
         let mut told = false;
         for (slot, kind, said, message) in heard.failures.drain(..) {
+            if slot != CALL && of.row(slot).is_none() {
+                let why = format!(
+                    "its plugin told of a failure of slot {slot}, which is not in this call: {message}"
+                );
+                whole.get_or_insert(Failure::error(phase, Error::Space(why)));
+                continue;
+            }
             let failure = Failure::new(phase_from(said, phase), cause_of(kind), message);
-            if slot >= self.num_slots {
+            if slot == CALL {
                 whole.get_or_insert(failure);
             } else {
                 told = true;
                 if side.failures.iter().all(|(known, _)| *known != slot) {
                     side.failures.push((slot, failure));
                 }
+            }
+        }
+        for slot in of.slots().filter(|_| whole.is_none() && !self.loose_observation.is_empty()) {
+            let failed = side.failures.iter().any(|(known, _)| *known == slot);
+            if !failed && of.row(slot).is_some_and(|row| shown[row] < self.loose_observation.len()) {
+                let why = Error::Space("not every leaf of the observation was told".into());
+                side.failures.push((slot, Failure::error(phase, why)));
             }
         }
         if code != 0 && !told && whole.is_none() {
@@ -674,7 +729,7 @@ impl Chunk for PluginChunk {
         self.actions.0.clear();
         self.actions.0.extend(actions.heads());
         let (mut parts, mut loose) = (value::Parts::default(), Vec::new());
-        for &leaf in &self.loose_actions {
+        for &(leaf, _) in &self.loose_actions {
             let mut value = |slot: usize| {
                 let value = if slots.contains(&slot) && !skip[slot] {
                     actions.loose(leaf, slot)
@@ -689,14 +744,15 @@ impl Chunk for PluginChunk {
         }
         let skipped: *const u8 = skip.as_ptr().cast();
         let range = slots.clone();
-        let failed = self.call(Phase::Step, rows, side, |chunk, handle, rows, report| {
+        let of = Of::Range(&slots, skip);
+        let failed = self.call(Phase::Step, &of, rows, side, |chunk, handle, rows, report| {
             let actions = chunk.actions.0.as_ptr();
             // SAFETY: `chunk` gave the handle; rows, actions and flags are there
             // during the call, of these slots, and `rows` nobody else's.
             unsafe { (chunk.raw.step)(handle, range.start, range.len(), skipped, actions, rows, report) }
         });
         if let Some(failure) = failed {
-            for slot in slots.filter(|slot| !skip[*slot]) {
+            for slot in of.slots() {
                 if side.failures.iter().all(|(known, _)| *known != slot) {
                     side.failures.push((slot, failure.clone()));
                 }
@@ -729,11 +785,13 @@ impl Chunk for PluginChunk {
             options: options.as_ref().map_or(ptr::null(), ptr::from_ref),
         };
         let known = side.failures.len();
-        let failed = self.call(Phase::Reset, &mut rows.range(row, 1), side, |chunk, handle, rows, report| {
-            // SAFETY: `chunk` gave the handle; what is passed is there during the
-            // call, and the rows are nobody else's.
-            unsafe { (chunk.raw.reset)(handle, slot, &begin, rows, report) }
-        });
+        let of = Of::List(&[slot], slot);
+        let failed =
+            self.call(Phase::Reset, &of, &mut rows.range(row, 1), side, |chunk, handle, rows, report| {
+                // SAFETY: `chunk` gave the handle; what is passed is there during the
+                // call, and the rows are nobody else's.
+                unsafe { (chunk.raw.reset)(handle, slot, &begin, rows, report) }
+            });
         let own = side.failures.drain(known..).next();
         failed.or(own.map(|(_, failure)| failure)).map_or(Ok(()), Err)
     }
@@ -748,7 +806,8 @@ impl Chunk for PluginChunk {
             }
             return;
         };
-        let failed = self.call(Phase::Reset, rows, side, |_, handle, rows, report| {
+        let of = Of::List(slots, first);
+        let failed = self.call(Phase::Reset, &of, rows, side, |_, handle, rows, report| {
             // SAFETY: as in `reset`.
             unsafe { reset_own(handle, slots.as_ptr(), slots.len(), first, rows, report) }
         });

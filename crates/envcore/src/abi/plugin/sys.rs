@@ -265,7 +265,7 @@ pub struct Rows {
 
 /// How a plugin answers, beside its rows. What it passes is copied before the
 /// function returns. Only valid, with all that it points to, during the call
-/// that it came with.
+/// that it came with, and not from two threads at once.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Report {

@@ -135,6 +135,9 @@ pub(super) unsafe fn slice<'a, T>(from: *const T, length: usize) -> &'a [T] {
 /// # Safety
 /// As [`slice()`].
 pub(super) unsafe fn text<'a>(from: *const c_char, length: usize) -> Result<&'a str> {
+    if from.is_null() && length > 0 {
+        return Err(Error::Space(format!("a text of {length} bytes at NULL")));
+    }
     // SAFETY: the caller's duty.
     let bytes = unsafe { slice(from.cast::<u8>(), length) };
     std::str::from_utf8(bytes).map_err(|error| Error::Space(format!("a text that is not UTF-8: {error}")))
@@ -194,7 +197,8 @@ unsafe fn decode_at(value: &sys::Value, depth: usize) -> Result<Value> {
             sys::CORRAL_VALUE_ARRAY => {
                 let (dtype, shape) = (dtype_from(value.dtype)?, slice(value.shape, value.num_axes));
                 let elements = shape.iter().try_fold(1usize, |n, axis| n.checked_mul(*axis));
-                if elements.and_then(|n| n.checked_mul(dtype.size())) != Some(length) {
+                let missing = data.elements.is_null() && length > 0;
+                if missing || elements.and_then(|n| n.checked_mul(dtype.size())) != Some(length) {
                     let why = format!("{length} bytes are no array of shape {shape:?} of {dtype}");
                     return Err(Error::Space(why));
                 }

@@ -165,9 +165,9 @@ impl Instance {
         // SAFETY: the caller's duty.
         unsafe {
             if std::mem::take(&mut self.is_news) {
-                self.show(&last, 0, self.num);
+                self.show(&last, 0, true);
             } else {
-                patches.iter().for_each(|(slot, patch)| self.show(patch, *slot, 1));
+                patches.iter().for_each(|(slot, patch)| self.show(patch, *slot, false));
             }
         }
         last.observation.clear();
@@ -224,8 +224,12 @@ impl Instance {
         let slots = Slots::List(vec![slot]);
         self.envs_idle()?.check_reset(&slots, &[begin], None)?;
         if let Some(all) = &mut self.begin {
-            all[slot] = begin;
-            return Ok(());
+            // A seed is not forgotten over an index: it begins first.
+            if !matches!((all[slot], begin), (Begin::Seed(_), Begin::Index(_))) {
+                all[slot] = begin;
+                return Ok(());
+            }
+            self.settle(false)?;
         }
         let batch = self.envs.reset(&slots, &[begin], None, Want::all())?.expect("there is no deadline");
         self.note(&batch);
@@ -351,13 +355,14 @@ impl Instance {
         self.failures.extend(all.map(ToString::to_string));
     }
 
-    /// Writes the first `count` rows of `batch` to the host's rows from `to` on.
+    /// Writes `batch`, of all slots or of one alone, to the host's rows from `to`
+    /// on.
     ///
     /// # Safety
     /// As [`observe`](Self::observe).
-    unsafe fn show(&mut self, batch: &Batch, to: usize, count: usize) {
+    unsafe fn show(&mut self, batch: &Batch, to: usize, all: bool) {
         let Some(host) = &self.host else { return };
-        let all = count == self.num;
+        let count = if all { self.num } else { 1 };
         let (terminated, truncated) =
             (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
         let (terminated, truncated) = (&terminated[..count], &truncated[..count]);

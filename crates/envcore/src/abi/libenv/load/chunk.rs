@@ -19,9 +19,12 @@ use crate::abi::libenv::sys::ours;
 use crate::begin::Begin;
 use crate::buffer::RowsMut;
 use crate::error::{Cause, Error, Failure, Phase, Result};
-use crate::space::{Space, Value};
+use crate::space::{DType, Space, Value};
 use crate::vec_env::{Call, Chunk, ResetOf, Side, StepOf};
 use crate::with_element;
+
+/// The option of ours that seeds env i with it + i.
+const SEED: &str = "seed";
 
 /// What it takes to make an instance, once more.
 pub(super) struct Recipe {
@@ -32,11 +35,35 @@ pub(super) struct Recipe {
     pub(super) spaces: Arc<[Space; 3]>,
     pub(super) extras: Arc<Extras>,
     pub(super) functions: Arc<[(Function, Address)]>,
-    /// What each env of a library of ours is seeded with at first.
+    /// What each env of a library of ours is seeded with at its first reset,
+    /// where that is more than an option can say.
     pub(super) seeds: Option<Vec<i64>>,
 }
 
 impl Recipe {
+    /// The same for envs that begin from these seeds, which count up.
+    ///
+    /// # Errors
+    /// [`Error::OptionValue`] where the options have a seed.
+    pub(super) fn seeded(mut self, seeds: Option<&[i64]>) -> Result<Self> {
+        let Some((seeds, first, last)) = seeds.and_then(|all| Some((all, all.first()?, all.last()?))) else {
+            return Ok(self);
+        };
+        if self.options.iter().any(|option| option.name() == SEED) {
+            return Err(Error::OptionValue(
+                "seed is given twice: as an argument and among the options".into(),
+            ));
+        }
+        match (i32::try_from(*first), i32::try_from(*last)) {
+            (Ok(first), Ok(_)) => {
+                let bytes = first.to_ne_bytes().to_vec();
+                self.options.push(LibenvOption::new(SEED, DType::I32, bytes)?);
+            }
+            _ => self.seeds = Some(seeds.to_vec()),
+        }
+        Ok(self)
+    }
+
     pub(super) fn make(&self) -> Result<Instance> {
         let (instance, spaces) = Instance::make(&self.library, self.num, &self.options)?;
         matches_spaces(&self.library, &self.spaces, &spaces)?;
@@ -57,6 +84,8 @@ pub(super) struct LibenvChunk {
     seen: bool,
     /// Whether any slot began in it.
     used: bool,
+    /// Whether its first look began indices, for want of knowing better.
+    placeheld: bool,
     /// The slot that was reset last: calls reset slots in ascending order.
     last: Option<usize>,
     /// Whether this call has made an instance, or tried to.
@@ -73,6 +102,7 @@ impl LibenvChunk {
             made: 1,
             seen: false,
             used: false,
+            placeheld: false,
             last: None,
             tried: false,
         }
@@ -92,7 +122,7 @@ impl LibenvChunk {
         // Two at once may be more than a library can bear.
         self.instance = None;
         self.made += 1;
-        (self.seen, self.used) = (false, false);
+        (self.seen, self.used, self.placeheld) = (false, false, false);
         self.instance = Some(self.recipe.make()?);
         self.broken = None;
         Ok(())
@@ -138,11 +168,19 @@ impl LibenvChunk {
             }
             (Begin::Index(index), None) => vec![(ours::HOW_INDEX, index as i64)],
             // What an instance shows at first is an episode's beginning.
-            (Begin::Own, None) if first_time => vec![],
+            (Begin::Own, None) if first_time && !self.placeheld => vec![],
             (Begin::Own, None) => vec![(ours::HOW_OWN, 0)],
         };
         let calls = if self.recipe.library.reset.is_some() { calls } else { Vec::new() };
         let look = !self.seen || !calls.is_empty();
+        if let ([.., (ours::HOW_INDEX, index)], false) = (&calls[..], self.seen) {
+            // The first look begins every env: an index leaves their own streams where
+            // they are, until they are told what to begin.
+            for env in 0..self.recipe.num {
+                let _ = instance.reset(env, ours::HOW_INDEX, *index);
+            }
+            self.placeheld = true;
+        }
         for (how, value) in calls {
             // Which leaves the others as they are.
             instance

@@ -32,6 +32,11 @@ pub struct LibenvOption {
 }
 
 impl LibenvOption {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// An option `name` of the native-endian elements in `bytes`.
     ///
     /// # Errors

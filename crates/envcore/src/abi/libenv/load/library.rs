@@ -8,6 +8,7 @@ use libloading::os::unix::Library as Opened;
 
 use crate::abi::exports;
 use crate::abi::libenv::sys;
+use crate::abi::opening::file_of;
 use crate::error::{Error, Result};
 
 pub(super) type Handle = *mut c_void;
@@ -61,9 +62,10 @@ impl Library {
         // What is no library at all is told of more plainly than by the loader.
         is_ours(path)?;
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | deepbind();
+        let file = file_of(path).map_err(|error| Error::Library(format!("{}: {error}", path.display())))?;
         // SAFETY: its initialisers are foreign code: what they do is the
         // library's, which the user has named.
-        let opened = unsafe { Opened::open(Some(path), flags) }
+        let opened = unsafe { Opened::open(Some(file), flags) }
             .map_err(|error| Error::Library(format!("{}: it cannot be loaded: {error}", path.display())))?;
         let name = path.display();
         let missing = |symbol: &str| {

@@ -202,12 +202,14 @@ impl Source for LibenvSource {
             spaces: self.spaces.clone(),
             extras: self.extras.clone(),
             functions: self.functions.clone(),
-            seeds: self.config.seeded.then(|| seeds.to_vec()),
-        };
+            seeds: None,
+        }
+        .seeded(self.config.seeded.then_some(seeds))?;
         let kept = (number == Some(0))
             .then(|| self.first.lock().unwrap_or_else(PoisonError::into_inner).take())
             .flatten()
-            .filter(|instance| instance.num == seeds.len());
+            // The first knew no seed.
+            .filter(|instance| instance.num == seeds.len() && !self.config.seeded);
         let instance = kept.map_or_else(|| recipe.make(), Ok)?;
         Ok(Box::new(LibenvChunk::new(recipe, instance)))
     }
