@@ -86,7 +86,8 @@ def load_libenv(
         batch_size: with "process", how many envs a `recv` waits for: a multiple of the envs of an
             instance, which step together.
         on_failure, max_restarts: as in `corral.make_vec`; the envs of an instance fail together,
-            and what restarts is the instance.
+            and what restarts is the instance. One whose reset alone fails is told of in
+            `infos["_failed"]`, and is to be reset before the next step.
         episode_statistics, action_bounds, frame_stack, lazy_frames, normalize_observation,
         normalize_reward, reward_gamma: as in `corral.make_vec`.
 

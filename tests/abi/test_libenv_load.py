@@ -394,6 +394,33 @@ def test_a_library_of_ours_begins_by_env_seed_and_index(isolation: str) -> None:
 
 
 @isolations
+def test_a_seed_that_no_option_holds_is_told_by_env(isolation: str) -> None:
+    envs = load(*OURS, isolation=isolation, num_envs=2, seed=1 << 31)
+    observations, _ = envs.reset()
+    assert observations["grid"][:, 0, 0].tolist() == [0, (100 + 10 * ((1 << 31) + 1)) % 256]
+    envs.close()
+    with pytest.raises(errors.OptionValueError, match="seed is given twice"):
+        load(*OURS, isolation=isolation, seed=1, options={"seed": 2})
+
+
+@isolations
+@pytest.mark.parametrize("on_failure", ["restart", "mask"])
+def test_an_env_whose_reset_fails_says_that_the_others_wait_for_it(
+    isolation: str, on_failure: str
+) -> None:
+    # There is no level 13.
+    envs = load(*OURS, isolation=isolation, num_envs=3, on_failure=on_failure, max_restarts=2)
+    infos = envs.reset(options={"index": 12})[1]
+    assert infos["_failed"].tolist() == [False, True, False]
+    assert infos["failed"][1].message == "env 1: there is no level 13"
+    with pytest.raises(errors.ResetNeededError, match=r"slot 1 failed earlier, .*: reset it"):
+        envs.step(actions(3))
+    envs.reset(options={"index": [1, 2, 3], "reset_mask": np.array([False, True, False])})
+    envs.step(actions(3))
+    envs.close()
+
+
+@isolations
 def test_an_index_may_be_told_beforehand(isolation: str) -> None:
     envs = opened(*OURS, isolation=isolation)
     envs.native.set_next_index(0, 7)

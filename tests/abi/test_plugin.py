@@ -121,7 +121,13 @@ def test_a_failure_told_of_another_slot_is_the_whole_calls(counter, tmp_path, wr
     path = build(HERE / "c" / "counter.c", tmp_path / "wrong.so", f"-DWRONG_SLOT={wrong}")
     corral.load(path, namespace="wrong")
     envs = corral.make_vec(
-        "wrong/Counter-v0", 4, most=1000, max_episode_steps=-1, on_failure=on_failure
+        "wrong/Counter-v0",
+        4,
+        most=1000,
+        max_episode_steps=-1,
+        on_failure=on_failure,
+        # One chunk, whose slots are numbered as the envs are.
+        num_threads=1,
     )
     far = next(seed for seed in range(1000) if targets(seed, 1, 1000)[0] > 777)
     envs.reset(seed=[far] * 4)

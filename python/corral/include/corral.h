@@ -304,7 +304,7 @@ typedef struct corral_rows {
 
 // How a plugin answers, beside its rows. What it passes is copied before the
 // function returns. Only valid, with all that it points to, during the call
-// that it came with.
+// that it came with, and not from two threads at once.
 typedef struct corral_report {
     // To be passed to each.
     void *context;

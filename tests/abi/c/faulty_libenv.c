@@ -124,8 +124,10 @@ LIBENV_API libenv_env *libenv_make(int num, const struct libenv_options options)
   s->envs = calloc(num, sizeof *s->envs);
   for (int e = 0; e < num; e++) {
     s->envs[e].first = true;
-    for (int i = 0; i < options.count; i++)
+    for (int i = 0; i < options.count; i++) {
       if (!strcmp(options.items[i].name, "episode")) s->envs[e].n = *(int *)options.items[i].data;
+      if (!strcmp(options.items[i].name, "seed")) s->envs[e].n = *(int *)options.items[i].data + e;
+    }
   }
   if (FAULT == FAILS_IN_MAKE) strcpy(s->error, "no such level");
   return s;
