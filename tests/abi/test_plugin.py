@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,40 @@ def test_a_recorded_failure_of_a_librarys_env_is_played_again(counter, tmp_path)
     assert again.num_steps == 389
     assert [step.observation["count"] for step in again][-1] == 777
     assert again.reproduced
+
+
+def test_the_command_replays_an_env_of_a_library_that_it_is_told_of(
+    counter: Path, tmp_path: Path
+) -> None:
+    envs = corral.make_vec(
+        "counting/Counter-v0", 1, most=1000, max_episode_steps=-1, record=tmp_path
+    )
+    far = next(seed for seed in range(1000) if targets(seed, 1, 1000)[0] > 777)
+    envs.reset(seed=far)
+    envs.step([1])
+    for _ in range(388):
+        envs.step([2])
+    with pytest.raises(errors.EnvError) as raised:
+        envs.step([1])
+    file = str(raised.value.failures[0].replay)
+    other = variant(tmp_path, "other", ('.name = "counting"', '.name = "other"'))
+
+    def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "corral", "replay", *arguments], capture_output=True, text=True
+        )
+
+    done = command("--load", other, "--load", counter, file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "failed again, as recorded" in done.stdout
+    for loaded in ([], ["--load", other]):
+        done = command(*loaded, file)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "no library called 'counting'" in done.stderr
+        assert "corral replay --load LIBRARY FILE" in done.stderr
+    done = command("--load", tmp_path / "none.so", file)
+    assert done.returncode == 2
+    assert "none.so" in done.stderr
 
 
 def test_what_is_no_library_of_envs_is_refused(counter, tmp_path):
