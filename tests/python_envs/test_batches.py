@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from typing import Any
 
 import gymnasium
@@ -286,6 +288,19 @@ def test_it_is_closed_once_and_by_whoever_drops_it_too() -> None:
     envs = make(dropped)
     del envs
     assert dropped.closed == 1
+
+
+def test_a_reset_that_failed_does_not_keep_the_envs() -> None:
+    class Failing(Words):
+        def reset(self) -> Any:
+            raise LookupError("no level")
+
+    batch = Failing()
+    # Its traceback has the envs' own frames.
+    with contextlib.suppress(LookupError):
+        make(batch).reset()
+    gc.collect()
+    assert batch.closed == 1
 
 
 def test_what_closing_raises_is_raised() -> None:

@@ -178,7 +178,10 @@ impl BatchChunk {
         if self.failed.is_none() && !self.awaits[slot] {
             self.failed = self.begin(py).err().map(|why| refused(py, Phase::Reset, why));
         }
-        self.failed.clone().map_or(Ok(()), Err)
+        // Kept longer, an exception would keep these envs, by its traceback's frames.
+        let is_last = slot + 1 == self.awaits.len();
+        let failed = if is_last { self.failed.take() } else { self.failed.clone() };
+        failed.map_or(Ok(()), Err)
     }
 
     fn show_row(
