@@ -22,10 +22,16 @@ _ISOLATIONS = ("process", "thread")
 # gym3 leaves room for two NULs.
 _MAX_NAME_BYTES = 126
 _DTYPES = ("uint8", "int32", "float32")
+# As many envs as a vec env has, and threads as it starts; told here by the names of arguments here,
+# and before foreign code is.
+_MAX_ENVS = 1 << 24
+_MAX_THREADS = 1024
+# Functions by these names are called with buffers and in an order that only Corral knows.
+_RESERVED = ("libenv_", "corral_libenv_")
 
 
 def load_libenv(
-    path: str | os.PathLike[str],
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     num_envs: int = 1,
     options: Options | Callable[[int], Options] | None = None,
     *,
@@ -78,7 +84,8 @@ def load_libenv(
             declaration: a result (`int`, `void` or `bytes`) and arguments without the handle:
             `{"set_gravity": "void (idx, int)"}`. `idx` is the env's number, which is not given in
             the call; `bytes` a `char *` and an `int`, and as a result the two that procgen's
-            `get_state` has. `get_state` and `set_state` need no declaration.
+            `get_state` has. `get_state` and `set_state` need no declaration; libenv's own
+            functions, `libenv_…` and `corral_libenv_…`, cannot be called.
         autoreset_mode: "same_step" is all that libenv has.
         seed: env i begins with `seed + i`; for a library that corral exported.
         timeout: with "process", seconds that an instance may take for one call; then its worker
@@ -98,13 +105,15 @@ def load_libenv(
         SpaceError: where what it says of its spaces makes no sense.
         EnvError: where it fails.
     """
-    library = os.path.abspath(os.fspath(path))
+    library = os.path.abspath(os.fsdecode(path))
     if isolation is None:
         ours = "corral_libenv_reset" in _native.exports(library)
         isolation = "thread" if ours else "process"
     if isolation not in _ISOLATIONS:
         raise errors.ArgumentError(f"isolation is 'process', 'thread' or None, not {isolation!r}")
-    num_envs, num_workers = _count("num_envs", num_envs), _count("num_workers", num_workers)
+    num_envs = _count("num_envs", num_envs, _MAX_ENVS)
+    most = _MAX_THREADS if isolation == "thread" else _MAX_ENVS
+    num_workers = _count("num_workers", num_workers, most)
     if num_workers > num_envs:
         raise errors.ArgumentError(
             f"num_workers is {num_workers}: {num_envs} envs cannot be divided among as many"
@@ -131,7 +140,7 @@ def load_libenv(
     )
     instances = _instances(options, num_workers)
     seeded = seed is not None
-    declared = list((functions or {}).items())
+    declared = _declared(functions)
     if isolation == "thread":
         source = _native.Source.libenv(
             library, num_envs, instances, seeded=seeded, functions=declared
@@ -173,7 +182,39 @@ def _in_workers(
     )
 
 
-def _count(name: str, value: Any) -> int:
+def _declared(functions: Any) -> list[tuple[str, str]]:
+    """The library's own functions, as the native half takes them."""
+    if functions is None:
+        return []
+    if not isinstance(functions, Mapping):
+        raise errors.ArgumentTypeError(
+            "functions are a dict of declarations by name, such as "
+            f'{{"set_gravity": "void (idx, int)"}}, not {functions!r}'
+        )
+    for name, declaration in functions.items():
+        if not isinstance(name, str) or not isinstance(declaration, str):
+            raise errors.ArgumentTypeError(
+                f"functions: names and declarations are strings, not {name!r}: {declaration!r}"
+            )
+        if not (name.isascii() and name.isidentifier()):
+            raise errors.ArgumentError(f"functions: {name!r} is no name of a C function")
+        if name.startswith(_RESERVED):
+            raise errors.ArgumentError(
+                f"functions: '{name}' is libenv's own, which corral calls in its order: declare "
+                "functions that the library has beside these"
+            )
+        _encoded(declaration, f"functions: the declaration of '{name}'", errors.ArgumentError)
+    return list(functions.items())
+
+
+def _encoded(text: str, what: str, kind: type[errors.CorralError]) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise kind(f"{what} cannot be {text!r}: it has no UTF-8") from None
+
+
+def _count(name: str, value: Any, most: int) -> int:
     try:
         count = operator.index(value)
     except TypeError:
@@ -182,6 +223,8 @@ def _count(name: str, value: Any) -> int:
         raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}")
     if count < 1:
         raise errors.ArgumentError(f"{name} is {count}: it must be at least 1")
+    if count > most:
+        raise errors.ArgumentError(f"{name} is {count}: it must be at most {most}")
     return count
 
 
@@ -199,7 +242,8 @@ def _typed(options: Any) -> list[Typed]:
     for name in options:
         if not isinstance(name, str):
             raise errors.ArgumentTypeError(f"option names are strings, not {name!r}")
-        if not name or "\0" in name or len(name.encode()) > _MAX_NAME_BYTES:
+        encoded = _encoded(name, "an option's name", errors.OptionValueError)
+        if not name or "\0" in name or len(encoded) > _MAX_NAME_BYTES:
             raise errors.OptionValueError(
                 f"option '{name}': a name has from 1 to {_MAX_NAME_BYTES} bytes, none of them NUL"
             )
@@ -227,6 +271,10 @@ def _of(value: Any) -> np.ndarray[Any, Any] | None:
 def _elements(name: str, value: Any) -> tuple[str, bytes]:
     try:
         elements = _of(value)
+    except UnicodeEncodeError:
+        raise errors.OptionValueError(
+            f"option '{name}' cannot be {value!r}: it has no UTF-8"
+        ) from None
     except (OverflowError, FloatingPointError):
         raise errors.OptionValueError(
             f"option '{name}' cannot be {value!r}: libenv's numbers are int32 and float32"

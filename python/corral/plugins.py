@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import importlib.metadata
 import json
 import os
+import re
 import warnings
 from typing import Any
 
@@ -14,7 +17,21 @@ GROUP = "corral.envs"
 """The entry points of packages that bring a library: `name = "module:function"`, where the
 function, without arguments, returns the library's path. `name` comes before the `/` of its ids."""
 
-_loaded: dict[str, _native.Plugin] = {}
+# As Gymnasium has them, but for the `:`, before which it looks for a module to import.
+_NAMESPACE = re.compile(r"[\w-]+")
+_ID = re.compile(r"[\w.-]+")
+_OURS = ("corral", "testing")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Library:
+    plugin: _native.Plugin
+    # By id, namespace and all.
+    entries: dict[str, dict[str, Any]]
+
+
+# By namespace: only what has passed every check, and is registered with Gymnasium.
+_loaded: dict[str, _Library] = {}
 
 
 def load(path: str | os.PathLike[str], *, namespace: str | None = None) -> list[str]:
@@ -33,28 +50,78 @@ def load(path: str | os.PathLike[str], *, namespace: str | None = None) -> list[
         The ids of its envs.
 
     Raises:
-        LibraryError: for a file that is not there, is no such library, or was built for another
-            version of Corral; the message says which side is old.
-        ArgumentError: for a namespace that is taken.
+        LibraryError: for a file that is not there, is no such library, was built for another
+            version of Corral (the message says which side is old), or lists envs by ids that
+            Gymnasium does not take, or with options that are no JSON object.
+        ArgumentError, ArgumentTypeError: for a namespace that is taken, or is no name.
+        Nothing has changed then: a library of that name that was loaded before still is.
     """
+    if namespace is not None:
+        _check_namespace(namespace)
     plugin = _native.Plugin(path)
     name = plugin.name if namespace is None else namespace
-    if not name or "/" in name or name in ("corral", "testing"):
-        raise errors.ArgumentError(
-            f"{os.fspath(path)}: its envs cannot be called {name!r}/…: give another namespace="
+    if _fault_of(name) is not None:
+        raise errors.LibraryError(
+            f"{plugin.path}: its envs cannot be called {name!r}/…: {_fault_of(name)}; give another "
+            "namespace="
         )
-    _loaded[name] = plugin
-    ids = list(_entries_of(name))
+    entries = _entries_of(plugin, name)
     from corral import registry
 
-    registry.register_with_gymnasium(ids)
-    return ids
+    registry.register_library(entries, instead_of=_loaded[name].entries if name in _loaded else ())
+    _loaded[name] = _Library(plugin, entries)
+    return list(entries)
+
+
+def _check_namespace(namespace: Any) -> None:
+    if not isinstance(namespace, str):
+        raise errors.ArgumentTypeError(f"namespace is a string or None, not {namespace!r}")
+    fault = _fault_of(namespace)
+    if fault is not None:
+        raise errors.ArgumentError(
+            f"envs cannot be called {namespace!r}/…: {fault}; give another namespace="
+        )
+
+
+def _fault_of(namespace: str) -> str | None:
+    if namespace in _OURS:
+        return "Corral's own are"
+    if _NAMESPACE.fullmatch(namespace) is None:
+        return "a namespace is made of letters, digits, _ and -"
+    return None
+
+
+def _entries_of(plugin: _native.Plugin, namespace: str) -> dict[str, dict[str, Any]]:
+    entries: dict[str, dict[str, Any]] = {}
+    for entry in plugin.entries():
+        name = entry["id"]
+        id = f"{namespace}/{name}"
+        if _ID.fullmatch(name) is None:
+            raise errors.LibraryError(
+                f"{plugin.path}: it has an env called {name!r}: an id is made of letters, digits, "
+                "_, - and ., such as Walk-v0"
+            )
+        if id in entries:
+            raise errors.LibraryError(f"{plugin.path}: it has two envs called {name!r}")
+        try:
+            options = json.loads(entry["options"])
+        except (ValueError, RecursionError) as error:
+            raise errors.LibraryError(
+                f"{plugin.path}: the options of {name!r} are no JSON: {error}"
+            ) from error
+        if not isinstance(options, dict | None):
+            raise errors.LibraryError(
+                f"{plugin.path}: the options of {name!r} are no JSON object, but {options!r}"
+            )
+        entries[id] = {**entry, "id": id, "options": options or {}}
+    return entries
 
 
 def namespace_of(path: str | os.PathLike[str]) -> str | None:
     """The namespace under which the library at `path` is loaded already, if it is."""
     real = os.path.realpath(path)
-    return next((name for name, one in _loaded.items() if os.path.realpath(one.path) == real), None)
+    paths = ((name, library.plugin.path) for name, library in _loaded.items())
+    return next((name for name, one in paths if os.path.realpath(one) == real), None)
 
 
 def load_installed() -> None:
@@ -65,26 +132,21 @@ def load_installed() -> None:
             continue
         try:
             load(entry.load()(), namespace=entry.name)
-        except Exception as error:
+        # Whoever imports corral is not to end with a package that calls sys.exit.
+        except (Exception, SystemExit) as error:
+            why = repr(error) if isinstance(error, SystemExit) else error
             warnings.warn(
-                f"the envs of {entry.name!r} (entry point {entry.value!r}) are not there: {error}",
+                f"the envs of {entry.name!r} (entry point {entry.value!r}) are not there: {why}",
                 stacklevel=2,
             )
 
 
 def entries() -> dict[str, dict[str, Any]]:
     """The envs of all libraries, by id."""
-    return {id: entry for name in _loaded for id, entry in _entries_of(name).items()}
-
-
-def _entries_of(name: str) -> dict[str, dict[str, Any]]:
     return {
-        f"{name}/{entry['id']}": {
-            **entry,
-            "id": f"{name}/{entry['id']}",
-            "options": json.loads(entry["options"]) or {},
-        }
-        for entry in _loaded[name].entries()
+        id: copy.deepcopy(entry)
+        for library in _loaded.values()
+        for id, entry in library.entries.items()
     }
 
 
@@ -105,11 +167,11 @@ def source(id: str, config: dict[str, Any]) -> _native.Source:
         try:
             return _native.Source.builtin(id, config)
         except errors.UnknownEnvError as error:
-            if not slash or namespace in ("corral", "testing"):
+            if not slash or namespace in _OURS:
                 raise
             known = ", ".join(sorted(_loaded)) or "none"
             raise errors.UnknownEnvError(
                 f"unknown env '{id}': no library called '{namespace}' is installed or loaded "
                 f"(there are: {known}); corral.load(path) loads one"
             ) from error
-    return _native.Source.plugin(_loaded[namespace], namespace, name, config)
+    return _native.Source.plugin(_loaded[namespace].plugin, namespace, name, config)

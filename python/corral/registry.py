@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import gymnasium
@@ -189,23 +189,43 @@ def _gymnasium_id(id: str) -> str:
     return id if plugins.is_loaded(id) else _NAMESPACE + id
 
 
-def register_with_gymnasium(ids: Iterable[str] | None = None) -> None:
-    """Registers every built-in env as `corral/…`, those of libraries as `library/…`; or only
-    `ids`, anew."""
-    if ids is not None:
-        for id in ids:
-            gymnasium.registry.pop(id, None)
+def register_with_gymnasium() -> None:
+    """Registers what is not registered yet: every built-in env as `corral/…`, those of libraries
+    as `library/…`."""
     for id, entry in envs().items():
-        if _gymnasium_id(id) in gymnasium.registry or (ids is not None and id not in ids):
-            continue
-        gymnasium.register(
-            _gymnasium_id(id),
-            entry_point="corral.registry:make_for_gymnasium",
-            vector_entry_point="corral.registry:make_vec_for_gymnasium",
-            reward_threshold=entry["reward_threshold"],
-            max_episode_steps=entry["max_episode_steps"],
-            kwargs={"corral_id": id},
-        )
+        if _gymnasium_id(id) not in gymnasium.registry:
+            _register(_gymnasium_id(id), id, entry)
+
+
+def register_library(
+    entries: Mapping[str, Mapping[str, Any]], *, instead_of: Iterable[str] = ()
+) -> None:
+    """Registers a library's envs, by id, in place of those of an earlier one: all, or none.
+
+    Raises:
+        LibraryError: for what Gymnasium does not register.
+    """
+    before = dict(gymnasium.registry)
+    try:
+        for id in (*instead_of, *entries):
+            gymnasium.registry.pop(id, None)
+        for id, entry in entries.items():
+            _register(id, id, entry)
+    except Exception as error:
+        gymnasium.registry.clear()
+        gymnasium.registry.update(before)
+        raise errors.LibraryError(f"Gymnasium does not register {id!r}: {error}") from error
+
+
+def _register(gymnasium_id: str, id: str, entry: Mapping[str, Any]) -> None:
+    gymnasium.register(
+        gymnasium_id,
+        entry_point="corral.registry:make_for_gymnasium",
+        vector_entry_point="corral.registry:make_vec_for_gymnasium",
+        reward_threshold=entry["reward_threshold"],
+        max_episode_steps=entry["max_episode_steps"],
+        kwargs={"corral_id": id},
+    )
 
 
 def make_for_gymnasium(corral_id: str, **kwargs: Any) -> Env:

@@ -8,6 +8,7 @@ with.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import keyword
 import re
@@ -29,6 +30,17 @@ _RUST_WORDS = (
 _TAKEN = (
     "build cffi corral envcore envcore_derive envs examples gymnasium maturin numpy pytest python "
     "serde src target testing tests vendor"
+)
+# Whose place in an environment a project would take: tools, and what people train with.
+_TOOLS = (
+    "ale_py attr attrs black brax cargo certifi clippy conda coverage cython dateutil distutils "
+    "dm_env envpool flake8 flax flit gym gym3 gymnax hatch hatchling hypothesis ipykernel ipython "
+    "isort jax jaxlib joblib jupyter matplotlib minigrid mujoco mypy nox notebook numba optax "
+    "optree packaging pandas pettingzoo pgx pip pkg_resources platformdirs pluggy poetry procgen "
+    "pufferlib pybind11 pycparser pydantic pygame pygments pylint pyo3 pyparsing pyright ray "
+    "requests ruff rustc rustfmt rustup scikit_learn scipy setuptools six sklearn sphinx "
+    "stable_baselines3 tensorboard tensorflow tianshou tomli torch torchrl torchvision tox tqdm "
+    "triton twine typing_extensions urllib3 uv virtualenv wandb wheel yaml"
 )
 
 
@@ -78,7 +90,19 @@ def _fault(name: str) -> str | None:
         return "a module of Python's is called so"
     if name in _TAKEN.split():
         return "something that it is built with is called so"
+    if name in _TOOLS.split() or name in _dependencies():
+        return "a package that may be installed beside it is called so"
     return None
+
+
+def _dependencies() -> set[str]:
+    """What Corral itself depends on, with all its extras."""
+    try:
+        wanted = importlib.metadata.requires("corral") or []
+    except importlib.metadata.PackageNotFoundError:
+        return set()
+    names = (re.match(r"[\w.-]*", one) for one in wanted)
+    return {re.sub(r"[-_.]+", "_", found[0]).lower() for found in names if found}
 
 
 def _hint(name: str) -> str:

@@ -400,6 +400,13 @@ def test_methods_are_called_with_an_argument_for_each_env() -> None:
     with pytest.raises(AttributeError):
         one(2).callmethod("no_such_thing")
     assert gym3.ConcatEnv([one(2), one(1)]).callmethod("reset") == [None] * 3
+    for private in ("_settle", "__init__", "_no_such_thing"):
+        with pytest.raises(errors.ArgumentError, match=f"{private} is private"):
+            one(2).callmethod(private)
+    # No methods of this class: the envs have none of these names either.
+    for attribute in ("num", "envs", "ob_space"):
+        with pytest.raises(AttributeError, match=attribute):
+            one(2).callmethod(attribute)
     with pytest.raises(errors.UnsupportedError, match="call"):
         corral.to_gym3(make("CartPole")).callmethod("paint", [1] * N)
 
@@ -441,8 +448,36 @@ def test_closing_it_closes_the_envs() -> None:
     env.close()
     env.close()
     assert env.envs.closed
+    for call in (
+        env.observe,
+        env.get_info,
+        env.reset,
+        lambda: env.act(np.zeros(N, np.int64)),
+        lambda: env.callmethod("paint", [1] * N),
+        lambda: env.callmethod("observe"),
+    ):
+        with pytest.raises(errors.ClosedError):
+            call()
+
+
+def test_closing_with_an_act_in_flight_or_failed_leaves_nothing_to_observe() -> None:
+    flying = corral.to_gym3(make("CartPole"))
+    flying.act(np.zeros(N, np.int64))
+    failed = corral.to_gym3(make("Faulty", fault="error_in_step", at_step=0))
+    failed.act(types_np.zeros(failed.ac_space, (N,)))
+    with pytest.raises(errors.EnvError):
+        failed.observe()
+    for env in (flying, failed):
+        env.close()
+        with pytest.raises(errors.ClosedError):
+            env.observe()
+
+
+def test_envs_that_were_closed_underneath_show_nothing_either() -> None:
+    env = corral.to_gym3(make("CartPole"))
+    env.envs.close()
     with pytest.raises(errors.ClosedError):
-        env.act(np.zeros(N, np.int64))
+        env.observe()
 
 
 @every_case
@@ -612,6 +647,34 @@ def test_an_env_with_a_reset_can_be_reset() -> None:
         assert_same(envs.step(np.ones(N, np.int64))[0], right.step(np.ones(N, np.int64))[0])
     with pytest.raises(errors.UnsupportedError, match="reset some slots and leave others"):
         envs.reset(options={"reset_mask": np.arange(N) > 0})
+
+
+def test_a_first_observation_that_fails_is_not_yet_a_beginning() -> None:
+    class Late(FixedSequenceEnv):
+        tries = 0
+
+        def observe(self) -> Any:
+            self.tries += 1
+            if self.tries == 1:
+                raise LookupError("no level yet")
+            return super().observe()
+
+    batch = Batch(Late(num=2))
+    with pytest.raises(LookupError):
+        batch.reset()
+    # It has no reset to call.
+    assert batch.reset()[0].tolist() == FixedSequenceEnv(num=2).observe()[1].tolist()
+
+
+def test_what_a_gym3_env_first_shows_amiss_is_told_of_all() -> None:
+    class Amiss(FixedSequenceEnv):
+        def observe(self) -> Any:
+            reward, ob, first = super().observe()
+            return reward, ob[:1], first
+
+    with pytest.raises(errors.EnvError, match=r"shape \(1,\) where \(2,\) belongs") as raised:
+        corral.from_gym3(Amiss(num=2)).reset()
+    assert [failure.slot for failure in raised.value.failures] == [0, 1]
 
 
 def test_actions_come_in_the_dtype_that_the_env_names() -> None:

@@ -127,6 +127,61 @@ def test_functions_that_are_not_there_or_ill_declared_are_refused(isolation: str
 
 
 @isolations
+@pytest.mark.parametrize(
+    ("functions", "kind", "words"),
+    [
+        ([("add_to_total", "int (idx, int)")], errors.ArgumentTypeError, "functions are a dict"),
+        ([], errors.ArgumentTypeError, "functions are a dict"),
+        ("add_to_total", errors.ArgumentTypeError, "functions are a dict"),
+        ({b"add_to_total": "void ()"}, errors.ArgumentTypeError, "names and declarations"),
+        ({"add_to_total": None}, errors.ArgumentTypeError, "names and declarations"),
+        ({"libenv_close": "void ()"}, errors.ArgumentError, "'libenv_close' is libenv's own"),
+        ({"corral_libenv_reset": "void (idx)"}, errors.ArgumentError, "is libenv's own"),
+        ({"libenv_anything": "void ()"}, errors.ArgumentError, "is libenv's own"),
+        ({"": "void ()"}, errors.ArgumentError, "no name of a C function"),
+        ({"a\0b": "void ()"}, errors.ArgumentError, "no name of a C function"),
+        ({"\ud800": "void ()"}, errors.ArgumentError, "no name of a C function"),
+        ({"add_to_total": "\ud800"}, errors.ArgumentError, "it has no UTF-8"),
+    ],
+)
+def test_functions_that_are_none_of_the_librarys_own_are_refused(
+    isolation: str, functions: Any, kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        load("OURS", isolation=isolation, functions=functions)
+
+
+@isolations
+def test_a_path_may_be_of_any_type_that_python_opens(isolation: str) -> None:
+    library = compiled()
+    for path in (library, str(library), os.fsencode(library)):
+        envs = corral.load_libenv(path, 2, isolation=isolation)
+        assert envs.native.id == str(library)
+        envs.close()
+
+
+@isolations
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"num_envs": 2**24 + 1}, "num_envs is 16777217: it must be at most 16777216"),
+        ({"num_envs": 2**70}, "num_envs is 1180591620717411303424: it must be at most"),
+        ({"num_workers": 2**70}, "num_workers is 1180591620717411303424: it must be at most"),
+    ],
+)
+def test_more_than_can_be_counted_is_refused_by_the_name_that_was_given(
+    isolation: str, counts: dict[str, int], words: str
+) -> None:
+    with pytest.raises(errors.ArgumentError, match=words):
+        load(isolation=isolation, **counts)
+
+
+def test_more_instances_than_there_are_threads_are_refused_as_instances() -> None:
+    with pytest.raises(errors.ArgumentError, match="num_workers is 2000: it must be at most 1024"):
+        load(isolation="thread", num_envs=2000, num_workers=2000)
+
+
+@isolations
 def test_arrays_are_the_callers_to_keep(isolation: str) -> None:
     envs = load(isolation=isolation)
     kept = [envs.reset()[0]["count"]]
@@ -275,6 +330,8 @@ def test_options_are_typed_as_gym3_types_them_in_order(
         ({"x" * 127: 1}, "from 1 to 126 bytes"),
         ({"é" * 64: 1}, "from 1 to 126 bytes"),
         ({"": 1}, "from 1 to 126 bytes"),
+        ({"\ud800": 1}, r"an option's name cannot be '\\ud800': it has no UTF-8"),
+        ({"text": "\ud800"}, r"option 'text' cannot be '\\ud800': it has no UTF-8"),
     ],
 )
 def test_an_option_that_libenv_has_no_type_for_is_named(

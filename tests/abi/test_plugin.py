@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import shutil
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -180,6 +184,40 @@ def test_a_recorded_failure_of_a_librarys_env_is_played_again(counter, tmp_path)
     assert again.reproduced
 
 
+def test_the_command_replays_an_env_of_a_library_that_it_is_told_of(
+    counter: Path, tmp_path: Path
+) -> None:
+    envs = corral.make_vec(
+        "counting/Counter-v0", 1, most=1000, max_episode_steps=-1, record=tmp_path
+    )
+    far = next(seed for seed in range(1000) if targets(seed, 1, 1000)[0] > 777)
+    envs.reset(seed=far)
+    envs.step([1])
+    for _ in range(388):
+        envs.step([2])
+    with pytest.raises(errors.EnvError) as raised:
+        envs.step([1])
+    file = str(raised.value.failures[0].replay)
+    other = variant(tmp_path, "other", ('.name = "counting"', '.name = "other"'))
+
+    def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "corral", "replay", *arguments], capture_output=True, text=True
+        )
+
+    done = command("--load", other, "--load", counter, file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "failed again, as recorded" in done.stdout
+    for loaded in ([], ["--load", other]):
+        done = command(*loaded, file)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "no library called 'counting'" in done.stderr
+        assert "corral replay --load LIBRARY FILE" in done.stderr
+    done = command("--load", tmp_path / "none.so", file)
+    assert done.returncode == 2
+    assert "none.so" in done.stderr
+
+
 def test_what_is_no_library_of_envs_is_refused(counter, tmp_path):
     with pytest.raises(errors.LibraryError, match="No such file"):
         corral.load(tmp_path / "nowhere.so")
@@ -215,6 +253,135 @@ def test_a_library_of_another_version_or_layout_says_which_side_is_old(
     )
     with pytest.raises(errors.LibraryError, match=message):
         corral.load(build(tmp_path / "other.c", tmp_path / "other.so"))
+
+
+def variant(tmp_path: Path, name: str, *changes: tuple[str, str]) -> Path:
+    """The counter, with some of its source replaced."""
+    text = (HERE / "c" / "counter.c").read_text()
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    source = tmp_path / f"{name}.c"
+    source.write_text(text)
+    return build(source, tmp_path / f"{name}.so")
+
+
+def lists(*entries: str) -> tuple[tuple[str, str], ...]:
+    """The changes by which it has these entries after its own."""
+    added = ", ".join(f"{{{entry}}}" for entry in entries)
+    return (
+        (
+            '    .options = "{\\"most\\": 9}",\n}};',
+            f'    .options = "{{\\"most\\": 9}}",\n}}, {added}}};',
+        ),
+        (".num_envs = 1,", f".num_envs = {1 + len(entries)},"),
+    )
+
+
+@pytest.fixture
+def untouched(counter: Path) -> Iterator[None]:
+    """Nothing that is loaded or registered changes; and what was loaded still works."""
+    before = dict(gymnasium.registry), corral.envs()
+    yield
+    assert (dict(gymnasium.registry), corral.envs()) == before
+    corral.register_with_gymnasium()
+    corral.make_vec("counting/Counter-v0", 1).close()
+    assert corral.load(counter) == ["counting/Counter-v0"]
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("namespace", [None, "counting", "fresh"])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ((('"{\\"most\\": 9}"', '"{most: 9}"'),), "options of 'Counter-v0' are no JSON: "),
+        ((('"{\\"most\\": 9}"', '"[1, 2]"'),), r"no JSON object, but \[1, 2\]"),
+        ((('"{\\"most\\": 9}"', '"0"'),), "no JSON object, but 0"),
+        ((('.id = "Counter-v0"', '.id = "Count/er-v0"'),), "an env called 'Count/er-v0'"),
+        ((('.id = "Counter-v0"', '.id = "Coun ter-v0"'),), "an env called 'Coun ter-v0'"),
+        ((('.id = "Counter-v0"', '.id = "os:Counter-v0"'),), "an env called 'os:Counter-v0'"),
+        (lists('.id = "Counter-v0"'), "two envs called 'Counter-v0'"),
+        (lists('.id = "Walk-v0"', '.id = "Walk-v1", .options = "{"'), "options of 'Walk-v1'"),
+        (lists('.id = "Counter"'), "Gymnasium does not register '.*/Counter': .*unversioned"),
+    ],
+)
+def test_a_library_with_a_fault_in_its_list_leaves_everything_as_it_was(
+    tmp_path: Path, changes: Any, message: str, namespace: str | None
+) -> None:
+    library = variant(tmp_path, "faulty", *changes)
+    with pytest.raises(errors.LibraryError, match=message):
+        corral.load(library, namespace=namespace)
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("name", ["", "corral", "x y", "a.b", "a/b", "a:b", "x\n"])
+def test_a_librarys_own_name_that_is_none_takes_another_namespace(
+    tmp_path: Path, name: str
+) -> None:
+    text = name.replace("\n", "\\n")
+    library = variant(tmp_path, "named", ('.name = "counting"', f'.name = "{text}"'))
+    with pytest.raises(errors.LibraryError, match="another namespace="):
+        corral.load(library)
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize(
+    "namespace", ["", "corral", "testing", "x y", "a.b", "a/b", "a:b", "x\0y", "x\n", "\ud800"]
+)
+def test_a_namespace_that_gymnasium_does_not_take_is_refused(counter: Path, namespace: str) -> None:
+    with pytest.raises(errors.ArgumentError, match="another namespace="):
+        corral.load(counter, namespace=namespace)
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("namespace", [3, b"x", ["x"]])
+def test_a_namespace_that_is_no_string_is_refused(counter: Path, namespace: Any) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match="namespace is a string"):
+        corral.load(counter, namespace=namespace)
+
+
+def test_a_library_in_anothers_place_takes_its_ids_away(tmp_path: Path) -> None:
+    first = variant(tmp_path, "first", *lists('.id = "Walk-v0"'))
+    second = variant(tmp_path, "second", *lists('.id = "Run-v0", .about = "Newer."'))
+    assert corral.load(first, namespace="moving") == ["moving/Counter-v0", "moving/Walk-v0"]
+    assert corral.load(second, namespace="moving") == ["moving/Counter-v0", "moving/Run-v0"]
+    for known in (corral.envs(), gymnasium.registry):
+        ids = {id for id in known if id.startswith("moving/")}
+        assert ids == {"moving/Counter-v0", "moving/Run-v0"}
+    assert corral.envs()["moving/Run-v0"]["about"] == "Newer."
+    with pytest.raises(errors.UnknownEnvError):
+        corral.make_vec("moving/Walk-v0", 1)
+
+
+def test_what_is_listed_is_the_callers_to_change(counter: Path) -> None:
+    corral.envs()["counting/Counter-v0"]["options"]["most"] = 0
+    assert corral.envs()["counting/Counter-v0"]["options"] == {"most": 9}
+
+
+class Entry:
+    """An entry point whose function ends in `error`."""
+
+    name, value = "leaving", "leaving:library"
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def load(self) -> Any:
+        raise self.error
+
+
+def test_an_installed_package_that_exits_is_a_warning_and_an_interrupt_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entries: list[Entry] = [Entry(SystemExit(3)), Entry(OSError("no such file"))]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: entries)
+    with pytest.warns(UserWarning, match="the envs of 'leaving'") as warned:
+        corral.load_installed()
+    said = [str(one.message).rpartition("not there: ")[2] for one in warned]
+    assert said == ["SystemExit(3)", "no such file"]
+    entries[:] = [Entry(KeyboardInterrupt())]
+    with pytest.raises(KeyboardInterrupt):
+        corral.load_installed()
 
 
 def test_an_id_of_a_library_that_is_not_there_says_how_to_load_one():

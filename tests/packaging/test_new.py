@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import compileall
+import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -150,6 +152,7 @@ def test_rust_and_python_find_the_template_well_formatted(tmp_path: Path) -> Non
         ("lambda", "Python uses that word itself", "lambda_env"),
         ("random", "a module of Python's is called so", "random_env"),
         ("serde", "something that it is built with is called so", "serde_env"),
+        ("pip", "a package that may be installed beside it is called so", "pip_env"),
     ],
 )
 def test_a_bad_name_is_refused_with_a_better_one(
@@ -161,6 +164,33 @@ def test_a_bad_name_is_refused_with_a_better_one(
     assert why in done.stderr
     assert f"Would '{better}' do?" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+NEIGHBOURS = (
+    "gym gym3 jax matplotlib numpy packaging pip procgen ruff setuptools stable_baselines3 torch "
+    "wheel"
+)
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS.split())
+def test_a_project_takes_no_other_packages_place(name: str) -> None:
+    with pytest.raises(errors.ArgumentError, match=f"Would '{name}_env' do"):
+        scaffold.check_name(name)
+
+
+def test_whatever_corral_depends_on_is_taken() -> None:
+    try:
+        importlib.metadata.requires("corral")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("corral is run from its sources: nothing says here what it depends on")
+    manifest = (ROOT / "pyproject.toml").read_text()
+    project = manifest.split("[project]")[1].split("[dependency-groups]")[0]
+    lists = re.findall(r"^(?!classifiers)\w+ = \[(.*)\]$", project, re.M)
+    names = re.findall(r'"([a-z][a-z0-9-]*)[><=]', " ".join(lists))
+    assert {"numpy", "cloudpickle", "typer", "stable-baselines3", "pillow"} <= set(names)
+    for name in names:
+        with pytest.raises(errors.ArgumentError, match="called so"):
+            scaffold.check_name(name.replace("-", "_"))
 
 
 @given(st.text("aZ_-2é /.", max_size=12))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from typing import Any
 
 import gymnasium
@@ -195,6 +197,44 @@ def test_a_failing_reset_is_raised_too() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reply", "kind", "why"),
+    [
+        (lambda: 1 / 0, ZeroDivisionError, "division by zero"),
+        (lambda: "nothing", errors.EnvError, "reset must return a tuple of 2"),
+        (
+            lambda: ({**Words().seen(), "at": np.zeros((1, 2))}, None),
+            errors.EnvError,
+            r"'at', have shape \(1, 2\)",
+        ),
+    ],
+)
+def test_a_reset_that_fails_is_tried_once_a_call_and_told_of_all(
+    reply: Any, kind: Any, why: str
+) -> None:
+    class Failing(Words):
+        can_reset = True
+        calls = 0
+
+        def reset(self) -> Any:
+            self.calls += 1
+            # The second call of the same reset would find another fault, or none.
+            return reply() if self.calls in (1, 3) else super().reset()
+
+    batch = Failing()
+    envs = make(batch)
+    for calls in (1, 3):
+        with pytest.raises(kind, match=why) as raised:
+            envs.reset()
+        assert batch.calls == calls
+        error: Any = raised.value
+        failed = error if isinstance(error, errors.EnvError) else error.__cause__
+        assert [failure.slot for failure in failed.failures] == [0, 1, 2]
+        assert envs.reset()[1]["began"].tolist() == [0, 1, 2]
+        assert batch.calls == calls + 1
+    envs.step(actions(1, 1, 1))
+
+
+@pytest.mark.parametrize(
     "settings",
     [{"batch_size": 1}, {"timeout": 1.0}, {"num_threads": 2}, {"num_envs": 2, "num_threads": 1}],
 )
@@ -248,6 +288,19 @@ def test_it_is_closed_once_and_by_whoever_drops_it_too() -> None:
     envs = make(dropped)
     del envs
     assert dropped.closed == 1
+
+
+def test_a_reset_that_failed_does_not_keep_the_envs() -> None:
+    class Failing(Words):
+        def reset(self) -> Any:
+            raise LookupError("no level")
+
+    batch = Failing()
+    # Its traceback has the envs' own frames.
+    with contextlib.suppress(LookupError):
+        make(batch).reset()
+    gc.collect()
+    assert batch.closed == 1
 
 
 def test_what_closing_raises_is_raised() -> None:

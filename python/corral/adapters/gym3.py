@@ -79,7 +79,9 @@ class Gym3Env(Env):  # type: ignore[misc]
 
     def callmethod(self, method: str, *args: Sequence[Any], **kwargs: Sequence[Any]) -> list[Any]:
         """A method of this class or, with one argument for each env, of the envs."""
-        if hasattr(self, method):
+        if method.startswith("_"):
+            raise errors.ArgumentError(f"{method} is private: call a method without the _")
+        if callable(getattr(self, method, None)):
             given = super().callmethod(method, *args, **kwargs)
             return [None] * self.num if given is None else list(given)
         self._settle()
@@ -101,6 +103,8 @@ class Gym3Env(Env):  # type: ignore[misc]
 
     def _settle(self) -> None:
         """Waits for what `act` has put in flight."""
+        if self.envs.closed:
+            raise errors.ClosedError("the envs are closed: make new ones")
         if self._failure is not None:
             raise errors.ResetNeededError(
                 "envs failed at an earlier act: reset() begins all anew "
@@ -160,9 +164,10 @@ class Batch:
         """Observes; later times resets before, of the envs that can."""
         if self._has_begun:
             self.env.reset()
-        self._has_begun = True
         _, ob, _ = self.env.observe()
-        return ob, [_ends_and_rest(info)[1] for info in self.env.get_info()]
+        infos = [_ends_and_rest(info)[1] for info in self.env.get_info()]
+        self._has_begun = True
+        return ob, infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, list[dict[str, Any]]]:
         """Acts and observes, once each."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from corral import errors, plugins
 from corral.cli.app import app, err, errors_told, out
 from corral.cli.frames import Frames
 from corral.replay import Replay
@@ -19,6 +20,10 @@ from corral.replay import Replay
 @app.command("replay")
 def replay_file(
     file: Annotated[Path, typer.Argument(help="What make_vec(…, record=DIR) left.")],
+    libraries: Annotated[
+        list[Path] | None,
+        typer.Option("--load", metavar="LIBRARY", help="Load a library of envs first; repeatable."),
+    ] = None,
     frames: Annotated[
         Path | None,
         typer.Option(metavar="DIR|FILE.gif", help="Write every step's picture: PNGs, or a GIF."),
@@ -57,7 +62,15 @@ def replay_file(
             signal.raise_signal(signal.SIGTRAP)
 
     with errors_told():
-        again = Replay(file, frames=frames is not None, before_failure=before_failure)
+        for library in libraries or []:
+            plugins.load(library)
+        try:
+            again = Replay(file, frames=frames is not None, before_failure=before_failure)
+        except errors.UnknownEnvError as error:
+            raise errors.UnknownEnvError(
+                f"{error}; if the env is of a library that was loaded by its path: corral replay "
+                "--load LIBRARY FILE"
+            ) from error
         writer = None if frames is None else Frames(frames, again.render_fps)
         rewards = 0.0
         for step in again:

@@ -96,6 +96,8 @@ impl Source for BatchSource {
             shown: None,
             infos: None,
             awaits: vec![false; n],
+            last: None,
+            failed: None,
             is_open: true,
         }))
     }
@@ -115,6 +117,10 @@ struct BatchChunk {
     infos: Option<Py<PyAny>>,
     /// By slot: whether its row of the last reset is still to be fetched.
     awaits: Vec<bool>,
+    /// The slot that was reset last: calls reset slots in ascending order.
+    last: Option<usize>,
+    /// Why this call could not begin all anew.
+    failed: Option<Failure>,
     is_open: bool,
 }
 
@@ -162,6 +168,22 @@ impl BatchChunk {
         Ok(())
     }
 
+    /// Sees that there is a row for `slot` to begin with. All begin by one call: where
+    /// it fails, that is told of all, and the next reset tries again.
+    fn prepare(&mut self, py: Python<'_>, slot: usize) -> Result<(), Failure> {
+        if self.last.is_none_or(|last| slot <= last) {
+            self.failed = None;
+        }
+        self.last = Some(slot);
+        if self.failed.is_none() && !self.awaits[slot] {
+            self.failed = self.begin(py).err().map(|why| refused(py, Phase::Reset, why));
+        }
+        // Kept longer, an exception would keep these envs, by its traceback's frames.
+        let is_last = slot + 1 == self.awaits.len();
+        let failed = if is_last { self.failed.take() } else { self.failed.clone() };
+        failed.map_or(Ok(()), Err)
+    }
+
     fn show_row(
         &mut self,
         py: Python<'_>,
@@ -170,9 +192,6 @@ impl BatchChunk {
         (rows, row): (&mut RowsMut<'_>, usize),
         side: &mut Side,
     ) -> Result<(), Refused> {
-        if begin != Begin::Keep && !self.awaits[slot] {
-            self.begin(py)?;
-        }
         let Some(shown) = &self.shown else {
             return Err(Refused::Misfit("they have shown nothing yet".into()));
         };
@@ -386,6 +405,9 @@ impl Chunk for BatchChunk {
         side: &mut Side,
     ) -> Result<(), Failure> {
         let shown = Python::try_attach(|py| {
+            if reset.begin != Begin::Keep {
+                self.prepare(py, slot)?;
+            }
             let shown = self.show_row(py, slot, reset.begin, (rows, row), side);
             shown.map_err(|why| refused(py, Phase::Reset, why))
         });
@@ -397,7 +419,7 @@ impl Chunk for BatchChunk {
             return Vec::new();
         }
         let closed = Python::try_attach(|py| {
-            (self.shown, self.infos) = (None, None);
+            (self.shown, self.infos, self.failed) = (None, None, None);
             match self.common.envs.bind(py).call_method0(intern!(py, "close")) {
                 Err(error) if !is_exit(py, &error) => vec![(0, failure(py, Phase::Close, error))],
                 _ => Vec::new(),
