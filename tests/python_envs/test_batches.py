@@ -236,13 +236,19 @@ def test_a_reset_that_fails_is_tried_once_a_call_and_told_of_all(
 
 @pytest.mark.parametrize(
     "settings",
-    [{"batch_size": 1}, {"timeout": 1.0}, {"num_threads": 2}, {"num_envs": 2, "num_threads": 1}],
+    [{"batch_size": 1}, {"timeout": 1.0}, {"num_envs": 2, "num_threads": 1}],
 )
 def test_who_would_step_some_without_the_others_is_refused(settings: dict[str, Any]) -> None:
     source = _native.Source.python_batch("Words", Words())
     num_envs = settings.pop("num_envs", N)
     with pytest.raises(errors.UnsupportedError, match=r"by one call|without the others"):
         _native.make(source, num_envs, **settings)
+
+
+def test_it_is_one_chunk_for_any_number_of_threads() -> None:
+    envs = _native.make(_native.Source.python_batch("Words", Words()), N, num_threads=2)
+    envs.reset()
+    envs.close()
 
 
 def test_one_batch_is_one_vec_env() -> None:
