@@ -73,21 +73,38 @@ def procgen_options(library: Path, **more: Any) -> dict[str, Any]:
     }
 
 
+# gym3 wants a NumPy of its age, and pins old versions of what it needs for windows alone: so it
+# comes without dependencies.
+_GYM3 = (
+    "numpy==1.26.*",
+    "gymnasium>=1.2,<1.5",
+    "cloudpickle>=3",
+    "cffi",
+    "imageio",
+    "imageio-ffmpeg",
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+)
+_GYM3_ALONE = ("gym3==0.3.3",)
+
+
 @functools.cache
 def gym3_python() -> Path:
-    """A Python that has gym3, as it was: with the NumPy of its age, and no viewer.
+    """The Python of a venv that has gym3, and takes corral by PYTHONPATH.
 
     Raises:
         Missing: without a registry.
     """
     venv = PEERS / "gym3"
-    python = venv / "bin" / "python"
-    if (venv / ".installed").exists():
+    python, stamp = venv / "bin" / "python", venv / "installed.txt"
+    wanted = "\n".join((*_GYM3, *_GYM3_ALONE))
+    if stamp.exists() and stamp.read_text() == wanted:
         return python
-    _run("gym3", sys.executable, "-m", "venv", venv)
-    _run("gym3", python, "-m", "pip", "install", "--quiet", "--no-deps", "gym3==0.3.3")
-    _run("gym3", python, "-m", "pip", "install", "--quiet", "cffi<2", "numpy<2")
-    (venv / ".installed").touch()
+    _run("gym3", sys.executable, "-m", "venv", "--clear", venv)
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    _run("gym3", *pip, *_GYM3)
+    _run("gym3", *pip, "--no-deps", *_GYM3_ALONE)
+    stamp.write_text(wanted)
     return python
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.abi.gym3_venv import ROOT, gym3_python
+from tests.abi import peers
 
+ROOT = Path(__file__).parents[2]
 SUITE = Path(__file__).with_name("gym3_suite.py")
 NAMES = [
     node.name
@@ -28,9 +29,13 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[s
     """By test: what became of each of its cases, and what was said of it."""
     report = tmp_path_factory.mktemp("gym3") / "report.xml"
     options = ["-q", "-p", "no:cacheprovider", "--noconftest", "--junitxml", str(report)]
+    try:
+        python = peers.gym3_python()
+    except peers.Missing as why:
+        pytest.skip(str(why))
     path = os.pathsep.join((str(ROOT / "python"), str(ROOT)))
     done = subprocess.run(
-        [gym3_python(), "-m", "pytest", *options, str(SUITE)],
+        [python, "-m", "pytest", *options, str(SUITE)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

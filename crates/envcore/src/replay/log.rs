@@ -13,26 +13,6 @@ use crate::buffer::{ColumnIn, Slots};
 use crate::env::state;
 use crate::space::{DType, Options, Value};
 
-const DTYPES: [DType; 12] = [
-    DType::Bool,
-    DType::U8,
-    DType::I8,
-    DType::U16,
-    DType::I16,
-    DType::U32,
-    DType::I32,
-    DType::U64,
-    DType::I64,
-    DType::F16,
-    DType::F32,
-    DType::F64,
-];
-
-/// The dtype of NumPy's name.
-pub(super) fn dtype(name: &str) -> Option<DType> {
-    DTYPES.into_iter().find(|dtype| dtype.name() == name)
-}
-
 /// In place of a dtype: a column of loose values.
 const LOOSE: u8 = u8::MAX;
 /// In place of a count of slots: all.
@@ -316,7 +296,7 @@ fn cells(mut record: Reader<'_>, row: usize, rows: usize) -> Vec<Cell> {
                 let row_bytes = record.u64() as usize;
                 let column = record.take(row_bytes * rows);
                 let bytes = column[row * row_bytes..][..row_bytes].to_vec();
-                Cell::Fixed { dtype: DTYPES[usize::from(dtype)], bytes }
+                Cell::Fixed { dtype: DType::ALL[usize::from(dtype)], bytes }
             }
         };
         cells.push(cell);

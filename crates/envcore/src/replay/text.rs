@@ -127,7 +127,7 @@ fn value_from_json(json: &Json) -> Option<Value> {
             "float" => Value::Float(unusual(map)?),
             _ => {
                 let dtype = serde_json::from_value::<String>(map.get("dtype")?.clone()).ok()?;
-                let dtype = super::log::dtype(&dtype)?;
+                let dtype = DType::from_name(&dtype)?;
                 let shape: Vec<usize> = serde_json::from_value(map.get("shape")?.clone()).ok()?;
                 Value::Array(Array::from_bytes(dtype, &shape, flat(dtype, map.get("array")?)?).ok()?)
             }

@@ -38,11 +38,15 @@ impl DType {
         }
     }
 
+    /// All, in an order that files and other libraries count on.
+    pub(crate) const ALL: [DType; 12] = {
+        use DType::{Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+        [Bool, U8, I8, U16, I16, U32, I32, U64, I64, F16, F32, F64]
+    };
+
     /// The dtype that NumPy calls so.
     pub fn from_name(name: &str) -> Option<DType> {
-        use DType::{Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
-        let all = [Bool, U8, I8, U16, I16, U32, I32, U64, I64, F16, F32, F64];
-        all.into_iter().find(|dtype| dtype.name() == name)
+        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
     /// NumPy's name: `float32`, `uint8`, `bool`, …

@@ -13,30 +13,15 @@ use crate::space::{Array, DType, Options, Value};
 /// Lists and maps within each other, at most: the stack is not endless.
 const MAX_DEPTH: usize = 64;
 
-const DTYPES: [DType; 12] = [
-    DType::Bool,
-    DType::U8,
-    DType::I8,
-    DType::U16,
-    DType::I16,
-    DType::U32,
-    DType::I32,
-    DType::U64,
-    DType::I64,
-    DType::F16,
-    DType::F32,
-    DType::F64,
-];
-
 /// The number of `dtype` here.
 pub(super) fn dtype_to(dtype: DType) -> u32 {
-    1 + DTYPES.iter().position(|one| *one == dtype).expect("all are listed") as u32
+    1 + DType::ALL.iter().position(|one| *one == dtype).expect("all are listed") as u32
 }
 
 /// The dtype of this number.
 pub(super) fn dtype_from(number: u32) -> Result<DType> {
     let index = (number as usize).checked_sub(1);
-    let dtype = index.and_then(|index| DTYPES.get(index)).copied();
+    let dtype = index.and_then(|index| DType::ALL.get(index)).copied();
     dtype.ok_or_else(|| Error::Space(format!("{number} is no element type of corral.h")))
 }
 
