@@ -22,7 +22,7 @@ impl ToRow for Words {
     fn space() -> Result<Space> {
         Ok(Space::of([
             Leaf::text(64).named("text"),
-            Leaf::ragged::<i16>(&[9]).named("lengths"),
+            Leaf::ragged::<i16>(&[12]).named("lengths"),
             Leaf::real::<i32>(&[]).named("heard"),
         ]))
     }
