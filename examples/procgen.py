@@ -9,6 +9,7 @@ corral and pillow.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from PIL import Image
 import corral
 
 NUM_ENVS, STEPS, COLUMNS = 64, 300, 8
-CACHE = Path.home() / ".cache" / "corral" / "procgen-0.10.7"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "corral" / "procgen-0.10.7"
 
 
 def fetch() -> Path:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +126,24 @@ def test_procgens_states_are_saved_and_loaded(library: Path, actions: Any) -> No
     again = [envs.step({"action": actions[step, :4] % 15}) for step in range(20, 60)]
     assert_same([step[:4] for step in again], [step[:4] for step in later])
     envs.close()
+
+
+def test_the_example_plays_and_draws_64_coinruns(library: Path, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="the example draws with pillow")
+    cache = tmp_path / "corral" / "procgen-0.10.7" / "procgen"
+    cache.parent.mkdir(parents=True)
+    # Fetched once for all tests.
+    cache.symlink_to(library.parents[2])
+    example = Path(__file__).parents[2] / "examples" / "procgen.py"
+    ran = subprocess.run(
+        [sys.executable, example, tmp_path / "picture.png"],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "steps a second" in ran.stdout
+    with image.open(tmp_path / "picture.png") as picture:
+        assert picture.size == (512, 512)
+        assert len(set(picture.convert("RGB").getdata())) > 1000
