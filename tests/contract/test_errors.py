@@ -27,6 +27,8 @@ BASES = [
     (errors.UnknownOptionError, [TypeError]),
     (errors.OptionValueError, [ValueError]),
     (errors.UnknownEnvError, [gym_error.NameNotFound, gym_error.UnregisteredEnv]),
+    (errors.LibraryError, [ImportError]),
+    (errors.MissingFileError, [FileNotFoundError]),
     (errors.SpaceError, [ValueError]),
     (errors.UnsupportedError, [NotImplementedError]),
     (errors.ResetNeededError, [gym_error.ResetNeeded]),
