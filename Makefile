@@ -52,7 +52,7 @@ test-oldest: build ## Run the Python tests with the oldest Gymnasium and NumPy s
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(OLDEST)/bin/python -m pip install --quiet "gymnasium==1.2.0" "numpy==1.26.*" --group test
-	PYTHONPATH=python $(OLDEST)/bin/python -m pytest -p no:cacheprovider
+	PYTHONPATH=$(abspath python) $(OLDEST)/bin/python -m pytest -p no:cacheprovider
 
 bench: build ## Measure beside the peers: make bench NAME=cartpole QUICK=1.
 	PYTHONPATH=python $(if $(wildcard $(PEERS)/bin/python),$(PEERS),$(VENV))/bin/python \

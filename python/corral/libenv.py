@@ -261,6 +261,9 @@ def _of(value: Any) -> np.ndarray[Any, Any] | None:
     if isinstance(value, np.ndarray | np.generic) and value.dtype.name in _DTYPES:
         return np.asarray(value, value.dtype.newbyteorder("="))
     if isinstance(value, int | np.integer):
+        if not -(2**31) <= int(value) < 2**31:
+            # An older NumPy would wrap it.
+            raise OverflowError
         return np.array(int(value), np.int32)
     if isinstance(value, float):
         with np.errstate(over="raise"):

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Dict, MultiDiscrete
 
 import corral
 from corral import errors
+from corral.spaces import discrete
 from tests.abi.libenv import actions, compiled, load
 from tests.support import assert_same
 
@@ -47,14 +48,14 @@ def counts(envs: Any, steps: int = 1) -> list[list[int]]:
 def test_spaces_are_dicts_of_the_librarys_leaves(isolation: str) -> None:
     envs = load(isolation=isolation)
     observation = {
-        "count": Discrete(10, start=5, dtype=np.int32),
+        "count": discrete(10, 5, np.int32),
         "grid": Box(0, 255, (2, 3), np.uint8),
         "bits": MultiDiscrete([2, 2], dtype=np.uint8),
         "pos": Box(-np.inf, np.inf, (), np.float32),
     }
     assert envs.single_observation_space == Dict(list(observation.items()))
     assert list(envs.single_observation_space.keys()) == list(observation)
-    action = [("move", Discrete(3, dtype=np.int32)), ("push", Box(-1, 1, (2,), np.float32))]
+    action = [("move", discrete(3, 0, np.int32)), ("push", Box(-1, 1, (2,), np.float32))]
     assert envs.single_action_space == Dict(action)
     assert envs.metadata["autoreset_mode"].value == "SameStep"
     envs.close()
