@@ -438,12 +438,7 @@ pub trait Chunk: Send {
     /// which failed before: the row of slot s is row s - `first`. Slots that
     /// fail are reported.
     fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
-        for &slot in slots {
-            let reset = ResetOf { begin: Begin::Own, rebuild: None, options: None };
-            if let Err(failure) = self.reset(slot, reset, rows, slot - first, side) {
-                side.failures.push((slot, failure));
-            }
-        }
+        reset_each(self, slots, first, rows, side);
     }
 
     /// Errors where an env of this chunk would refuse `options` at a reset; no
@@ -482,6 +477,22 @@ pub trait Chunk: Send {
 
     /// Ends every env, whatever becomes of the others; the slots that failed.
     fn close(&mut self) -> Vec<(usize, Failure)>;
+}
+
+/// [`Chunk::reset_own`] as one reset after the other.
+pub(crate) fn reset_each<C: Chunk + ?Sized>(
+    chunk: &mut C,
+    slots: &[usize],
+    first: usize,
+    rows: &mut RowsMut<'_>,
+    side: &mut Side,
+) {
+    for &slot in slots {
+        let reset = ResetOf { begin: Begin::Own, rebuild: None, options: None };
+        if let Err(failure) = chunk.reset(slot, reset, rows, slot - first, side) {
+            side.failures.push((slot, failure));
+        }
+    }
 }
 
 /// How a runner is made of a source.

@@ -1,0 +1,347 @@
+//! Some slots of a plugin's env: a call for a range of them, and what it says
+//! put where it belongs.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::ptr;
+
+use super::heard::{Heard, Told, nothing_said};
+use super::{Handle, Table};
+use crate::abi::plugin::report::CALL;
+use crate::abi::plugin::sys;
+use crate::abi::plugin::value;
+use crate::begin::Begin;
+use crate::buffer::{Addresses, Extra, RowsMut};
+use crate::env::Frame;
+use crate::error::{Error, Failure, Phase, Result};
+use crate::space::check::accept_value;
+use crate::space::{LeafKind, Options, Space, Value};
+use crate::vec_env::{Chunk, ResetOf, Side, SourceSpec, StepOf, reset_each};
+
+/// Where each leaf's actions are.
+struct Heads(Vec<*const c_void>);
+
+// SAFETY: addresses only, of which none is followed here.
+unsafe impl Send for Heads {}
+
+/// Some slots of a plugin's env.
+pub(super) struct PluginChunk {
+    raw: Table,
+    handle: Handle,
+    id: String,
+    num_slots: usize,
+    /// The leaves that are not of fixed shape.
+    loose_actions: Vec<(usize, LeafKind)>,
+    loose_observation: Vec<(usize, LeafKind)>,
+    loose_info: Vec<(usize, LeafKind)>,
+    addresses: Addresses,
+    actions: Heads,
+    heard: Heard,
+}
+
+/// The slots that a call is about, and their rows.
+enum Of<'a> {
+    /// These, but for those that are skipped; the first has row 0.
+    Range(&'a Range<usize>, &'a [bool]),
+    /// These; the row of slot s is s less this.
+    List(&'a [usize], usize),
+}
+
+impl Of<'_> {
+    fn row(&self, slot: usize) -> Option<usize> {
+        match self {
+            Of::Range(range, skip) => (range.contains(&slot) && !skip[slot]).then(|| slot - range.start),
+            Of::List(list, first) => list.contains(&slot).then(|| slot - first),
+        }
+    }
+
+    fn slots(&self) -> impl Iterator<Item = usize> + '_ {
+        let (range, list) = match self {
+            Of::Range(range, _) => ((*range).clone(), &[][..]),
+            Of::List(list, _) => (0..0, *list),
+        };
+        range.chain(list.iter().copied()).filter(|slot| self.row(*slot).is_some())
+    }
+}
+
+/// Notes a failure of `slot`, unless one is known.
+fn note(side: &mut Side, slot: usize, failure: Failure) {
+    if side.failures.iter().all(|(known, _)| *known != slot) {
+        side.failures.push((slot, failure));
+    }
+}
+
+impl PluginChunk {
+    /// The `num_slots` slots at `handle`, of the source that is `spec`.
+    pub(super) fn new(raw: Table, handle: *mut c_void, spec: &SourceSpec, num_slots: usize) -> Self {
+        let loose = |space: &Space| {
+            let leaves = space.leaves().iter().enumerate();
+            let loose = leaves.filter(|(_, leaf)| leaf.as_fixed().is_none());
+            loose.map(|(k, leaf)| (k, leaf.kind.clone())).collect()
+        };
+        PluginChunk {
+            raw,
+            handle: Handle(handle),
+            id: spec.id.clone(),
+            num_slots,
+            loose_actions: loose(&spec.action),
+            loose_observation: loose(&spec.observation),
+            loose_info: loose(&spec.info),
+            addresses: Addresses::default(),
+            actions: Heads(Vec::new()),
+            heard: Heard::default(),
+        }
+    }
+
+    /// The rows at `addresses`, for the plugin.
+    fn rows(addresses: &Addresses, len: usize) -> sys::Rows {
+        sys::Rows {
+            num_rows: len,
+            observation: addresses.observation.as_ptr(),
+            reward: addresses.reward,
+            terminated: addresses.terminated,
+            truncated: addresses.truncated,
+            info: addresses.info.as_ptr(),
+            info_mask: addresses.info_mask.as_ptr(),
+        }
+    }
+
+    /// Calls the plugin with `rows`, and puts what it said where it belongs: what
+    /// is the whole call's failure comes back.
+    fn call(
+        &mut self,
+        phase: Phase,
+        of: &Of<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+        call: impl FnOnce(&Self, *mut c_void, &sys::Rows, &sys::Report) -> i32,
+    ) -> Option<Failure> {
+        rows.addresses(&mut self.addresses);
+        let raw_rows = Self::rows(&self.addresses, rows.len());
+        // Taken out, so that nobody else has it while the plugin tells it.
+        let mut heard = std::mem::take(&mut self.heard);
+        let code = call(self, self.handle.0, &raw_rows, &heard.report());
+        rows.make_bools();
+        let failed = self.take(code, phase, of, rows, side, &mut heard);
+        self.heard = heard;
+        failed
+    }
+
+    #[inline]
+    fn take(
+        &self,
+        code: i32,
+        phase: Phase,
+        of: &Of<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+        heard: &mut Heard,
+    ) -> Option<Failure> {
+        let silent = heard.extras.is_empty() && heard.leaves.is_empty() && heard.failures.is_empty();
+        if silent && code == 0 && self.loose_observation.is_empty() {
+            return None;
+        }
+        for (row, key, value) in heard.extras.drain(..) {
+            if row < rows.len() {
+                side.extras.push(Extra { row: rows.start() + row, key, value });
+            }
+        }
+        let mut misplaced = None;
+        // Of loose leaves of the observation: the rows that have one.
+        let mut shown = vec![0; rows.len()];
+        for (is_info, leaf, row, value) in heard.leaves.drain(..) {
+            let loose = if is_info { &self.loose_info } else { &self.loose_observation };
+            let kind = loose.iter().find(|(k, _)| *k == leaf).map(|(_, kind)| kind);
+            let misfit = match kind.filter(|_| row < rows.len()) {
+                None => Some(format!("a value for leaf {leaf} of row {row}, which is none")),
+                Some(kind) => {
+                    accept_value(&value, kind).err().map(|why| format!("leaf {leaf} of row {row}: {why}"))
+                }
+            };
+            if misfit.is_some() {
+                misplaced = misfit;
+                continue;
+            }
+            shown[row] += usize::from(!is_info);
+            let mut writer = if is_info { rows.info(row) } else { rows.observation(row) };
+            writer.seek(leaf).value(value);
+        }
+        let mut whole = misplaced.map(|why| Failure::error(phase, Error::Space(why)));
+        let mut told = false;
+        for told_of in heard.failures.drain(..) {
+            let slot = told_of.slot;
+            if slot == CALL {
+                whole.get_or_insert(told_of.failure(phase));
+            } else if of.row(slot).is_none() {
+                let why = format!(
+                    "its plugin told of a failure of slot {slot}, which is not in this call: {}",
+                    told_of.message
+                );
+                whole.get_or_insert(Failure::error(phase, Error::Space(why)));
+            } else {
+                told = true;
+                note(side, slot, told_of.failure(phase));
+            }
+        }
+        for slot in of.slots().filter(|_| whole.is_none() && !self.loose_observation.is_empty()) {
+            let failed = side.failures.iter().any(|(known, _)| *known == slot);
+            if !failed && of.row(slot).is_some_and(|row| shown[row] < self.loose_observation.len()) {
+                let why = Error::Space("not every leaf of the observation was told".into());
+                side.failures.push((slot, Failure::error(phase, why)));
+            }
+        }
+        if code != 0 && !told && whole.is_none() {
+            whole = Some(Failure::error(phase, nothing_said(&self.id, phase)));
+        }
+        whole
+    }
+
+    /// As [`call`](Self::call), without rows.
+    fn ask(&mut self, phase: Phase, call: impl FnOnce(*mut c_void, &sys::Report) -> i32) -> Result<Heard> {
+        let (code, heard) = Heard::during(|report| call(self.handle.0, report));
+        if code == 0 && heard.failures.is_empty() { Ok(heard) } else { Err(heard.error(&self.id, phase)) }
+    }
+
+    fn lacks(&self, what: &str) -> Error {
+        Error::Unsupported(format!("{}: its plugin cannot {what}", self.id))
+    }
+}
+
+impl Chunk for PluginChunk {
+    fn step(
+        &mut self,
+        slots: Range<usize>,
+        skip: &[bool],
+        actions: StepOf<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        self.actions.0.clear();
+        self.actions.0.extend(actions.heads());
+        let (mut parts, mut loose) = (value::Parts::default(), Vec::new());
+        for &(leaf, _) in &self.loose_actions {
+            let mut value = |slot: usize| {
+                let value = if slots.contains(&slot) && !skip[slot] {
+                    actions.loose(leaf, slot)
+                } else {
+                    &Value::None
+                };
+                parts.encode(value).unwrap_or(value::NOTHING)
+            };
+            let values: Vec<sys::Value> = (0..self.num_slots).map(&mut value).collect();
+            self.actions.0[leaf] = values.as_ptr().cast();
+            loose.push(values);
+        }
+        let skipped: *const u8 = skip.as_ptr().cast();
+        let range = slots.clone();
+        let of = Of::Range(&slots, skip);
+        let failed = self.call(Phase::Step, &of, rows, side, |chunk, handle, rows, report| {
+            let actions = chunk.actions.0.as_ptr();
+            // SAFETY: `chunk` gave the handle; rows, actions and flags are there
+            // during the call, of these slots, and `rows` nobody else's.
+            unsafe { (chunk.raw.step)(handle, range.start, range.len(), skipped, actions, rows, report) }
+        });
+        if let Some(failure) = failed {
+            of.slots().for_each(|slot| note(side, slot, failure.clone()));
+        }
+    }
+
+    fn reset(
+        &mut self,
+        slot: usize,
+        reset: ResetOf<'_>,
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        let (how, value) = match reset.begin {
+            Begin::Own => (sys::CORRAL_BEGIN_OWN, 0),
+            Begin::Seed(seed) => (sys::CORRAL_BEGIN_SEED, seed),
+            Begin::Index(index) => (sys::CORRAL_BEGIN_INDEX, index as i64),
+            Begin::Keep => (sys::CORRAL_BEGIN_KEEP, 0),
+        };
+        let mut parts = value::Parts::default();
+        let options = reset.options.map(|options| parts.encode_map(options)).transpose();
+        let options = options.map_err(|error| Failure::error(Phase::Reset, error))?;
+        let begin = sys::Begin {
+            how,
+            value,
+            rebuild: u32::from(reset.rebuild.is_some()),
+            rebuild_seed: reset.rebuild.unwrap_or(0),
+            options: options.as_ref().map_or(ptr::null(), ptr::from_ref),
+        };
+        let known = side.failures.len();
+        let of = Of::List(&[slot], slot);
+        let failed =
+            self.call(Phase::Reset, &of, &mut rows.range(row, 1), side, |chunk, handle, rows, report| {
+                // SAFETY: `chunk` gave the handle; what is passed is there during the
+                // call, and the rows are nobody else's.
+                unsafe { (chunk.raw.reset)(handle, slot, &begin, rows, report) }
+            });
+        let own = side.failures.drain(known..).next();
+        failed.or(own.map(|(_, failure)| failure)).map_or(Ok(()), Err)
+    }
+
+    fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
+        let Some(reset_own) = self.raw.all.reset_own else {
+            return reset_each(self, slots, first, rows, side);
+        };
+        let of = Of::List(slots, first);
+        let failed = self.call(Phase::Reset, &of, rows, side, |_, handle, rows, report| {
+            // SAFETY: as in `reset`.
+            unsafe { reset_own(handle, slots.as_ptr(), slots.len(), first, rows, report) }
+        });
+        if let Some(failure) = failed {
+            of.slots().for_each(|slot| note(side, slot, failure.clone()));
+        }
+    }
+
+    fn check_options(&mut self, options: &Options) -> Result<()> {
+        let Some(check) = self.raw.all.check_options else { return Err(self.lacks("take options")) };
+        let mut parts = value::Parts::default();
+        let options = parts.encode_map(options)?;
+        // SAFETY: `chunk` gave the handle; the options are there during the call.
+        self.ask(Phase::Reset, |handle, report| unsafe { check(handle, &options, report) }).map(drop)
+    }
+
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        let Some(save) = self.raw.all.save else { return Err(self.lacks("save its state")) };
+        // SAFETY: `chunk` gave the handle.
+        let heard = self.ask(Phase::Save, |handle, report| unsafe { save(handle, slot, report) })?;
+        heard.state.ok_or_else(|| Error::env(format!("{}: its plugin saved nothing", self.id)))
+    }
+
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        let Some(load) = self.raw.all.load else { return Err(self.lacks("load a state")) };
+        let (bytes, length) = (state.as_ptr().cast(), state.len());
+        // SAFETY: `chunk` gave the handle; the bytes are there during the call.
+        self.ask(Phase::Load, |handle, report| unsafe { load(handle, slot, bytes, length, report) }).map(drop)
+    }
+
+    fn render(&mut self, slot: usize) -> Result<Frame> {
+        let Some(render) = self.raw.all.render else { return Err(self.lacks("draw a picture")) };
+        // SAFETY: `chunk` gave the handle.
+        let heard = self.ask(Phase::Render, |handle, report| unsafe { render(handle, slot, report) })?;
+        heard.frame.unwrap_or_else(|| Err(Error::env(format!("{}: its plugin drew nothing", self.id))))
+    }
+
+    fn close(&mut self) -> Vec<(usize, Failure)> {
+        let Some(close) = self.raw.all.close else { return Vec::new() };
+        let (code, heard) = Heard::during(|report| {
+            // SAFETY: `chunk` gave the handle.
+            unsafe { close(self.handle.0, report) }
+        });
+        if code != 0 && heard.failures.is_empty() {
+            return vec![(0, Failure::error(Phase::Close, nothing_said(&self.id, Phase::Close)))];
+        }
+        let slot = |told: &Told| if told.slot < self.num_slots { told.slot } else { 0 };
+        heard.failures.iter().map(|told| (slot(told), told.failure(Phase::Close))).collect()
+    }
+}
+
+impl Drop for PluginChunk {
+    fn drop(&mut self) {
+        // SAFETY: `chunk` gave it, and this is its one owner.
+        unsafe { (self.raw.free_chunk)(self.handle.0) }
+    }
+}

@@ -1,0 +1,275 @@
+//! A plugin as sources.
+//!
+//! What a plugin says is held to its layout and its spaces before anyone relies
+//! on it, and flags to 0 and 1 after every call. That it writes where it was
+//! told to, nobody can check: it is code in this process.
+
+mod chunk;
+mod heard;
+mod source;
+
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
+
+pub use source::PluginSource;
+
+use heard::Heard;
+
+use super::space::owned_text;
+use super::sys;
+use super::value::{self, slice};
+use crate::abi::opening::file_of;
+use crate::config::nearest;
+use crate::error::{Error, Phase, Result};
+use crate::space::Options;
+
+/// An env that a plugin lists.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Its id, without the plugin's name before it.
+    pub id: String,
+    /// One line on what it is.
+    pub about: String,
+    /// Its usual time limit, in steps.
+    pub max_episode_steps: Option<u64>,
+    /// The mean return from which it counts as solved.
+    pub reward_threshold: Option<f64>,
+    /// Frames per second at which its episodes look natural.
+    pub render_fps: u32,
+    /// Whether it is to be found by its id and listed nowhere.
+    pub hidden: bool,
+    /// Its options and their defaults, as JSON text.
+    pub options: String,
+}
+
+/// A plugin that was loaded; it stays loaded for as long as the process lives.
+pub struct Plugin {
+    raw: Table,
+    path: PathBuf,
+    name: String,
+    version: String,
+    listed: Vec<Listed>,
+}
+
+/// The functions of a plugin that every one must have, and the table for the
+/// others.
+#[derive(Clone, Copy)]
+struct Table {
+    all: &'static sys::Plugin,
+    make: unsafe extern "C" fn(usize, *const sys::Value, *const sys::Report) -> *mut c_void,
+    spec: unsafe extern "C" fn(*mut c_void) -> *const sys::Spec,
+    free_source: unsafe extern "C" fn(*mut c_void),
+    chunk: unsafe extern "C" fn(*mut c_void, *const i64, usize, *const sys::Report) -> *mut c_void,
+    reset: unsafe extern "C" fn(
+        *mut c_void,
+        usize,
+        *const sys::Begin,
+        *const sys::Rows,
+        *const sys::Report,
+    ) -> i32,
+    step: unsafe extern "C" fn(
+        *mut c_void,
+        usize,
+        usize,
+        *const u8,
+        *const *const c_void,
+        *const sys::Rows,
+        *const sys::Report,
+    ) -> i32,
+    free_chunk: unsafe extern "C" fn(*mut c_void),
+}
+
+// SAFETY: a plugin's functions may be called from any thread (`corral.h`), and
+// its table never changes.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+impl Plugin {
+    /// Loads the plugin at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Library`] for a file that is not there, is no library, is no
+    /// plugin, or is one of another version: the message says which side is old.
+    ///
+    /// # Safety
+    /// Loading a library runs its code.
+    pub unsafe fn open(path: &Path) -> Result<Self> {
+        let fault = |why: String| Error::Library(format!("{}: {why}", path.display()));
+        // A name without a slash would be looked for along the system's paths.
+        let file = path.canonicalize().map_err(|error| fault(error.to_string()))?;
+        let name = file_of(&file).map_err(|error| fault(error.to_string()))?;
+        // SAFETY: the caller's duty.
+        let library = unsafe { Library::open(Some(&name), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| fault(format!("it cannot be loaded: {error}")))?;
+        let symbol = format!("{}\0", sys::CORRAL_PLUGIN_SYMBOL);
+        type Entrance = unsafe extern "C" fn() -> *const sys::Plugin;
+        // SAFETY: a function of that name is as `corral.h` says.
+        let entrance: Result<Symbol<Entrance>, _> = unsafe { library.get(symbol.as_bytes()) };
+        let Ok(entrance) = entrance else {
+            // SAFETY: it is only looked for.
+            let is_libenv = unsafe { library.get::<*const c_void>(b"libenv_make\0") }.is_ok();
+            let hint = if is_libenv { ": it is a libenv library, for corral.load_libenv" } else { "" };
+            return Err(fault(format!("it has no function {}{hint}", sys::CORRAL_PLUGIN_SYMBOL)));
+        };
+        // SAFETY: as above.
+        let raw = unsafe { entrance() };
+        // Threads, destructors, tables: nobody knows what still points into it.
+        std::mem::forget(library);
+        // SAFETY: what that function gives stays as long as the library.
+        unsafe { Plugin::over(raw, file) }.map_err(|error| fault(error.to_string()))
+    }
+
+    /// The plugin whose table is at `raw`, of a library that somebody else loaded
+    /// from `path`.
+    ///
+    /// # Errors
+    /// [`Error::Library`] for one of another version.
+    ///
+    /// # Safety
+    /// `raw` must be null or a `corral_plugin` of any version, as `corral.h` says,
+    /// that stays for as long as the process lives.
+    pub unsafe fn over(raw: *const sys::Plugin, path: PathBuf) -> Result<Self> {
+        // SAFETY: the caller's duty, of all of these.
+        unsafe {
+            let raw = Table::check(raw).map_err(Error::Library)?;
+            let all = raw.all;
+            let mut listed = Vec::new();
+            for entry in slice(all.envs, all.num_envs) {
+                let id = owned_text(entry.id, "an env's id")?;
+                if id.is_empty() {
+                    return Err(Error::Library("it lists an env without an id".into()));
+                }
+                listed.push(Listed {
+                    about: owned_text(entry.about, "an env's description")?,
+                    max_episode_steps: Some(entry.max_episode_steps).filter(|steps| *steps > 0),
+                    reward_threshold: Some(entry.reward_threshold).filter(|mean| !mean.is_nan()),
+                    render_fps: entry.render_fps,
+                    hidden: entry.hidden != 0,
+                    options: match owned_text(entry.options, "an env's options")? {
+                        text if text.is_empty() => "{}".into(),
+                        text => text,
+                    },
+                    id,
+                });
+            }
+            let name = owned_text(all.name, "its name")?;
+            let version = owned_text(all.version, "its version")?;
+            Ok(Plugin { raw, path, name, version, listed })
+        }
+    }
+
+    /// Where it was loaded from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What comes before the `/` of its ids.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its own version.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What it lists.
+    pub fn envs(&self) -> impl Iterator<Item = &Listed> {
+        self.listed.iter().filter(|listed| !listed.hidden)
+    }
+
+    /// A source of its env `id` with `options` laid over its default config,
+    /// which messages call `namespace/id`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownEnv`]; for options whatever the plugin says.
+    pub fn source(&self, namespace: &str, id: &str, options: &Options) -> Result<PluginSource> {
+        let Some(number) = self.listed.iter().position(|listed| listed.id == id) else {
+            let ids = || self.envs().map(|listed| listed.id.as_str());
+            let hint = nearest(id, ids()).map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
+            let ids: Vec<_> = ids().collect();
+            let why = format!("{namespace} has no env '{id}'.{hint} There are: {}", ids.join(", "));
+            return Err(Error::UnknownEnv(why));
+        };
+        let mut parts = value::Parts::default();
+        let options = parts.encode_map(options)?;
+        let (handle, heard) = Heard::during(|report| {
+            // SAFETY: what is passed is there during the call.
+            unsafe { (self.raw.make)(number, &options, report) }
+        });
+        let id = format!("{namespace}/{id}");
+        if handle.is_null() {
+            return Err(heard.error(&id, Phase::Build));
+        }
+        // SAFETY: `make` gave the handle just now.
+        unsafe { PluginSource::new(self.raw, handle, id, &self.listed[number]) }
+    }
+}
+
+impl Table {
+    /// The table at `raw`, if it is of this version.
+    ///
+    /// # Safety
+    /// `raw` must be null or a `corral_plugin`, of any version, that stays.
+    unsafe fn check(raw: *const sys::Plugin) -> Result<Self, String> {
+        if raw.is_null() {
+            return Err("it has no envs: what makes its table failed".into());
+        }
+        // SAFETY: the caller's duty: these two stand first in every version.
+        let (version, entry_size) = unsafe { ((*raw).abi_version, (*raw).entry_size as usize) };
+        let ours = sys::CORRAL_ABI_VERSION;
+        let old_plugin = "the plugin is old: run `corral vendor` in its folder (or take the new corral.h) \
+                          and build it again";
+        if version > ours {
+            return Err(format!(
+                "it speaks version {version} of Corral's plugin interface and this Corral {} version {ours}: \
+                 this Corral is old, install a newer one",
+                env!("CARGO_PKG_VERSION")
+            ));
+        }
+        if version < ours {
+            return Err(format!(
+                "it speaks version {version} of Corral's plugin interface and this Corral {} version {ours}: \
+                 {old_plugin}",
+                env!("CARGO_PKG_VERSION")
+            ));
+        }
+        // SAFETY: of this version: the size stands third.
+        let size = unsafe { (*raw).size };
+        let (whole, entry) = (size_of::<sys::Plugin>(), size_of::<sys::Entry>());
+        if size < whole || entry_size != entry {
+            let which =
+                if entry_size > entry { "this Corral is old, install a newer one" } else { old_plugin };
+            return Err(format!(
+                "its tables have {size} and {entry_size} bytes where this Corral {} knows {whole} and {entry}: \
+                 {which}",
+                env!("CARGO_PKG_VERSION")
+            ));
+        }
+        // SAFETY: it is large enough, and stays (the caller's duty).
+        let all: &'static sys::Plugin = unsafe { &*raw };
+        let missing = |what: &str| format!("its table has no function '{what}'");
+        Ok(Table {
+            all,
+            make: all.make.ok_or_else(|| missing("make"))?,
+            spec: all.spec.ok_or_else(|| missing("spec"))?,
+            free_source: all.free_source.ok_or_else(|| missing("free_source"))?,
+            chunk: all.chunk.ok_or_else(|| missing("chunk"))?,
+            reset: all.reset.ok_or_else(|| missing("reset"))?,
+            step: all.step.ok_or_else(|| missing("step"))?,
+            free_chunk: all.free_chunk.ok_or_else(|| missing("free_chunk"))?,
+        })
+    }
+}
+
+/// A plugin's own, with one owner.
+struct Handle(*mut c_void);
+
+// SAFETY: `corral.h` lets any thread use it.
+unsafe impl Send for Handle {}
+// SAFETY: a source's functions may overlap (`corral.h`); a chunk's are called
+// through `&mut` alone.
+unsafe impl Sync for Handle {}

@@ -1,0 +1,146 @@
+//! An env of a plugin with its options.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use serde_json::Value as Json;
+
+use super::chunk::PluginChunk;
+use super::heard::{Heard, Told};
+use super::{Handle, Listed, Table};
+use crate::abi::plugin::space::{self, owned_text};
+use crate::abi::plugin::{sys, value};
+use crate::begin::Begin;
+use crate::error::{Error, Phase, Result, SlotError};
+use crate::vec_env::{Caps, Chunk, Source, SourceSpec};
+
+/// An env of a plugin with its options, ready to fill slots.
+pub struct PluginSource {
+    made: Made,
+    spec: SourceSpec,
+}
+
+/// What `make` gave; freed when dropped.
+struct Made {
+    raw: Table,
+    handle: Handle,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // SAFETY: `make` gave it, and this is its one owner.
+        unsafe { (self.raw.free_source)(self.handle.0) }
+    }
+}
+
+impl PluginSource {
+    /// The source that `make` gave, of an env that is `listed` and which messages
+    /// call `id`.
+    ///
+    /// # Errors
+    /// [`Error::Space`], [`Error::Library`] where what it says of itself makes no
+    /// sense.
+    ///
+    /// # Safety
+    /// The plugin at `raw` must have given `handle`, whose one owner this is from
+    /// now on.
+    pub(super) unsafe fn new(raw: Table, handle: *mut c_void, id: String, listed: &Listed) -> Result<Self> {
+        let made = Made { raw, handle: Handle(handle) };
+        // SAFETY: the caller's duty, and the plugin's (`corral.h`).
+        let spec = unsafe {
+            let spec = (raw.spec)(handle).as_ref();
+            spec_of(raw, spec.ok_or_else(|| Error::Space(format!("{id}: it has no spec")))?, id, listed)
+        };
+        Ok(PluginSource { made, spec: spec? })
+    }
+
+    fn chunk_of(&self, first_slot: usize, seeds: &[i64], num_slots: usize) -> Result<Box<dyn Chunk>> {
+        let Made { raw, handle: source } = &self.made;
+        let seeds_at = if seeds.is_empty() { ptr::null() } else { seeds.as_ptr() };
+        let (handle, heard) = Heard::during(|report| {
+            // SAFETY: `make` gave the source; what is passed is there during the
+            // call.
+            unsafe { (raw.chunk)(source.0, seeds_at, num_slots, report) }
+        });
+        if !handle.is_null() {
+            return Ok(Box::new(PluginChunk::new(*raw, handle, &self.spec, num_slots)));
+        }
+        let of_slots = |told: &&Told| told.slot < seeds.len();
+        let slot_error = |told: &Told| SlotError {
+            env: self.spec.id.clone(),
+            slot: first_slot + told.slot,
+            begin: Begin::Seed(seeds[told.slot]),
+            seed: seeds[told.slot],
+            episode: 0,
+            step: 0,
+            action: None,
+            failure: told.failure(Phase::Build),
+            replay: None,
+        };
+        let slots: Vec<_> = heard.failures.iter().filter(of_slots).map(slot_error).collect();
+        Err(if slots.is_empty() { heard.error(&self.spec.id, Phase::Build) } else { Error::Slots(slots) })
+    }
+}
+
+/// What `spec` says.
+///
+/// # Safety
+/// It must be as `corral.h` says.
+unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> Result<SourceSpec> {
+    if spec.size < size_of::<sys::Spec>() {
+        let (theirs, ours) = (spec.size, size_of::<sys::Spec>());
+        return Err(Error::Library(format!("{id}: its spec has {theirs} bytes where {ours} belong")));
+    }
+    let known = Caps::ENV | Caps::SAVE | Caps::RENDER | Caps::OPTIONS | Caps::BRIEF;
+    // SAFETY: the caller's duty.
+    let mut about = unsafe {
+        SourceSpec {
+            observation: space::decode(&spec.observation, &format!("{id}: observation"))?,
+            action: space::decode(&spec.action, &format!("{id}: action"))?,
+            info: space::decode(&spec.info, &format!("{id}: info"))?,
+            // The host's runner does the rest.
+            caps: Caps::from_bits_truncate(spec.caps) & known | (Caps::ENV - Caps::SEED - Caps::INDEX),
+            autoreset: None,
+            max_episode_steps: listed.max_episode_steps,
+            metadata: value::decode_map(&spec.metadata)?,
+            config: owned_text(spec.config, "its config")?,
+            id,
+        }
+    };
+    let id = &about.id;
+    if about.config.is_empty() {
+        about.config = "null".into();
+    }
+    if !matches!(serde_json::from_str(&about.config), Ok(Json::Object(_) | Json::Null)) {
+        let why = format!("{id}: its config '{}' is no JSON object", about.config);
+        return Err(Error::Library(why));
+    }
+    if about.action.leaves().is_empty() {
+        return Err(Error::Space(format!("{id}: its action space has no leaves")));
+    }
+    let all = raw.all;
+    for (cap, is_there, what) in [
+        (Caps::SAVE, all.save.is_some() && all.load.is_some(), "save and load"),
+        (Caps::RENDER, all.render.is_some(), "render"),
+        (Caps::OPTIONS, all.check_options.is_some(), "check_options"),
+    ] {
+        if about.caps.contains(cap) && !is_there {
+            return Err(Error::Library(format!("{id}: it can {cap:?}, but its plugin has no {what}")));
+        }
+    }
+    Ok(about)
+}
+
+impl Source for PluginSource {
+    fn spec(&self) -> &SourceSpec {
+        &self.spec
+    }
+
+    fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
+        self.chunk_of(first_slot, seeds, seeds.len())
+    }
+
+    fn vacant(&self, slot: usize) -> Result<Box<dyn Chunk>> {
+        self.chunk_of(slot, &[], 1)
+    }
+}
