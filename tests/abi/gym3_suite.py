@@ -678,9 +678,17 @@ def test_what_a_gym3_env_first_shows_amiss_is_told_of_all() -> None:
 
 
 def test_actions_come_in_the_dtype_that_the_env_names() -> None:
-    env = TimingEnv(ac_space=DictType(go=TensorType(Discrete(3, "int32"), ())), num=2)
+    came: list[Any] = []
+
+    class Recording(TimingEnv):
+        def act(self, ac: Any) -> None:
+            came.append(ac["go"].dtype)
+            super().act(ac)
+
+    env = Recording(ac_space=DictType(go=TensorType(Discrete(3, "int32"), ())), num=2)
     # Older Gymnasiums' Discrete is always int64.
     Batch(AssertSpacesWrapper(env)).step({"go": np.zeros(2, np.int64)})
+    assert came == [np.dtype(np.int32)]
 
 
 def test_closing_the_vec_env_closes_the_gym3_env_once() -> None:

@@ -124,7 +124,6 @@ def test_cycles_leave_nothing_behind(end: str, context: str, cycles: int) -> Non
 
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_a_program_that_ends_without_closing_ends_its_workers(context: str) -> None:
-    began = time.monotonic()
     for end in ("sys.exit(0)", "os._exit(0)", "raise KeyboardInterrupt", "pass"):
         code = f"""
         envs = sick(4, {{1: ("step", "thread")}}, context={context!r})
@@ -136,7 +135,6 @@ def test_a_program_that_ends_without_closing_ends_its_workers(context: str) -> N
         told, _ = parent.communicate(timeout=60)
         assert are_gone_within([int(pid) for pid in told.split()], 3), end
         assert len(told.split()) == 4
-    assert time.monotonic() - began < 40
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
@@ -200,12 +198,16 @@ def test_closing_ends_another_threads_wait_and_the_workers() -> None:
 
 
 def test_many_workers_that_do_not_end_are_waited_for_at_once() -> None:
-    envs = sick(6, {slot: ("step", "thread") for slot in range(6)}, num_workers=6, context="fork")
-    envs.reset()
-    envs.step(zeros(6))
-    began = time.monotonic()
-    envs.close()
-    assert time.monotonic() - began < 6
+    def time_to_close(n: int) -> float:
+        ailments = {slot: ("step", "thread") for slot in range(n)}
+        envs = sick(n, ailments, num_workers=n, context="fork")
+        envs.reset()
+        envs.step(zeros(n))
+        began = time.monotonic()
+        envs.close()
+        return time.monotonic() - began
+
+    assert time_to_close(6) < 4 * time_to_close(1)
 
 
 @pytest.mark.parametrize(("n", "workers"), [(4096, 2), (3, 8)])

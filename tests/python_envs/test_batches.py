@@ -246,8 +246,11 @@ def test_who_would_step_some_without_the_others_is_refused(settings: dict[str, A
 
 
 def test_it_is_one_chunk_for_any_number_of_threads() -> None:
-    envs = _native.make(_native.Source.python_batch("Words", Words()), N, num_threads=2)
-    envs.reset()
+    batch = Words()
+    envs = _native.make(_native.Source.python_batch("Words", batch), N, num_threads=2)
+    _, infos = envs.reset()
+    # Two chunks would have reset the batch twice, or each a part of it.
+    assert infos["began"].tolist() == list(range(N))
     envs.close()
 
 
