@@ -7,6 +7,9 @@ STAMP := $(VENV)/.installed
 OLDEST := $(VENV)-oldest
 PEERS := $(VENV)-bench
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+# How many processes run the Python tests: many tests wait more than they compute.
+JOBS ?= 3
+PYTEST := -m pytest --numprocesses $(JOBS) --dist loadgroup
 SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
@@ -46,13 +49,13 @@ test-rust: ## Run the Rust tests, examples in the docs included.
 	cargo test --workspace --exclude envpy --locked
 
 test-python: build ## Run the Python tests.
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 test-oldest: build ## Run the Python tests with the oldest Gymnasium and NumPy supported.
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(OLDEST)/bin/python -m pip install --quiet "gymnasium==1.2.0" "numpy==1.26.*" --group test
-	PYTHONPATH=$(abspath python) $(OLDEST)/bin/python -m pytest -p no:cacheprovider
+	PYTHONPATH=$(abspath python) $(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider
 
 bench: build ## Measure beside the peers: make bench NAME=cartpole QUICK=1.
 	PYTHONPATH=python $(if $(wildcard $(PEERS)/bin/python),$(PEERS),$(VENV))/bin/python \

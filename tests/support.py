@@ -6,6 +6,7 @@ Nothing here uses `corral.testing`: a test must not lean on what it tests.
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,6 +28,11 @@ GYMNASIUM_MODES = {
 }
 FAULTY = "testing/Faulty-v0"
 ODD = "testing/Odd-v0"
+
+
+def same_id(case: Any) -> str:
+    """The start of `repr(case)`, without addresses: a test has the same id in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(case))[:40]
 
 
 @dataclass(frozen=True, eq=False)

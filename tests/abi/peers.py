@@ -5,11 +5,14 @@ Everything comes from the package registry that pip knows, once, into `.peers/`.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import platform
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,15 @@ def _run(what: str, *command: object) -> None:
         raise Missing(f"{what} cannot be fetched: {said}")
 
 
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Lets one process at a time fetch; several run the tests."""
+    PEERS.mkdir(exist_ok=True)
+    with open(PEERS / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @functools.cache
 def procgen() -> Path:
     """procgen's `libenv.so`.
@@ -42,6 +54,11 @@ def procgen() -> Path:
     Raises:
         Missing: without a registry, or on another kind of machine.
     """
+    with _alone():
+        return _procgen()
+
+
+def _procgen() -> Path:
     library = PEERS / "procgen" / "procgen" / "data" / "prebuilt" / "libenv.so"
     if library.exists():
         return library
@@ -95,6 +112,11 @@ def gym3_python() -> Path:
     Raises:
         Missing: without a registry.
     """
+    with _alone():
+        return _gym3_python()
+
+
+def _gym3_python() -> Path:
     venv = PEERS / "gym3"
     python, stamp = venv / "bin" / "python", venv / "installed.txt"
     wanted = "\n".join((*_GYM3, *_GYM3_ALONE))

@@ -23,6 +23,9 @@ NAMES = [
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
 ]
 
+# One process has the suite's outcomes.
+pytestmark = pytest.mark.xdist_group("gym3")
+
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, str]]]:

@@ -20,6 +20,9 @@ from tests.support import assert_same
 
 NUM_ENVS, STEPS = 64, 500
 
+# One process has what gym3 recorded.
+pytestmark = pytest.mark.xdist_group("procgen")
+
 
 def digest(array: Any) -> Any:
     """As `gym3_host.py` has it."""

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 import corral
 from corral.errors import InvalidActionError
-from tests.support import FAULTY, ODD, assert_same, forces, states, zeros
+from tests.support import FAULTY, ODD, assert_same, forces, same_id, states, zeros
 
 INTEGERS = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
@@ -93,7 +93,7 @@ REFUSED_LABELS = [
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
 @pytest.mark.parametrize(
-    ("actions", "parts"), REFUSED_LABELS, ids=[repr(case[0])[:40] for case in REFUSED_LABELS]
+    ("actions", "parts"), REFUSED_LABELS, ids=[same_id(case[0]) for case in REFUSED_LABELS]
 )
 def test_what_is_no_action_of_cart_pole_is_refused_and_nothing_moves(
     actions: Any, parts: list[str], mode: str

@@ -18,7 +18,7 @@ from corral.errors import (
     UnknownOptionError,
     UnsupportedError,
 )
-from tests.support import FAULTY, MODES, assert_same, states, zeros
+from tests.support import FAULTY, MODES, assert_same, same_id, states, zeros
 
 FAR = 2**63 - 1
 
@@ -90,7 +90,7 @@ WRONG = [
 
 @pytest.mark.parametrize("what", ["seed", "index"])
 @pytest.mark.parametrize(
-    ("given", "error", "message"), WRONG, ids=[repr(wrong[0])[:30] for wrong in WRONG]
+    ("given", "error", "message"), WRONG, ids=[same_id(wrong[0]) for wrong in WRONG]
 )
 def test_a_seed_or_index_that_makes_no_sense_is_refused_and_nothing_moves(
     what: str, given: Any, error: type[Exception], message: str

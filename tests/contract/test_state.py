@@ -249,7 +249,9 @@ def test_a_state_that_does_not_belong_here_is_refused_and_nothing_changes(
     assert envs.save_state() == before
 
 
-@pytest.mark.parametrize("wrong", ["text", None, 5, [1], object()], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", ["text", None, 5, [1], object()], ids=lambda wrong: type(wrong).__name__
+)
 def test_a_state_that_is_no_bytes_is_a_type_error(wrong: Any) -> None:
     envs = made()
     before = envs.save_state()

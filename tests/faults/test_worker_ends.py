@@ -72,7 +72,7 @@ def test_workers_end_with_a_parent_that_is_killed(state: str, context: str) -> N
         words += line
     workers = next(line for line in words.splitlines() if "end" in line).split()[:-1]
     orphan = [line for line in words.splitlines() if "end" not in line]
-    shared = set(os.listdir("/dev/shm"))
+    shared = shared_files()
     time.sleep(0.3)
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
@@ -81,7 +81,12 @@ def test_workers_end_with_a_parent_that_is_killed(state: str, context: str) -> N
         os.kill(int(pid), signal.SIGKILL)
     parent.stdout.close()
     assert gone
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert shared_files() <= shared
+
+
+def shared_files() -> set[str]:
+    """Named shared memory, but for what multiprocessing makes for other tests at the same time."""
+    return {name for name in os.listdir("/dev/shm") if not name.startswith(("pym-", "sem.mp-"))}
 
 
 def resources() -> tuple[int, int, int]:
@@ -113,13 +118,13 @@ def test_cycles_leave_nothing_behind(end: str, context: str, cycles: int) -> Non
         cycle()
     gc.collect()
     before, memory = resources(), resident()
-    shared = set(os.listdir("/dev/shm"))
+    shared = shared_files()
     for _ in range(cycles):
         cycle()
     gc.collect()
     assert resources() == before
     assert resident() - memory < 16 << 20
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert shared_files() <= shared
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
@@ -199,15 +204,15 @@ def test_closing_ends_another_threads_wait_and_the_workers() -> None:
 
 def test_many_workers_that_do_not_end_are_waited_for_at_once() -> None:
     def time_to_close(n: int) -> float:
-        ailments = {slot: ("step", "thread") for slot in range(n)}
-        envs = sick(n, ailments, num_workers=n, context="fork")
+        envs = sick(n, {}, num_workers=n, context="fork")
         envs.reset()
-        envs.step(zeros(n))
+        for worker in pids(envs):
+            os.kill(worker, signal.SIGSTOP)
         began = time.monotonic()
         envs.close()
         return time.monotonic() - began
 
-    assert time_to_close(6) < 4 * time_to_close(1)
+    assert time_to_close(6) < 3 * time_to_close(1)
 
 
 @pytest.mark.parametrize(("n", "workers"), [(4096, 2), (3, 8)])

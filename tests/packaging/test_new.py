@@ -55,6 +55,10 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
+# One process builds the project.
+pytestmark = pytest.mark.xdist_group("project")
+
+
 @pytest.fixture(scope="module")
 def project() -> Path:
     """What `corral new` wrote."""
