@@ -72,7 +72,7 @@ impl Shard {
             info: spec.info.clone(),
             finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
             capacity: spec.num_slots,
-        });
+        })?;
         Ok(Shard { spec, parts: joined, pool, closed: false })
     }
 

@@ -158,6 +158,17 @@ pub struct Spec {
     pub metadata: Options,
 }
 
+impl Spec {
+    /// Errors where a space contradicts itself, or no memory is large enough for
+    /// all slots.
+    pub(crate) fn check_spaces(&self) -> Result<()> {
+        let Spec { id, num_slots, .. } = self;
+        self.observation.check_rows(&format!("{id}: observation"), *num_slots)?;
+        self.action.check_rows(&format!("{id}: action"), *num_slots)?;
+        self.info.check_rows(&format!("{id}: info"), *num_slots)
+    }
+}
+
 /// How much a `recv` waits for, and where it puts it.
 #[derive(Default)]
 pub struct Want<'a> {

@@ -19,7 +19,7 @@ fn write(space: &Space, value: &impl ToRow) -> Vec<Column> {
 
 fn write_with(space: &Space, write: impl FnOnce(&mut Row<'_>)) -> Vec<Column> {
     let layout = Layout { observation: space.clone(), info: Space::empty(), finals: false, capacity: 1 };
-    let mut pool = BatchPool::new(&layout);
+    let mut pool = BatchPool::new(&layout).unwrap();
     let mut draft = pool.draft(Slots::All, 1, None).unwrap();
     write(&mut draft.rows_mut().observation(0));
     pool.finish(draft).observation

@@ -81,7 +81,9 @@ impl Actions {
     /// Room for an action of each of `num_slots` slots, at first all zeros.
     ///
     /// # Errors
-    /// [`Error::Memory`].
+    /// [`Error::Space`] where the space contradicts itself or no memory is large
+    /// enough for it, which names leaf and shape; [`Error::Memory`] where this
+    /// machine has not enough.
     pub fn new(env: &str, space: &Space, num_slots: usize, bounds: ActionBounds) -> Result<Self> {
         Actions::within(env, space, num_slots, bounds, |bytes| Pool::new(bytes).take())
     }
@@ -95,9 +97,10 @@ impl Actions {
         bounds: ActionBounds,
         mut lease: impl FnMut(usize) -> Result<Lease>,
     ) -> Result<Self> {
+        space.check_rows(&format!("{env}: action"), num_slots)?;
         let column = |leaf: &crate::Leaf| match &leaf.kind {
             LeafKind::Fixed(t) => {
-                let lease = lease(num_slots.saturating_mul(t.row_bytes()))?;
+                let lease = lease(num_slots * t.row_bytes())?;
                 Ok(Held::Fixed(Fixed::new(lease, t.dtype, t.elements(), num_slots)))
             }
             _ => Ok(Held::Values((0..num_slots).map(|_| UnsafeCell::new(Value::None)).collect())),

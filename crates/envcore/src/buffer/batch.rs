@@ -2,7 +2,7 @@
 
 use crate::buffer::column::{Column, Fixed};
 use crate::buffer::lease::{Buffers, Part, Pool};
-use crate::buffer::rows::{FinalPlaces, Place, Places, RowsMut, Window};
+use crate::buffer::rows::{Place, Places, RowsMut, Window};
 use crate::error::{Error, Result, SlotError};
 use crate::space::{DType, LeafKind, Space, Value};
 
@@ -342,15 +342,17 @@ struct LeafPool {
 }
 
 impl LeafPool {
-    fn new(dtype: DType, elements: usize, capacity: usize) -> Self {
-        LeafPool {
-            block: Some((dtype, elements, Pool::new(capacity.saturating_mul(elements * dtype.size())))),
-        }
+    /// Of a number in each row.
+    fn scalars(dtype: DType, capacity: usize) -> Self {
+        LeafPool { block: Some((dtype, 1, Pool::new(capacity.saturating_mul(dtype.size())))) }
     }
 
+    /// Of a space's leaves, `capacity` rows of which make a block.
     fn of(space: &Space, capacity: usize) -> Vec<Self> {
         let pool = |leaf: &crate::Leaf| match &leaf.kind {
-            LeafKind::Fixed(t) => LeafPool::new(t.dtype, t.elements(), capacity),
+            LeafKind::Fixed(t) => {
+                LeafPool { block: Some((t.dtype, t.elements(), Pool::new(capacity * t.row_bytes()))) }
+            }
             _ => LeafPool { block: None },
         };
         space.leaves().iter().map(pool).collect()
@@ -394,25 +396,33 @@ pub struct BatchPool {
     kinds: LeafPool,
     info: Vec<LeafPool>,
     finals: bool,
+    capacity: usize,
     /// Places of a finished draft, for the next.
     spare: Option<Box<Places>>,
 }
 
 impl BatchPool {
     /// Pools for batches of `layout`; allocates nothing yet.
-    pub fn new(layout: &Layout) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Space`] where a space contradicts itself or no memory is large
+    /// enough for its rows.
+    pub fn new(layout: &Layout) -> Result<Self> {
         let capacity = layout.capacity;
-        BatchPool {
+        layout.observation.check_rows("observation", capacity)?;
+        layout.info.check_rows("info", capacity)?;
+        Ok(BatchPool {
             observation: LeafPool::of(&layout.observation, capacity),
-            reward: LeafPool::new(DType::F64, 1, capacity),
-            terminated: LeafPool::new(DType::Bool, 1, capacity),
-            truncated: LeafPool::new(DType::Bool, 1, capacity),
-            flags: LeafPool::new(DType::Bool, 1, capacity),
-            kinds: LeafPool::new(DType::U8, 1, capacity),
+            reward: LeafPool::scalars(DType::F64, capacity),
+            terminated: LeafPool::scalars(DType::Bool, capacity),
+            truncated: LeafPool::scalars(DType::Bool, capacity),
+            flags: LeafPool::scalars(DType::Bool, capacity),
+            kinds: LeafPool::scalars(DType::U8, capacity),
             info: LeafPool::of(&layout.info, capacity),
             finals: layout.finals,
+            capacity,
             spare: None,
-        }
+        })
     }
 
     /// How many blocks have been allocated so far, over all buffers.
@@ -425,11 +435,18 @@ impl BatchPool {
             .sum()
     }
 
-    /// A batch of `rows` rows (at most the capacity) to be written.
+    /// A batch of `rows` rows (at most the capacity) to be written, one for each
+    /// of `slots`.
     ///
     /// # Errors
-    /// [`Error::Memory`].
+    /// [`Error::Argument`] for more rows than the capacity, or another number
+    /// than that of the slots; [`Error::Memory`].
     pub fn draft(&mut self, slots: Slots, rows: usize, mut host: Option<&mut dyn Buffers>) -> Result<Draft> {
+        let (count, capacity) = (slots.len(rows), self.capacity);
+        if rows > capacity || count != rows {
+            let why = format!("a batch of {rows} rows for {count} slots, of a pool for {capacity} rows");
+            return Err(Error::Argument(why));
+        }
         let host = &mut host;
         let finals = if self.finals {
             Some(Finals {
@@ -522,12 +539,15 @@ impl Draft {
         places.info_mask.clear();
         places.info_mask.extend(batch.infos.masks.iter_mut().map(Place::of_fixed));
         if let Some(finals) = &mut batch.finals {
-            let to = places.finals.get_or_insert_with(FinalPlaces::default);
+            let to = places.finals.get_or_insert_default();
             to.ended = Some(Place::of_fixed(&mut finals.ended));
             relocate(&mut to.observation, &mut finals.observation);
             relocate(&mut to.info, &mut finals.infos.columns);
             to.info_mask.clear();
             to.info_mask.extend(finals.infos.masks.iter_mut().map(Place::of_fixed));
+        } else {
+            // Those of another pool's batch.
+            places.finals = None;
         }
     }
 

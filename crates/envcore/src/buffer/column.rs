@@ -33,7 +33,8 @@ impl Column {
         match (self, source) {
             (Column::Fixed(a), Column::Fixed(b)) => {
                 let row_bytes = a.row_bytes();
-                debug_assert_eq!((a.dtype, a.elements), (b.dtype, b.elements));
+                // Whoever implements a vec env may give columns of other leaves than its spec's.
+                assert!((a.dtype, a.elements) == (b.dtype, b.elements), "a row of another leaf");
                 let row = &b.bytes()[from * row_bytes..(from + 1) * row_bytes];
                 a.bytes_mut()[to * row_bytes..(to + 1) * row_bytes].copy_from_slice(row);
             }
@@ -66,7 +67,9 @@ impl Fixed {
     /// Where the lease is too small or not aligned for the dtype.
     #[inline]
     pub(crate) fn new(lease: Lease, dtype: DType, elements: usize, rows: usize) -> Self {
-        assert!(rows * elements * dtype.size() <= lease.len(), "a lease too small for its column");
+        let row_bytes = elements.checked_mul(dtype.size());
+        let bytes = row_bytes.and_then(|bytes| bytes.checked_mul(rows));
+        assert!(bytes.is_some_and(|bytes| bytes <= lease.len()), "a lease too small for its column");
         assert!(lease.as_ptr() as usize & (dtype.size() - 1) == 0, "a misaligned lease");
         Fixed { lease, dtype, elements, rows }
     }

@@ -34,6 +34,21 @@ struct Shelf {
     idle: usize,
 }
 
+/// Errors where this machine has less than `bytes` bytes: a system that promises
+/// more than it has would end the process when they are used.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub(crate) fn check_machine_has(bytes: usize) -> Result<()> {
+    /// What no machine lacks.
+    const SMALL: usize = 1 << 28;
+    let all = || {
+        let info = rustix::system::sysinfo();
+        info.totalram.saturating_add(info.totalswap).saturating_mul(u64::from(info.mem_unit))
+    };
+    if bytes > SMALL && bytes as u64 > all() { Err(Error::Memory(bytes)) } else { Ok(()) }
+}
+
 /// A block's address.
 struct Block(NonNull<u8>);
 
@@ -64,6 +79,7 @@ impl Home {
         }
         self.allocations.fetch_add(1, Ordering::Relaxed);
         let lack = || Error::Memory(self.bytes);
+        check_machine_has(self.bytes)?;
         let layout = self.layout().ok_or_else(lack)?;
         // SAFETY: the layout's size is at least 1.
         NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(lack)

@@ -115,7 +115,7 @@ impl<T: Transform> Layer<T> {
     /// hold together: a shape too large, too many axes.
     pub(crate) fn new(envs: Box<dyn VecEnv>, transform: T) -> Result<Self> {
         let spec = transform.spec(envs.spec());
-        spec.observation.check("observation")?;
+        spec.check_spaces()?;
         let memory = Memory::new(envs.spec(), &spec);
         Ok(Layer { envs, transform, spec, memory })
     }

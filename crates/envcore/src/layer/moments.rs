@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::buffer::check_machine_has;
 use crate::error::{Error, Result};
 
 /// The count that statistics begin with.
@@ -90,8 +91,16 @@ fn pairwise(values: &[f64]) -> f64 {
 }
 
 impl Moments {
-    pub(super) fn new(elements: usize) -> Self {
-        Moments { count: FIRST_COUNT, mean: vec![0.0; elements], var: vec![1.0; elements] }
+    pub(super) fn new(elements: usize) -> Result<Self> {
+        let filled = |value: f64| {
+            let bytes = elements.saturating_mul(size_of::<f64>());
+            check_machine_has(bytes)?;
+            let mut values = Vec::new();
+            values.try_reserve_exact(elements).map_err(|_| Error::Memory(bytes))?;
+            values.resize(elements, value);
+            Ok::<_, Error>(values)
+        };
+        Ok(Moments { count: FIRST_COUNT, mean: filled(0.0)?, var: filled(1.0)? })
     }
 
     /// Takes in `rows`, each with a value per element.
@@ -165,9 +174,12 @@ pub struct Statistics(Arc<Mutex<Running>>);
 
 impl Statistics {
     /// For leaves of so many elements; none for those that have no statistics.
-    pub(super) fn new(elements: impl Iterator<Item = Option<usize>>) -> Self {
-        let leaves = elements.map(|elements| elements.map(Moments::new)).collect();
-        Statistics(Arc::new(Mutex::new(Running { updates: true, leaves })))
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(super) fn new(elements: impl Iterator<Item = Option<usize>>) -> Result<Self> {
+        let leaves = elements.map(|elements| elements.map(Moments::new).transpose()).collect::<Result<_>>()?;
+        Ok(Statistics(Arc::new(Mutex::new(Running { updates: true, leaves }))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Running> {

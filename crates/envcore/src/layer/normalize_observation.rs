@@ -53,7 +53,7 @@ impl NormalizeObservation {
                 spec.id
             )));
         }
-        let statistics = Statistics::new(leaves.iter().map(|leaf| real(leaf).map(Tensor::elements)));
+        let statistics = Statistics::new(leaves.iter().map(|leaf| real(leaf).map(Tensor::elements)))?;
         let (mode, statistics_here) = (spec.autoreset, statistics.clone());
         let (shown, new, last) = (Vec::new(), Vec::new(), Vec::new());
         let transform = NormalizeObservation { mode, statistics: statistics_here, shown, new, last };

@@ -43,7 +43,7 @@ impl NormalizeReward {
         if !(0.0..=1.0).contains(&gamma) {
             return Err(Error::Argument(format!("the reward's gamma is {gamma}: it must be from 0 to 1")));
         }
-        let statistics = Statistics::new([Some(1)].into_iter());
+        let statistics = Statistics::new([Some(1)].into_iter())?;
         let spec = envs.spec();
         let transform = NormalizeReward {
             mode: spec.autoreset,

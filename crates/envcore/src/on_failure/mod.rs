@@ -123,7 +123,7 @@ impl Tolerant {
             info: spec.info.clone(),
             finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
             capacity: spec.num_slots,
-        });
+        })?;
         let slots = vec![Slot::default(); spec.num_slots];
         let staging = match policy {
             OnFailure::Raise => None,

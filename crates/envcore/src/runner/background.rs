@@ -93,7 +93,7 @@ impl Background {
         let threads = super::threads(&config)?.min(n);
         let spec = &front.spec;
         let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
-        let mut pool = front.pool(&rules);
+        let mut pool = front.pool(&rules)?;
         let staging = Staging::new(pool.draft(Slots::All, n, None)?);
         let epoch = Instant::now();
         let cell = |(slot, seed): (usize, &i64)| {

@@ -34,6 +34,7 @@ impl Front {
         let seeds = seeds(config)?;
         let rules = Rules::new(source.spec(), config)?;
         let spec = spec_of(source, config, &rules);
+        spec.check_spaces()?;
         Ok((Front::of(spec), rules, seeds))
     }
 
@@ -44,7 +45,7 @@ impl Front {
     }
 
     /// Pools for batches of up to all slots.
-    pub(super) fn pool(&self, rules: &Rules) -> BatchPool {
+    pub(super) fn pool(&self, rules: &Rules) -> Result<BatchPool> {
         BatchPool::new(&Layout {
             observation: self.spec.observation.clone(),
             info: self.spec.info.clone(),

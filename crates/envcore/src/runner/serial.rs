@@ -34,11 +34,12 @@ impl Serial {
     pub fn new(source: &dyn Source, config: VecConfig) -> Result<Self> {
         let (front, rules, seeds) = Front::new(source, &config)?;
         let spec = &front.spec;
+        let actions = Actions::new(&spec.id, &spec.action, spec.num_slots, config.action_bounds)?;
         Ok(Serial {
             desk: Native::new(Desk::new(Episodes::new(source, &rules, 0, &seeds)?, 0)),
             queue: Queue::default(),
-            pool: front.pool(&rules),
-            actions: Actions::new(&spec.id, &spec.action, spec.num_slots, config.action_bounds)?,
+            pool: front.pool(&rules)?,
+            actions,
             front,
         })
     }

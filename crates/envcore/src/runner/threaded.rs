@@ -117,7 +117,7 @@ impl Threaded {
         let cells = (0..cells).map(cell).collect::<Result<Vec<_>>>()?;
         let crew = Crew::new(cells.len(), config.thread_affinity_offset)?;
         Ok(Threaded {
-            pool: front.pool(&rules),
+            pool: front.pool(&rules)?,
             parts: Native::new(Parts { cells, crew }),
             threads,
             queue: Queue::default(),

@@ -8,6 +8,10 @@ use crate::space::dtype::{DType, Element, Scalar};
 /// The most axes of a row: NumPy's 32, less that of the rows.
 const MAX_AXES: usize = 31;
 
+/// The most bytes of a leaf's rows: a block is at most `isize::MAX` bytes, and
+/// this leaves room to align it.
+const MAX_BYTES: usize = isize::MAX as usize / 2;
+
 /// The least and greatest value, for all elements or for each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
@@ -55,14 +59,25 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Elements per row.
+    /// Elements per row; `usize::MAX` where there are more than that counts,
+    /// which [`Space::check`] refuses.
     pub fn elements(&self) -> usize {
-        self.shape.iter().product()
+        self.shape.iter().fold(1, |elements, &extent| elements.saturating_mul(extent))
     }
 
-    /// Bytes per row.
+    /// Bytes per row; `usize::MAX` as in [`elements`](Self::elements).
     pub fn row_bytes(&self) -> usize {
-        self.elements() * self.dtype.size()
+        self.elements().saturating_mul(self.dtype.size())
+    }
+
+    /// Bytes of `rows` rows, or of one where there are none; `None` where no
+    /// block of memory is so large.
+    pub(crate) fn bytes(&self, rows: usize) -> Option<usize> {
+        let extents = self.shape.iter().chain(std::iter::once(&rows));
+        // An extent of 0 does not make the others any smaller: rows are counted
+        // by them too.
+        let bytes = extents.clone().try_fold(self.dtype.size(), |bytes, &n| bytes.checked_mul(n.max(1)))?;
+        (bytes <= MAX_BYTES).then(|| if extents.clone().any(|&n| n == 0) { 0 } else { bytes })
     }
 
     /// Whether it is a single label: a `Discrete` space.
@@ -185,18 +200,17 @@ impl Leaf {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, rows: usize) -> Result<(), String> {
         let LeafKind::Fixed(t) = &self.kind else { return Ok(()) };
         if t.shape.len() > MAX_AXES {
             return Err(format!("{} axes where at most {MAX_AXES} fit", t.shape.len()));
         }
-        let bytes = t
-            .shape
-            .iter()
-            .try_fold(t.dtype.size(), |n, &d| n.checked_mul(d))
-            .filter(|&n| n <= isize::MAX as usize / 2);
-        if bytes.is_none() {
-            return Err(format!("shape {:?} is too large", t.shape));
+        if t.bytes(1).is_none() {
+            return Err(format!("shape {:?} of {} is too large for any memory", t.shape, t.dtype));
+        }
+        if t.bytes(rows).is_none() {
+            let (shape, dtype) = (&t.shape, t.dtype);
+            return Err(format!("{rows} rows of shape {shape:?} of {dtype} are too large for any memory"));
         }
         if t.discrete && t.dtype.is_float() {
             return Err(format!("labels cannot be {}", t.dtype));
@@ -209,6 +223,10 @@ impl Leaf {
                     t.elements()
                 ));
             }
+        }
+        if t.bounds.low.is_empty() || t.bounds.high.is_empty() {
+            // One each, of no elements.
+            return Ok(());
         }
         let (min, max) = t.dtype.range();
         for k in 0..t.bounds.low.len().max(t.bounds.high.len()) {
@@ -288,8 +306,18 @@ impl Space {
     }
 
     /// Errors where the space contradicts itself: names missing or twice,
-    /// bounds that cross, do not fit the dtype or are of the wrong number.
+    /// bounds that cross, do not fit the dtype or are of the wrong number, a
+    /// shape that no memory holds.
+    ///
+    /// # Errors
+    /// [`Error::Space`], which names leaf and shape; `what` says whose space it
+    /// is.
     pub fn check(&self, what: &str) -> Result<()> {
+        self.check_rows(what, 1)
+    }
+
+    /// As [`check`](Self::check), and where `rows` rows of a leaf fit no memory.
+    pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         for (k, leaf) in self.leaves.iter().enumerate() {
             let fault = |why: String| {
                 let name = if leaf.name.is_empty() { format!("#{k}") } else { format!("'{}'", leaf.name) };
@@ -307,7 +335,7 @@ impl Space {
                     return Err(fault(format!("its name clashes with '{}'", earlier.name)));
                 }
             }
-            leaf.check().map_err(fault)?;
+            leaf.check(rows).map_err(fault)?;
         }
         Ok(())
     }

@@ -14,10 +14,27 @@ pub type Object = Arc<dyn Any + Send + Sync>;
 
 /// An array of any dtype and shape, C-contiguous.
 #[derive(Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Array {
     dtype: DType,
     shape: Vec<usize>,
     bytes: Vec<u8>,
+}
+
+/// An [`Array`] as somebody else wrote it.
+#[derive(serde::Deserialize)]
+struct Unchecked {
+    dtype: DType,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl TryFrom<Unchecked> for Array {
+    type Error = Error;
+
+    fn try_from(Unchecked { dtype, shape, bytes }: Unchecked) -> Result<Self> {
+        Array::from_bytes(dtype, &shape, bytes)
+    }
 }
 
 impl Array {

@@ -19,7 +19,8 @@ pub trait Oracle {
 /// The leaves that `write` writes.
 pub fn written(space: &Space, write: impl FnOnce(&mut Row<'_>)) -> Vec<Cell> {
     let (observation, info) = (space.clone(), Space::empty());
-    let mut pool = BatchPool::new(&Layout { observation, info, finals: false, capacity: 1 });
+    let layout = Layout { observation, info, finals: false, capacity: 1 };
+    let mut pool = BatchPool::new(&layout).unwrap();
     let mut draft = pool.draft(Slots::All, 1, None).unwrap();
     write(&mut draft.rows_mut().observation(0));
     pool.finish(draft).observation.iter().map(|column| Cell::of(column, 0)).collect()

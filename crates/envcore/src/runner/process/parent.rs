@@ -165,7 +165,7 @@ impl Process {
             info: spec.info.clone(),
             finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
             capacity: n,
-        });
+        })?;
         let mut lender = Lender { arena: &crew.arena, board: &board, counts, whole: false, failed: None };
         let staging = pool.draft(Slots::All, n, Some(&mut lender))?;
         if let Some(error) = lender.failed {

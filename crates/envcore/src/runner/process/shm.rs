@@ -18,7 +18,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::buffer::{Keeper, Lease};
+use crate::buffer::{Keeper, Lease, check_machine_has};
 use crate::error::{Error, Result};
 use crate::fork::Birth;
 
@@ -155,9 +155,7 @@ impl Arena {
         if shelves.rest < size as u64 {
             let offset = shelves.segments.last().map_or(0, |last| last.offset + last.len);
             // The kernel would promise more than it has, and kill for it later.
-            if size as u64 > memory_of_this_machine() {
-                return Err(Error::Memory(size));
-            }
+            check_machine_has(size)?;
             let len = segment_for(size);
             rustix::fs::ftruncate(&self.file, offset + len as u64).map_err(|_| Error::Memory(size))?;
             let map = MmapOptions::new().offset(offset).len(len).map_raw(&self.file);
@@ -182,11 +180,6 @@ fn segment_for(size: usize) -> usize {
 /// The length of the first segment, where `bytes` bytes are taken first.
 pub(super) fn first_segment(bytes: usize) -> u64 {
     segment_for(bytes.max(1).next_multiple_of(ALIGN)) as u64
-}
-
-fn memory_of_this_machine() -> u64 {
-    let info = rustix::system::sysinfo();
-    info.totalram.saturating_mul(u64::from(info.mem_unit))
 }
 
 impl Block {

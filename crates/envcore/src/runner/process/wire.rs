@@ -341,7 +341,7 @@ impl PackedSpec {
     }
 
     pub(super) fn open(self, objects: &dyn Objects) -> Result<Spec> {
-        Ok(Spec {
+        let spec = Spec {
             id: self.id,
             num_slots: self.num_slots,
             observation: self.observation,
@@ -351,7 +351,9 @@ impl PackedSpec {
             caps: Caps::from_bits_truncate(self.caps),
             max_episode_steps: self.max_episode_steps,
             metadata: self.metadata.open_options(objects)?,
-        })
+        };
+        spec.check_spaces()?;
+        Ok(spec)
     }
 }
 
