@@ -17,10 +17,10 @@ _UNBOUNDED_TEXT = 1_000_000
 
 
 def from_leaves(leaves: list[Leaf]) -> spaces.Space[Any]:
-    """The space of one env: the leaf itself, or a Dict nested where names have dots."""
+    """The space of one env: the leaf itself, or a Dict nested as the leaves' paths say."""
     if len(leaves) == 1 and not leaves[0]["name"]:
         return _from_leaf(leaves[0])
-    return _nest([(leaf["name"].split("."), leaf) for leaf in leaves])
+    return _nest([(leaf["path"], leaf) for leaf in leaves])
 
 
 def batched(space: spaces.Space[Any], num_envs: int) -> spaces.Space[Any]:

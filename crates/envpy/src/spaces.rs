@@ -5,7 +5,7 @@ use envcore::{Leaf, LeafKind, Scalar, Space};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// One dict per leaf: `name`, `kind` and what that kind has.
+/// One dict per leaf: `name`, its `path` of keys, `kind` and what that kind has.
 pub(crate) fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyList>> {
     let leaves = space.leaves().iter().map(|leaf| describe_leaf(py, leaf));
     PyList::new(py, leaves.collect::<PyResult<Vec<_>>>()?)
@@ -14,6 +14,7 @@ pub(crate) fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'p
 fn describe_leaf<'py>(py: Python<'py>, leaf: &Leaf) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", &leaf.name)?;
+    dict.set_item("path", leaf.path().collect::<Vec<_>>())?;
     match &leaf.kind {
         LeafKind::Fixed(tensor) => {
             let scalars = |side: &[Scalar]| -> PyResult<Py<PyList>> {
@@ -47,7 +48,7 @@ fn describe_leaf<'py>(py: Python<'py>, leaf: &Leaf) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// How leaves hang together: by the dots in their names, or as told.
+/// How leaves hang together: by the keys that lead to each, or as told.
 #[derive(Clone)]
 pub(crate) enum Tree {
     /// The leaf of this number.
@@ -59,24 +60,25 @@ pub(crate) enum Tree {
 }
 
 impl Tree {
-    /// The one that dots in leaf names make.
+    /// The one that the leaves' paths make.
     pub(crate) fn of(space: &Space) -> Self {
         if space.is_single() {
             return Tree::Leaf(0);
         }
         let mut root = Vec::new();
         for (k, leaf) in space.leaves().iter().enumerate() {
-            insert(&mut root, &leaf.name, k);
+            insert(&mut root, &leaf.path().collect::<Vec<_>>(), k);
         }
         Tree::Branches(root)
     }
 }
 
-fn insert(branches: &mut Vec<(String, Tree)>, name: &str, leaf: usize) {
-    let Some((head, rest)) = name.split_once('.') else {
-        branches.push((name.to_string(), Tree::Leaf(leaf)));
+fn insert(branches: &mut Vec<(String, Tree)>, path: &[&str], leaf: usize) {
+    let [head, rest @ ..] = path else { return };
+    if rest.is_empty() {
+        branches.push((head.to_string(), Tree::Leaf(leaf)));
         return;
-    };
+    }
     let at = branches.iter().position(|(branch, _)| branch == head).unwrap_or_else(|| {
         branches.push((head.to_string(), Tree::Branches(Vec::new())));
         branches.len() - 1

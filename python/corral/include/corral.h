@@ -61,6 +61,9 @@ extern "C" {
 // A leaf whose rows are texts.
 #define CORRAL_LEAF_TEXT 3
 
+// Added to a leaf's kind: a `.` in its name is a letter like any other.
+#define CORRAL_LEAF_WHOLE_NAME 256
+
 #define CORRAL_VALUE_NONE 0
 
 #define CORRAL_VALUE_BOOL 1
@@ -211,8 +214,10 @@ typedef union corral_bound {
 // One named part of a space.
 typedef struct corral_leaf {
     // Empty for the only leaf of a space that is no struct; a `.` separates the
-    // levels of nested structs.
+    // levels of nested structs, unless `kind` says otherwise.
     const char *name;
+    // `CORRAL_LEAF_…`; plus `CORRAL_LEAF_WHOLE_NAME` where a `.` in the name is a
+    // letter like any other.
     uint32_t kind;
     uint32_t dtype;
     // Of one row; the greatest extents of a ragged leaf; the most characters of

@@ -5,14 +5,14 @@
 #![allow(unsafe_code)]
 
 #[cfg(feature = "load")]
-mod exports;
+mod elf;
 pub mod libenv;
 #[cfg(feature = "load")]
 mod opening;
 pub mod plugin;
 
 #[cfg(feature = "load")]
-pub use exports::exports;
+pub use elf::exports;
 
 /// Puts a C interface to environments into a `cdylib`, so that hosts of other
 /// languages can load it: by libenv (gym3) and by Corral itself.

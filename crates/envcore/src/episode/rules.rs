@@ -34,7 +34,7 @@ impl Rules {
             (Some(only), _) => only,
             (None, asked) => asked.unwrap_or_default(),
         };
-        let clash = |leaf: &&Leaf| leaf.name == "episode" || leaf.name.starts_with("episode.");
+        let clash = |leaf: &&Leaf| leaf.path().next() == Some("episode");
         if config.episode_statistics
             && let Some(leaf) = source.info.leaves().iter().find(clash)
         {

@@ -146,11 +146,11 @@ impl Transform for FrameStack {
 
     fn spec(&self, spec: &Spec) -> Spec {
         let stack = |leaf: &Leaf| Leaf {
-            name: leaf.name.clone(),
             kind: match &leaf.kind {
                 LeafKind::Fixed(tensor) => LeafKind::Fixed(stacked(tensor, self.k)),
                 other => other.clone(),
             },
+            ..leaf.clone()
         };
         Spec { observation: Space::of(spec.observation.leaves().iter().map(stack)), ..spec.clone() }
     }

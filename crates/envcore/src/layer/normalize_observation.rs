@@ -103,14 +103,11 @@ impl Transform for NormalizeObservation {
     fn spec(&self, spec: &Spec) -> Spec {
         let normalised = |leaf: &Leaf| match real(leaf) {
             None => leaf.clone(),
-            Some(tensor) => Leaf {
-                name: leaf.name.clone(),
-                kind: LeafKind::Fixed(Tensor {
-                    dtype: DType::F32,
-                    bounds: Bounds::of(DType::F32),
-                    ..tensor.clone()
-                }),
-            },
+            Some(tensor) => {
+                let bounds = Bounds::of(DType::F32);
+                let kind = LeafKind::Fixed(Tensor { dtype: DType::F32, bounds, ..tensor.clone() });
+                Leaf { kind, ..leaf.clone() }
+            }
         };
         Spec { observation: Space::of(spec.observation.leaves().iter().map(normalised)), ..spec.clone() }
     }

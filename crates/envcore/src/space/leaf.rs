@@ -110,9 +110,13 @@ pub enum LeafKind {
 /// One named part of a space.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaf {
-    /// Its name; a `.` separates the levels of nested structs. Empty for the
-    /// only leaf of a space that is not a struct.
+    /// Its name; a `.` separates the levels of nested structs, unless
+    /// `whole_name` is set. Empty for the only leaf of a space that is not a
+    /// struct.
     pub name: String,
+    /// Whether a `.` in its name is a letter like any other: see
+    /// [`with_whole_name`](Leaf::with_whole_name).
+    pub whole_name: bool,
     /// What it holds.
     pub kind: LeafKind,
 }
@@ -148,23 +152,23 @@ impl Leaf {
     /// Arrays of dtype `T` of at most `max_shape`.
     pub fn ragged<T: Element>(max_shape: &[usize]) -> Self {
         let kind = LeafKind::Ragged { dtype: T::DTYPE, max_shape: max_shape.to_vec() };
-        Leaf { name: String::new(), kind }
+        Leaf::of(kind)
     }
 
     /// Text of at most `max_len` characters.
     pub fn text(max_len: usize) -> Self {
-        Leaf { name: String::new(), kind: LeafKind::Text { max_len } }
+        Leaf::of(LeafKind::Text { max_len })
     }
 
     /// An opaque object.
     pub fn object() -> Self {
-        Leaf { name: String::new(), kind: LeafKind::Object }
+        Leaf::of(LeafKind::Object)
     }
 
     /// A leaf of fixed shape from its parts.
     pub fn tensor(dtype: DType, shape: &[usize], bounds: Bounds, discrete: bool) -> Self {
         let tensor = Tensor { dtype, shape: shape.to_vec(), bounds, discrete };
-        Leaf { name: String::new(), kind: LeafKind::Fixed(tensor) }
+        Leaf::of(LeafKind::Fixed(tensor))
     }
 
     /// The same leaf with inclusive bounds for every element.
@@ -186,10 +190,36 @@ impl Leaf {
         self
     }
 
+    /// An unnamed leaf that holds this.
+    pub fn of(kind: LeafKind) -> Self {
+        Leaf { name: String::new(), whole_name: false, kind }
+    }
+
     /// The same leaf under another name.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
+    }
+
+    /// The same leaf, whose name is one key, dots and all: `a.b` stands beside
+    /// `a`, and `a.` is a name.
+    pub fn with_whole_name(mut self) -> Self {
+        self.whole_name = true;
+        self
+    }
+
+    /// The keys that lead to the leaf, from the outermost struct on.
+    pub fn path(&self) -> impl Iterator<Item = &str> {
+        self.name.split(|letter| letter == '.' && !self.whole_name)
+    }
+
+    /// Whether the keys that lead to `self` lead on to `other`, or to the same.
+    fn is_on_the_way_to(&self, other: &Leaf) -> bool {
+        // Names are compared first, which tells nearly all apart.
+        other.name.starts_with(&self.name) && {
+            let mut keys = other.path();
+            self.path().all(|key| keys.next() == Some(key))
+        }
     }
 
     /// The tensor, if the leaf is of fixed shape.
@@ -248,7 +278,8 @@ impl Leaf {
 /// Ordered, named leaves.
 ///
 /// A space of one unnamed leaf is that leaf (Gymnasium's `Box`, `Discrete`, …);
-/// any other is a struct (`Dict`), nested where names have dots.
+/// any other is a struct (`Dict`), nested where names have dots, unless a leaf
+/// has a whole name.
 ///
 /// ```
 /// use envcore::{Leaf, Space};
@@ -285,7 +316,8 @@ impl Space {
         &self.leaves
     }
 
-    /// The same leaves one level deeper, under `name`.
+    /// The same leaves one level deeper, under `name`. A leaf with a whole name
+    /// keeps one, which begins with `name` and a dot.
     pub fn nested(self, name: &str) -> Self {
         let under = |leaf: Leaf| {
             let path = if leaf.name.is_empty() { name.into() } else { format!("{name}.{}", leaf.name) };
@@ -323,15 +355,13 @@ impl Space {
                 let name = if leaf.name.is_empty() { format!("#{k}") } else { format!("'{}'", leaf.name) };
                 Error::Space(format!("{what} space, leaf {name}: {why}"))
             };
-            if self.leaves.len() > 1 && leaf.name.split('.').any(str::is_empty) {
+            if self.leaves.len() > 1 && leaf.path().any(str::is_empty) {
                 return Err(fault("every leaf of a struct needs a name".into()));
             }
             for earlier in &self.leaves[..k] {
-                let nested = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|r| r.starts_with('.'));
-                if earlier.name == leaf.name
-                    || nested(&earlier.name, &leaf.name)
-                    || nested(&leaf.name, &earlier.name)
-                {
+                let nested = earlier.is_on_the_way_to(leaf) || leaf.is_on_the_way_to(earlier);
+                // Messages, records and libraries know leaves by their names alone.
+                if nested || earlier.name == leaf.name {
                     return Err(fault(format!("its name clashes with '{}'", earlier.name)));
                 }
             }
@@ -350,6 +380,25 @@ mod tests {
     }
 
     #[test]
+    fn a_dot_in_a_whole_name_is_a_letter() {
+        let whole = |name: &str| Leaf::discrete(2).named(name).with_whole_name();
+        let names = ["a", "a.b", "a.", ".", "..", ".a", "a..b"];
+        let space = Space::of(names.map(whole));
+        space.check("observation").unwrap();
+        for (leaf, name) in space.leaves().iter().zip(names) {
+            assert_eq!(leaf.path().collect::<Vec<_>>(), [name]);
+        }
+        let leaf = Leaf::discrete(2).named("a.b.c");
+        assert_eq!(leaf.path().collect::<Vec<_>>(), ["a", "b", "c"]);
+        // Beside levels: the key "a.b", and within "a" the key "c".
+        Space::of([whole("a.b"), Leaf::discrete(2).named("a.c")]).check("observation").unwrap();
+        // What would be one key twice, or a leaf and a struct at once, or one name for two.
+        for other in [whole("a"), Leaf::discrete(2).named("a"), whole("a.c")] {
+            assert!(fault(Space::of([Leaf::discrete(2).named("a.c"), other])).contains("clashes"));
+        }
+    }
+
+    #[test]
     fn a_space_that_contradicts_itself_is_refused_with_the_leaf_named() {
         let crossed = Space::from(Leaf::real::<f32>(&[2]).bounded(1.0, -1.0));
         assert!(fault(crossed).contains("low 1.0 is not below high -1.0"));
@@ -359,6 +408,8 @@ mod tests {
         assert!(fault(twice).contains("clashes"));
         let inside = Space::of([Leaf::discrete(2).named("a"), Leaf::discrete(2).named("a.b")]);
         assert!(fault(inside).contains("clashes"));
+        let dotted = Space::of([Leaf::discrete(2).named("a"), Leaf::discrete(2).named("a.")]);
+        assert!(fault(dotted).contains("needs a name"));
         let nameless = Space::of([Leaf::discrete(2), Leaf::discrete(2).named("b")]);
         assert!(fault(nameless).contains("needs a name"));
         let narrow = Space::from(Leaf::labels::<u8>(&[], 0, 300));

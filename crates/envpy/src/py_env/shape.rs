@@ -111,5 +111,5 @@ fn read_leaf(leaf: &Bound<'_, PyAny>) -> PyResult<Leaf> {
         "text" => LeafKind::Text { max_len: get("max_len")?.extract()? },
         _ => LeafKind::Object,
     };
-    Ok(Leaf { name, kind })
+    Ok(Leaf::of(kind).named(name))
 }

@@ -80,7 +80,7 @@ impl Parts {
         let ((num_low, low), (num_high, high)) = (side(|bounds| &bounds.low), side(|bounds| &bounds.high));
         let encoded = sys::Leaf {
             name: name.as_ptr(),
-            kind,
+            kind: kind + if leaf.whole_name { sys::CORRAL_LEAF_WHOLE_NAME } else { 0 },
             dtype,
             num_axes: shape.len(),
             shape: shape.as_ptr(),
@@ -133,7 +133,8 @@ unsafe fn decode_leaf(leaf: &sys::Leaf, what: &str) -> Result<Leaf> {
     let name = unsafe { owned_text(leaf.name, "a leaf's name") }?;
     // SAFETY: as above.
     let shape = unsafe { slice(leaf.shape, leaf.num_axes) }.to_vec();
-    let kind = match leaf.kind {
+    let whole_name = leaf.kind & sys::CORRAL_LEAF_WHOLE_NAME != 0;
+    let kind = match leaf.kind & !sys::CORRAL_LEAF_WHOLE_NAME {
         sys::CORRAL_LEAF_FIXED => {
             let dtype = dtype_from(leaf.dtype)?;
             let (least, most) = dtype.range();
@@ -155,7 +156,7 @@ unsafe fn decode_leaf(leaf: &sys::Leaf, what: &str) -> Result<Leaf> {
             return Err(Error::Space(format!("{what} space, leaf '{name}': {other} is no kind of leaf")));
         }
     };
-    Ok(Leaf { name, kind })
+    Ok(Leaf { name, whole_name, kind })
 }
 
 fn decode_bound(bound: sys::Bound, dtype: DType) -> Scalar {
@@ -182,6 +183,7 @@ mod tests {
             Leaf::labels::<i8>(&[3], -4, 8).named("gear"),
             Leaf::ragged::<i32>(&[5, usize::MAX]).named("items"),
             Leaf::text(9).named("says"),
+            Leaf::text(9).named("says.").with_whole_name(),
             Leaf::real::<bool>(&[]).named("awake"),
         ]);
         let mut parts = Parts::default();

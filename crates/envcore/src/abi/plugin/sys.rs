@@ -29,6 +29,8 @@ pub const CORRAL_LEAF_FIXED: u32 = 1;
 pub const CORRAL_LEAF_RAGGED: u32 = 2;
 /// A leaf whose rows are texts.
 pub const CORRAL_LEAF_TEXT: u32 = 3;
+/// Added to a leaf's kind: a `.` in its name is a letter like any other.
+pub const CORRAL_LEAF_WHOLE_NAME: u32 = 256;
 
 // Kinds of value.
 pub const CORRAL_VALUE_NONE: u32 = 0;
@@ -162,8 +164,10 @@ pub union Bound {
 #[repr(C)]
 pub struct Leaf {
     /// Empty for the only leaf of a space that is no struct; a `.` separates the
-    /// levels of nested structs.
+    /// levels of nested structs, unless `kind` says otherwise.
     pub name: *const c_char,
+    /// `CORRAL_LEAF_…`; plus `CORRAL_LEAF_WHOLE_NAME` where a `.` in the name is a
+    /// letter like any other.
     pub kind: u32,
     pub dtype: u32,
     /// Of one row; the greatest extents of a ragged leaf; the most characters of

@@ -8,7 +8,7 @@ use libloading::os::unix::Library as Opened;
 
 use crate::abi::exports;
 use crate::abi::libenv::sys;
-use crate::abi::opening::file_of;
+use crate::abi::opening;
 use crate::error::{Error, Result};
 
 pub(super) type Handle = *mut c_void;
@@ -59,14 +59,10 @@ impl Library {
     /// Opens it as gym3 does, so that a library sees what it was tried with: all
     /// symbols at once, none of them for others, its own before the program's.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        // What is no library at all is told of more plainly than by the loader.
-        is_ours(path)?;
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | deepbind();
-        let file = file_of(path).map_err(|error| Error::Library(format!("{}: {error}", path.display())))?;
         // SAFETY: its initialisers are foreign code: what they do is the
         // library's, which the user has named.
-        let opened = unsafe { Opened::open(Some(file), flags) }
-            .map_err(|error| Error::Library(format!("{}: it cannot be loaded: {error}", path.display())))?;
+        let opened = unsafe { opening::open(path, flags) }?;
         let name = path.display();
         let missing = |symbol: &str| {
             Error::Library(format!("{name}: it has no function {symbol}: it is no libenv library"))
@@ -102,7 +98,7 @@ impl Library {
             reset,
             // Another's function of that name may do anything.
             last_error: reset.and_then(|_: sys::ours::Reset| find!(sys::ours::LAST_ERROR)),
-            opened: ManuallyDrop::new(opened),
+            opened,
         };
         // SAFETY: it takes nothing and gives an int in every version.
         let found = unsafe { version() };

@@ -11,7 +11,7 @@ mod source;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
+use libloading::os::unix::{RTLD_LOCAL, RTLD_NOW, Symbol};
 
 pub use source::PluginSource;
 
@@ -20,7 +20,7 @@ use heard::Heard;
 use super::space::owned_text;
 use super::sys;
 use super::value::{self, slice};
-use crate::abi::opening::file_of;
+use crate::abi::opening;
 use crate::config::nearest;
 use crate::error::{Error, Phase, Result};
 use crate::space::Options;
@@ -100,10 +100,9 @@ impl Plugin {
         let fault = |why: String| Error::Library(format!("{}: {why}", path.display()));
         // A name without a slash would be looked for along the system's paths.
         let file = path.canonicalize().map_err(|error| fault(error.to_string()))?;
-        let name = file_of(&file).map_err(|error| fault(error.to_string()))?;
-        // SAFETY: the caller's duty.
-        let library = unsafe { Library::open(Some(&name), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| fault(format!("it cannot be loaded: {error}")))?;
+        // SAFETY: the caller's duty. It is never closed: threads, destructors, tables,
+        // nobody knows what still points into it.
+        let library = unsafe { opening::open(&file, RTLD_NOW | RTLD_LOCAL) }?;
         let symbol = format!("{}\0", sys::CORRAL_PLUGIN_SYMBOL);
         type Entrance = unsafe extern "C" fn() -> *const sys::Plugin;
         // SAFETY: a function of that name is as `corral.h` says.
@@ -116,8 +115,6 @@ impl Plugin {
         };
         // SAFETY: as above.
         let raw = unsafe { entrance() };
-        // Threads, destructors, tables: nobody knows what still points into it.
-        std::mem::forget(library);
         // SAFETY: what that function gives stays as long as the library.
         unsafe { Plugin::over(raw, file) }.map_err(|error| fault(error.to_string()))
     }

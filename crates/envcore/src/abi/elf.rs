@@ -1,0 +1,105 @@
+//! A shared library's file, looked at before the system's loader maps it.
+//!
+//! The loader believes what it is given. It waits for a FIFO that nobody
+//! writes to, and it maps segments that reach beyond the end of a file that was
+//! cut short: whoever touches those pages is ended by SIGBUS. So a file is held
+//! to its own headers first. None of its code is run for that.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use object::elf::{FileHeader32, FileHeader64, SHT_DYNSYM, SHT_NOBITS};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::{Endianness, FileKind, ReadCache, ReadRef};
+
+use crate::error::{Error, Result};
+
+/// The file of a shared library, open and whole.
+pub(super) struct Elf {
+    pub(super) file: File,
+    pub(super) metadata: Metadata,
+    /// The names of what it exports.
+    pub(super) exports: Vec<String>,
+}
+
+/// The names of the functions that the library at `path` exports.
+///
+/// # Errors
+/// [`Error::Library`] where there is no such file, or it is no shared library,
+/// or not all of one.
+pub fn exports(path: &Path) -> Result<Vec<String>> {
+    Ok(Elf::open(path)?.exports)
+}
+
+impl Elf {
+    /// The library at `path`.
+    ///
+    /// # Errors
+    /// As [`exports`].
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let fault = |why: String| Error::Library(format!("{}: {why}", path.display()));
+        let unreadable = |error: std::io::Error| fault(format!("it cannot be read: {error}"));
+        // A device may do something as soon as it is opened.
+        check_kind(&std::fs::metadata(path).map_err(unreadable)?).map_err(fault)?;
+        // A FIFO may have taken its place: without this flag that would be waited for.
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = file.map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        check_kind(&metadata).map_err(fault)?;
+        let exports = check(&ReadCache::new(&file), metadata.len()).map_err(fault)?;
+        Ok(Elf { file, metadata, exports })
+    }
+}
+
+fn check_kind(of: &Metadata) -> Result<(), String> {
+    let kind = of.file_type();
+    let found = match () {
+        () if kind.is_file() => return Ok(()),
+        () if kind.is_dir() => "directory",
+        () if kind.is_fifo() => "FIFO",
+        () if kind.is_socket() => "socket",
+        () => "device",
+    };
+    Err(format!("it is a {found}: give the file of a shared library"))
+}
+
+/// What it exports, if all that it says of itself lies within its `len` bytes.
+fn check<'a>(data: impl ReadRef<'a>, len: u64) -> Result<Vec<String>, String> {
+    let found = match FileKind::parse(data) {
+        Ok(FileKind::Elf32) => check_as::<FileHeader32<Endianness>, _>(data, len),
+        Ok(FileKind::Elf64) => check_as::<FileHeader64<Endianness>, _>(data, len),
+        Ok(other) => Ok(Err(format!("it is no shared library of this system, but {other:?}"))),
+        Err(error) => Err(error),
+    };
+    found.unwrap_or_else(|error| Err(format!("it is no shared library, or not all of one: {error}")))
+}
+
+fn check_as<'a, E: FileHeader, R: ReadRef<'a>>(
+    data: R,
+    len: u64,
+) -> object::Result<Result<Vec<String>, String>> {
+    let header = E::parse(data)?;
+    let endian = header.endian()?;
+    let segments = header.program_headers(endian, data)?;
+    let sections = header.sections(endian, data)?;
+    let segments = segments.iter().map(|segment| segment.file_range(endian));
+    let sections_at = sections.iter().filter(|section| section.sh_type(endian) != SHT_NOBITS);
+    let sections_at =
+        sections_at.map(|section| (section.sh_offset(endian).into(), section.sh_size(endian).into()));
+    for (from, size) in segments.chain(sections_at) {
+        let end = from.checked_add(size);
+        if end.is_none_or(|end| end > len) {
+            return Ok(Err(format!(
+                "it is cut short: a part of it has {size} bytes from byte {from} on, and the file has {len} bytes: \
+                 copy or build it again"
+            )));
+        }
+    }
+    let symbols = sections.symbols(endian, data, SHT_DYNSYM)?;
+    let defined = symbols.iter().filter(|symbol| !symbol.is_undefined(endian));
+    let name = |symbol: &E::Sym| {
+        symbols.symbol_name(endian, symbol).map(|name| String::from_utf8_lossy(name).into())
+    };
+    Ok(Ok(defined.map(name).collect::<object::Result<_>>()?))
+}
