@@ -64,7 +64,8 @@ impl Shard {
             }
             let slots = spec.num_slots..spec.num_slots + part.num_slots;
             spec.num_slots = slots.end;
-            spec.caps &= part.caps;
+            let remote = (spec.caps | part.caps) & Caps::REMOTE;
+            spec.caps = spec.caps & part.caps | remote;
             joined.push(Part { envs, slots });
         }
         let pool = BatchPool::new(&Layout {

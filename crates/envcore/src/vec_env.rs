@@ -90,6 +90,9 @@ bitflags! {
         const BRIEF = 1 << 12;
         /// Reset some slots and leave others, though all of a chunk step together.
         const MASK = 1 << 13;
+        /// Its slots are in other processes: any call may wait for one of those,
+        /// so whoever calls lets others go on meanwhile.
+        const REMOTE = 1 << 14;
     }
 }
 

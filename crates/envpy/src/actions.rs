@@ -15,6 +15,7 @@ use crate::values;
 /// One leaf's actions, held while the core looks at them.
 enum Held<'py> {
     Array { array: Bound<'py, PyUntypedArray>, dtype: DType, shape: SmallVec<[usize; 4]> },
+    Copy { bytes: Vec<u8>, dtype: DType, shape: SmallVec<[usize; 4]> },
     Values(Vec<Value>),
 }
 
@@ -24,7 +25,17 @@ impl Held<'_> {
             Held::Array { array, dtype, shape } => {
                 ColumnIn::Fixed { dtype: *dtype, shape, bytes: array::bytes(array).unwrap_or_default() }
             }
+            Held::Copy { bytes, dtype, shape } => ColumnIn::Fixed { dtype: *dtype, shape, bytes },
             Held::Values(values) => ColumnIn::Values(values),
+        }
+    }
+
+    fn copied(self) -> Self {
+        match self {
+            Held::Array { array, dtype, shape } => {
+                Held::Copy { bytes: array::bytes(&array).unwrap_or_default().to_vec(), dtype, shape }
+            }
+            other => other,
         }
     }
 }
@@ -46,7 +57,12 @@ impl<'py> Given<'py> {
         Ok(Given(held))
     }
 
-    /// The core's view, valid while the GIL is held.
+    /// These, in memory that nobody else writes when the GIL is let go of.
+    pub(crate) fn copied(self) -> Self {
+        Given(self.0.into_iter().map(Held::copied).collect())
+    }
+
+    /// The core's view, valid while the GIL is held or they are `copied`.
     pub(crate) fn columns(&self) -> SmallVec<[ColumnIn<'_>; 1]> {
         self.0.iter().map(Held::column).collect()
     }

@@ -14,6 +14,8 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMet
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 
 /// As many as any NumPy has; those before 2.0 refuse more than 32.
 const MAX_AXES: usize = 64;
@@ -98,6 +100,31 @@ pub(crate) fn copy_of<'py>(
         ptr::copy_nonoverlapping(bytes.as_ptr(), data, size);
         Ok(array)
     }
+}
+
+/// A fresh array of `shape` and `descr`, zeros but for `rows`: a row's number and
+/// its bytes. Rows that are not given take no memory where the system has zeros to
+/// lend.
+pub(crate) fn sparse<'py, 'a>(
+    py: Python<'py>,
+    descr: &Py<PyArrayDescr>,
+    shape: &[usize],
+    rows: impl Iterator<Item = (usize, &'a [u8])>,
+) -> PyResult<Bound<'py, PyAny>> {
+    static ZEROS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let array = ZEROS.import(py, "numpy", "zeros")?.call1((PyTuple::new(py, shape)?, descr))?;
+    let array = array.cast_into::<PyUntypedArray>()?;
+    let n = shape[1..].iter().product::<usize>() * descr.bind(py).itemsize();
+    assert!(!descr.bind(py).has_object() && array.shape() == shape);
+    // SAFETY: the array is new and nobody else's, and holds `shape[0]` rows of `n`
+    // bytes, one behind the other.
+    let data = unsafe { (*array.as_array_ptr()).data.cast::<u8>() };
+    for (row, bytes) in rows {
+        assert!(row < shape[0] && bytes.len() == n);
+        // SAFETY: as above; `bytes` are no part of it.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data.add(row * n), n) };
+    }
+    Ok(array.into_any())
 }
 
 /// An array of `shape` and `descr` over `data`, or over memory of its own where

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use envcore::process::{Child, Ended, Host, Objects, Order, serve, spawn, take_stdin};
 use envcore::{Error, Object, Result, Serial, VecEnv};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyModule};
 
@@ -51,6 +51,20 @@ impl Stop {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
+    /// What `work` gives. Where Ctrl-C comes in between, which is about something
+    /// else, that is kept and the work done again.
+    fn keeping<T>(&self, work: impl Fn() -> PyResult<T>) -> Result<T, String> {
+        let again = |error: PyErr| {
+            let own = Python::try_attach(|py| error.is_instance_of::<PyException>(py)).unwrap_or(true);
+            if own {
+                return Err(error);
+            }
+            self.keep(error);
+            work()
+        };
+        work().or_else(again).map_err(|error| error.to_string())
+    }
+
     fn take(&self) -> PyResult<()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
@@ -74,31 +88,38 @@ struct Pickled;
 
 const NO_PYTHON: &str = "Python has ended";
 
+impl Pickled {
+    fn packed(&self, object: &Object) -> PyResult<Vec<u8>> {
+        let Some(Opaque(object)) = object.downcast_ref::<Opaque>() else {
+            return Err(PyTypeError::new_err("it is no object of Python's"));
+        };
+        Python::try_attach(|py| pack(py, object.bind(py)))
+            .unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON)))
+    }
+
+    fn unpacked(&self, bytes: &[u8]) -> PyResult<Object> {
+        Python::try_attach(|py| Ok(Arc::new(Opaque(unpack(py, bytes)?.unbind())) as Object))
+            .unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON)))
+    }
+}
+
 impl Objects for Pickled {
     fn pack(&self, object: &Object) -> Result<Vec<u8>, String> {
-        let Some(Opaque(object)) = object.downcast_ref::<Opaque>() else {
-            return Err("it is no object of Python's".into());
-        };
-        Python::try_attach(|py| pack(py, object.bind(py)).map_err(|error| error.to_string()))
-            .unwrap_or_else(|| Err(NO_PYTHON.into()))
+        self.packed(object).map_err(|error| error.to_string())
     }
 
     fn unpack(&self, bytes: &[u8]) -> Result<Object, String> {
-        Python::try_attach(|py| {
-            let object = unpack(py, bytes).map_err(|error| error.to_string())?;
-            Ok(Arc::new(Opaque(object.unbind())) as Object)
-        })
-        .unwrap_or_else(|| Err(NO_PYTHON.into()))
+        self.unpacked(bytes).map_err(|error| error.to_string())
     }
 }
 
 impl Objects for PyHost {
     fn pack(&self, object: &Object) -> Result<Vec<u8>, String> {
-        Pickled.pack(object)
+        self.stop.keeping(|| Pickled.packed(object))
     }
 
     fn unpack(&self, bytes: &[u8]) -> Result<Object, String> {
-        Pickled.unpack(bytes)
+        self.stop.keeping(|| Pickled.unpacked(bytes))
     }
 }
 
@@ -138,6 +159,10 @@ impl Host for PyHost {
     fn pulse(&self) -> Result<()> {
         let looked = Python::try_attach(|py| self.stop.take().and_then(|()| py.check_signals()));
         looked.unwrap_or(Ok(())).map_err(Error::env)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }
 

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
+use crate::array;
 use crate::assemble::empty_objects;
 use crate::values;
 
@@ -115,9 +116,9 @@ fn maps<'py>(py: Python<'py>, items: &[(usize, &Value)], rows: usize) -> PyResul
 }
 
 /// Arrays and NumPy's numbers of one shape and dtype, copied by their bytes.
-fn stacked<'py>(
+fn stacked<'py, 'a>(
     py: Python<'py>,
-    items: &[(usize, &Value)],
+    items: &[(usize, &'a Value)],
     rows: usize,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some((_, Value::Array(first))) = items.first() else { return Ok(None) };
@@ -125,18 +126,15 @@ fn stacked<'py>(
     if first.dtype() == DType::Bool && first.shape().is_empty() {
         return Ok(None);
     }
-    let n = first.bytes().len();
-    let mut bytes = vec![0; rows * n];
-    for (row, value) in items {
-        match value {
-            Value::Array(array) if array.dtype() == first.dtype() && array.shape() == first.shape() => {
-                bytes[row * n..(row + 1) * n].copy_from_slice(array.bytes());
-            }
-            _ => return Ok(None),
+    let row = |(row, value): &(usize, &'a Value)| match value {
+        Value::Array(array) if array.dtype() == first.dtype() && array.shape() == first.shape() => {
+            Some((*row, array.bytes()))
         }
-    }
+        _ => None,
+    };
+    let Some(given) = items.iter().map(row).collect::<Option<Vec<_>>>() else { return Ok(None) };
     let shape: Vec<usize> = std::iter::once(rows).chain(first.shape().iter().copied()).collect();
-    values::array_to_py(py, first.dtype(), &shape, &bytes).map(Some)
+    array::sparse(py, &array::descr(py, first.dtype())?, &shape, given.into_iter()).map(Some)
 }
 
 /// Arrays of one shape and dtype, NumPy's scalars of one kind, other objects.

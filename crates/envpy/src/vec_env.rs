@@ -59,6 +59,8 @@ pub(crate) struct VecEnv {
     /// Calls keep the GIL: they take less time than letting go of it, which may
     /// cost 5 ms where another thread is busy with Python.
     brief: bool,
+    /// To send may be to wait.
+    remote: bool,
     /// Another thread wants it closed.
     closing: AtomicBool,
     birth: Birth,
@@ -95,6 +97,7 @@ impl VecEnv {
             state: Mutex::new(State { envs, assembler, action, interrupted: false }),
             batch_size: batch_size.unwrap_or(spec.num_slots),
             brief,
+            remote: spec.caps.contains(Caps::REMOTE),
             closing: AtomicBool::new(false),
             birth: Birth::here(),
             layers: Layered::default(),
@@ -128,6 +131,33 @@ impl VecEnv {
 
     fn slots(&self, slots: Option<Vec<usize>>) -> Slots {
         slots.map_or(Slots::All, Slots::List)
+    }
+
+    /// Does `work`, which may wait, and lets other threads go on meanwhile.
+    fn aside<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
+        if self.brief { work() } else { py.detach(work) }
+    }
+
+    /// Puts `slots` in flight with their actions.
+    fn put(
+        &self,
+        state: &mut State,
+        slots: &Slots,
+        actions: &Bound<'_, PyAny>,
+        batched: bool,
+    ) -> PyResult<()> {
+        let py = actions.py();
+        let State { envs, action, interrupted, .. } = state;
+        let given = Given::new(&envs.spec().action, action.tree(), actions, batched)?;
+        if !self.remote {
+            return envs.send(slots, &given.columns()).or_raise(py);
+        }
+        let given = given.copied();
+        let columns = given.columns();
+        let before = envs.in_flight();
+        let sent = py.detach(|| envs.send(slots, &columns)).or_raise(py);
+        *interrupted |= sent.is_err() && envs.in_flight() > before;
+        sent
     }
 
     /// At least `rows` rows of what is in flight, or all of it.
@@ -224,7 +254,8 @@ impl VecEnv {
                 Cut::Late => to_py(py, Error::NothingPending),
             })?;
         }
-        state.envs.send_reset(&Slots::All, &begin, options.as_ref()).or_raise(py)
+        let envs = &mut state.envs;
+        self.aside(py, || envs.send_reset(&Slots::All, &begin, options.as_ref())).or_raise(py)
     }
 }
 
@@ -240,11 +271,6 @@ pub(crate) fn seconds(given: &Bound<'_, PyAny>, zero: bool) -> envcore::Result<D
 }
 
 impl State {
-    fn send(&mut self, slots: &Slots, actions: &Bound<'_, PyAny>, batched: bool) -> PyResult<()> {
-        let given = Given::new(&self.envs.spec().action, self.action.tree(), actions, batched)?;
-        self.envs.send(slots, &given.columns()).or_raise(actions.py())
-    }
-
     /// What `assemble` makes of the batch; an exception that carries it where
     /// slots failed.
     fn finish<'py>(
@@ -370,7 +396,8 @@ impl VecEnv {
     fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.lock(py)?;
         let keep = vec![Begin::Keep; self.spec.num_slots];
-        state.envs.send_reset(&Slots::All, &keep, None).or_raise(py)?;
+        let envs = &mut state.envs;
+        self.aside(py, || envs.send_reset(&Slots::All, &keep, None)).or_raise(py)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::reset)?.get_item(0)
     }
@@ -378,7 +405,8 @@ impl VecEnv {
     /// The current observation of the only slot; nothing changes.
     fn observe_single<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.lock(py)?;
-        state.envs.send_reset(&Slots::All, &[Begin::Keep], None).or_raise(py)?;
+        let envs = &mut state.envs;
+        self.aside(py, || envs.send_reset(&Slots::All, &[Begin::Keep], None)).or_raise(py)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::reset_single)?.get_item(0)
     }
@@ -394,7 +422,7 @@ impl VecEnv {
             );
             return Err(to_py(py, Error::Unsupported(why)));
         }
-        state.send(&Slots::All, actions, true)?;
+        self.put(&mut state, &Slots::All, actions, true)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::step)
     }
@@ -420,7 +448,7 @@ impl VecEnv {
         let py = actions.py();
         let mut state = self.lock(py)?;
         let slots = slots.map(begin::read_slots).transpose().or_raise(py)?;
-        state.send(&self.slots(slots), actions, true)
+        self.put(&mut state, &self.slots(slots), actions, true)
     }
 
     /// `batch_size` rows, or as many as are in flight: as `step`, with `env_id`
@@ -463,7 +491,8 @@ impl VecEnv {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut state = self.lock(py)?;
         let begin: Vec<Begin> = indices.into_iter().map(Begin::Index).collect();
-        state.envs.send_reset(&Slots::List(slots), &begin, None).or_raise(py)?;
+        let envs = &mut state.envs;
+        self.aside(py, || envs.send_reset(&Slots::List(slots), &begin, None)).or_raise(py)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::reset)
     }
@@ -476,7 +505,7 @@ impl VecEnv {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let py = actions.py();
         let mut state = self.lock(py)?;
-        state.send(&Slots::List(slots), actions, true)?;
+        self.put(&mut state, &Slots::List(slots), actions, true)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::step)
     }
@@ -501,7 +530,7 @@ impl VecEnv {
     fn step_single<'py>(&self, action: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let py = action.py();
         let mut state = self.lock(py)?;
-        state.send(&Slots::All, action, false)?;
+        self.put(&mut state, &Slots::All, action, false)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::step_single)
     }
@@ -575,7 +604,8 @@ impl VecEnv {
     /// Makes the only slot ready for the calls of `recording`.
     fn prepare(&self, py: Python<'_>, recording: &Bound<'_, Recording>) -> PyResult<()> {
         let mut state = self.lock(py)?;
-        recording.get().0.prepare(state.envs.as_mut()).or_raise(py)
+        let (recording, envs) = (&recording.get().0, &mut state.envs);
+        self.aside(py, || recording.prepare(envs.as_mut())).or_raise(py)
     }
 
     /// Makes call number `call` of `recording`; as `reset_single` or
@@ -598,7 +628,9 @@ impl VecEnv {
     /// Says that the next autoreset of `slot` plays `index`.
     fn set_next_index(&self, py: Python<'_>, slot: usize, index: u64) -> PyResult<()> {
         let slots = Slots::List(vec![slot]);
-        self.lock(py)?.envs.set_next(&slots, &[Begin::Index(index)]).or_raise(py)
+        let mut state = self.lock(py)?;
+        let envs = &mut state.envs;
+        self.aside(py, || envs.set_next(&slots, &[Begin::Index(index)])).or_raise(py)
     }
 
     /// Whether it can do what `name` says (see `caps`).

@@ -110,6 +110,27 @@ impl Actions {
         Ok(Actions { env: env.into(), space: space.clone(), bounds, columns, heads, num_slots })
     }
 
+    /// The same actions in other memory.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(crate) fn copy(&self) -> Result<Self> {
+        let mut copy = Actions::new(&self.env, &self.space, self.num_slots, self.bounds)?;
+        for (to, from) in copy.columns.iter_mut().zip(&self.columns) {
+            for slot in 0..self.num_slots {
+                match (&mut *to, from) {
+                    (Held::Fixed(to), Held::Fixed(from)) => to.put_bytes(slot, 0, from.bytes_of(slot)),
+                    // SAFETY: as `ActRow::value`.
+                    (Held::Values(to), Held::Values(from)) => {
+                        *to[slot].get_mut() = unsafe { &*from[slot].get() }.clone();
+                    }
+                    _ => unreachable!("both are of one space"),
+                }
+            }
+        }
+        Ok(copy)
+    }
+
     /// Checks all of `input` and then keeps it: row r is for the r-th of
     /// `slots`. Rows of slots for which `skip` holds are not checked.
     ///

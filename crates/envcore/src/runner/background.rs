@@ -27,7 +27,7 @@ use crate::env::Frame;
 use crate::episode::{Episodes, Rules, Snapshot};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
-use crate::space::{ActionBounds, Options, Value};
+use crate::space::{Options, Value};
 use crate::vec_env::{Call, Caps, Source, Spec, VecConfig, VecEnv, Want};
 
 /// Steps every slot in the background.
@@ -35,7 +35,6 @@ pub struct Background {
     front: Front,
     source: Arc<dyn Source>,
     rules: Rules,
-    bounds: ActionBounds,
     parts: Native<Parts>,
     threads: usize,
     timeout: Option<Duration>,
@@ -106,7 +105,6 @@ impl Background {
         Ok(Background {
             parts: Native::new(Parts { cells, crew }),
             rules,
-            bounds: config.action_bounds,
             threads,
             timeout: config.timeout,
             pool,
@@ -198,8 +196,7 @@ impl Background {
                 continue;
             }
             // What its successor needs, before anything is given up.
-            let spec = &self.front.spec;
-            let actions = Actions::new(&spec.id, &spec.action, spec.num_slots, self.bounds)?;
+            let actions = self.actions.copy()?;
             let staging = Staging::new(self.pool.draft(Slots::List(vec![slot]), 1, None)?);
             if self.parts.cells[slot].claim.revoke_running() {
                 self.replace(slot, timeout, actions, &staging);

@@ -180,7 +180,7 @@ impl Board {
     }
 
     /// Entries that the worker has done.
-    fn completed(&self, worker: usize) -> &AtomicU64 {
+    fn count(&self, worker: usize) -> &AtomicU64 {
         self.worker_word(worker, 2)
     }
 
@@ -259,7 +259,7 @@ impl Board {
     pub(super) fn clear(&self, worker: usize) {
         self.worker_line(worker, POSTED).store(0, Ordering::SeqCst);
         self.worker_line(worker, WORKER_SLEEPS).store(0, Ordering::SeqCst);
-        self.completed(worker).store(0, Ordering::SeqCst);
+        self.count(worker).store(0, Ordering::SeqCst);
         self.busy(worker).0.store(0, Ordering::SeqCst);
     }
 
@@ -277,10 +277,11 @@ impl Board {
         }
     }
 
-    /// The worker's result number `collected`, if it is there.
-    pub(super) fn collect(&self, worker: usize, collected: u64) -> Option<Entry> {
-        (self.completed(worker).load(Ordering::Acquire) > collected)
-            .then(|| Entry::unpack(self.result(worker, collected).load(Ordering::Relaxed)))
+    /// How many results of the worker are there, and, if it is there, which one
+    /// is number `collected`: as the board says, which others can write to.
+    pub(super) fn completed(&self, worker: usize, collected: u64) -> (u64, Entry) {
+        let completed = self.count(worker).load(Ordering::Acquire);
+        (completed, Entry::unpack(self.result(worker, collected).load(Ordering::Relaxed)))
     }
 
     /// How much all workers have done so far, in slots, around 2³².
@@ -350,7 +351,7 @@ impl Board {
     pub(super) fn complete(&self, worker: usize, completed: u64, entry: Entry) {
         self.busy(worker).0.store(0, Ordering::Relaxed);
         self.result(worker, completed).store(entry.pack(), Ordering::Relaxed);
-        self.completed(worker).store(completed + 1, Ordering::Release);
+        self.count(worker).store(completed + 1, Ordering::Release);
         let done = self.line(DONE).fetch_add(entry.count as u32, Ordering::SeqCst) + entry.count as u32;
         if self.line(PARENT_SLEEPS).load(Ordering::SeqCst) == 1 {
             let need = self.line(NEED).load(Ordering::SeqCst);
@@ -438,8 +439,7 @@ mod tests {
                     parent.ring(1);
                     let deadline = Instant::now() + Duration::from_secs(20);
                     parent.wait(before.wrapping_add(posted as u32 + 1), deadline);
-                    assert_eq!(parent.collect(1, posted), Some(entry));
-                    assert_eq!(parent.collect(1, posted + 1), None);
+                    assert_eq!(parent.completed(1, posted), (posted + 1, entry));
                 }
             });
         }

@@ -1,4 +1,9 @@
 //! The workers of one vec env: started together, asked, buried.
+//!
+//! Nothing here waits to send. What is to go to a worker waits in its link's
+//! outbox, and every wait for any worker sends what can be sent to all. The
+//! board's rings bound what may wait there: one message for each slot in flight,
+//! and a few questions.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,14 +11,18 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, poll};
+use rustix::time::Timespec;
+
 use super::aside;
 use super::board::{Board, Entry, Work};
-use super::link::{Cut, Link};
+use super::link::Link;
 use super::member::{Child, Ear, Host};
 use super::shm::{Arena, Block};
 use super::wire::{Answer, FromWorker, News, Order, PackedError, PackedSpec, Question, ToWorker};
 use super::worker::CLOSING;
-use crate::error::{Error, Result};
+use crate::begin::Begin;
+use crate::error::{Cause, Error, Failure, Phase, Result, SlotError};
 use crate::vec_env::{Spec, VecConfig};
 
 /// How long a process that was killed may take to be gone.
@@ -23,15 +32,38 @@ const BURIAL: Duration = Duration::from_secs(5);
 /// that has nothing left to do.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Between two looks at whether to go on waiting.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Beyond the timeout, how long a worker that is on none of its slots may do
+/// nothing at all.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// Beyond the timeout, how long a process may take until it reads what it is to be.
+const ARRIVAL: Duration = Duration::from_secs(30);
+
 /// A worker that runs.
 pub(super) struct Live {
     child: Box<dyn Child>,
     pub(super) link: Link,
     ear: Ear,
     pace: Pace,
-    /// News that came while something else was waited for.
+    /// What was posted to it and is not collected, in order.
+    jobs: VecDeque<Entry>,
+    /// News that no result has been collected for.
     mail: VecDeque<News>,
+    /// Its next result cannot be collected before its news are here.
+    lacks_news: bool,
+    /// Questions whose answers somebody will ask for.
+    asked: Vec<u64>,
+    answers: Vec<(u64, Result<Answer, PackedError>)>,
+    /// What it said at its beginning or end.
+    words: VecDeque<FromWorker>,
     questions: u64,
+    /// What its first slot was to be built from.
+    seed: i64,
+    /// Why it cannot be gone on with, though it runs.
+    broken: Option<String>,
 }
 
 /// How a worker keeps up with what is posted to it.
@@ -39,8 +71,9 @@ struct Pace {
     posted: u64,
     collected: u64,
     last_post: Instant,
-    /// What was collected when that was last looked at, and since when it is so.
-    progress: (u64, Instant),
+    /// The work that it had done, and the bytes that had come or gone, when that was
+    /// last looked at; and since when it is so.
+    progress: ((u64, u64), Instant),
 }
 
 pub(super) struct Member {
@@ -67,7 +100,30 @@ pub(super) struct Built {
 
 impl Live {
     fn is_alive(&mut self) -> bool {
-        self.child.ended().is_none() && !self.link.is_gone()
+        self.broken.is_none() && self.child.ended().is_none() && !self.link.is_gone()
+    }
+
+    /// Takes in what it has said by now.
+    fn sort(&mut self) {
+        while let Some(message) = self.link.next() {
+            match message {
+                Ok(FromWorker::News(news)) => self.mail.push_back(news),
+                Ok(FromWorker::Answer(id, answer)) => {
+                    // Nobody waits any more for that of an interrupted question.
+                    if let Some(at) = self.asked.iter().position(|asked| *asked == id) {
+                        self.asked.swap_remove(at);
+                        self.answers.push((id, answer));
+                    }
+                }
+                Ok(word) => self.words.push_back(word),
+                Err(cut) => self.break_off(format!("what it said is no message: {cut}")),
+            }
+        }
+    }
+
+    fn break_off(&mut self, why: String) {
+        self.child.kill();
+        self.broken.get_or_insert(why);
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -78,23 +134,27 @@ impl Live {
 impl Pace {
     fn new() -> Self {
         let now = Instant::now();
-        Pace { posted: 0, collected: 0, last_post: now, progress: (0, now) }
+        Pace { posted: 0, collected: 0, last_post: now, progress: ((0, 0), now) }
+    }
+
+    /// Notes how far it is.
+    fn note(&mut self, completed: u64, moved: u64) {
+        if self.progress.0 != (completed, moved) {
+            self.progress = ((completed, moved), Instant::now());
+        }
     }
 
     /// The slot that it has been at for longer than `timeout`, if it has; `None`
-    /// for the slot where it does not even look at what was posted, as one that
-    /// was stopped.
-    fn silence(&mut self, at_work: Option<(Duration, usize)>, timeout: Duration) -> Option<Option<usize>> {
-        if self.progress.0 != self.collected {
-            self.progress = (self.collected, Instant::now());
-        }
+    /// for the slot where it does not even look at what was posted, or reads or
+    /// says nothing more of a message, as one that was stopped.
+    fn silence(&self, at_work: Option<(Duration, usize)>, timeout: Duration) -> Option<Option<usize>> {
         match at_work {
             Some((time, slot)) => (time >= timeout).then_some(Some(slot)),
             // Between two slots it is at none, for a moment.
             None => {
                 let since = self.last_post.max(self.progress.1);
                 let owes = self.posted > self.collected;
-                (owes && since.elapsed() > timeout + Duration::from_secs(1)).then_some(None)
+                (owes && since.elapsed() > timeout.saturating_add(DELAY)).then_some(None)
             }
         }
     }
@@ -144,7 +204,13 @@ impl Crew {
     ) -> Result<Vec<Built>> {
         let started = self
             .launch(workers, config, seed)
-            .and_then(|()| workers.iter().map(|&worker| self.hear_built(worker)).collect::<Result<Vec<_>>>());
+            .and_then(|()| {
+                workers
+                    .iter()
+                    .map(|&worker| self.hear_built(worker, config.timeout))
+                    .collect::<Result<Vec<_>>>()
+            })
+            .and_then(|built| self.heed().map(|()| built));
         if started.is_err() {
             for &worker in workers {
                 self.end(worker);
@@ -172,8 +238,15 @@ impl Crew {
                 link,
                 ear,
                 pace: Pace::new(),
+                jobs: VecDeque::new(),
                 mail: VecDeque::new(),
+                lacks_news: false,
+                seed,
+                asked: Vec::new(),
+                answers: Vec::new(),
+                words: VecDeque::new(),
                 questions: 0,
+                broken: None,
             });
             let order = Order {
                 worker,
@@ -190,21 +263,16 @@ impl Crew {
                 },
             };
             // A worker that is gone by now is found so when it is waited for.
-            let sent = live.link.send_fd(self.arena.fd()).is_ok();
-            if sent {
-                let host = &self.host;
-                match live.link.send(&ToWorker::Build(order), || host.pulse()) {
-                    Ok(()) | Err(Cut::Gone | Cut::Garbage(_)) => {}
-                    Err(Cut::Stopped(error)) => return Err(error),
-                }
+            if live.link.send_fd(self.arena.fd()).is_ok() {
+                let _ = live.link.post(&ToWorker::Build(order));
             }
         }
         Ok(())
     }
 
-    fn hear_built(&mut self, worker: usize) -> Result<Built> {
+    fn hear_built(&mut self, worker: usize, timeout: Option<Duration>) -> Result<Built> {
         let first = self.members[worker].slots.start;
-        match self.hear(worker)? {
+        match self.hear(worker, false, timeout)? {
             FromWorker::Built { spec, about } => {
                 let spec = PackedSpec::open(spec, &*self.host)?;
                 Ok(Built { spec, about })
@@ -215,15 +283,15 @@ impl Crew {
     }
 
     /// Tells `workers` where the board is, and waits until they have it.
-    pub(super) fn seat(&mut self, workers: &[usize]) -> Result<()> {
+    pub(super) fn seat(&mut self, workers: &[usize], timeout: Option<Duration>) -> Result<()> {
         let plan = self.board().plan.clone();
         for &worker in workers {
             if let Some(live) = &mut self.members[worker].live {
-                let _ = live.link.send(&ToWorker::Plan(plan.clone()), || Ok::<(), ()>(()));
+                let _ = live.link.post(&ToWorker::Plan(plan.clone()));
             }
         }
         for &worker in workers {
-            match self.hear(worker) {
+            match self.hear(worker, true, timeout) {
                 Ok(FromWorker::Ready) => {}
                 Ok(_) => return Err(Error::env(format!("worker {worker} said something out of turn"))),
                 Err(error) => return Err(error),
@@ -232,39 +300,65 @@ impl Crew {
         Ok(())
     }
 
-    /// The next message of a worker that is being started.
-    fn hear(&mut self, worker: usize) -> Result<FromWorker> {
+    /// The next message of a worker that is being started: of one that `is_up`,
+    /// or has to be, within the timeout.
+    fn hear(&mut self, worker: usize, is_up: bool, timeout: Option<Duration>) -> Result<FromWorker> {
         let host = self.host.clone();
-        let live = self.members[worker].live.as_mut().expect("it was launched");
-        let child = &mut live.child;
         let limit = host.build_timeout();
-        let began = live.pace.last_post;
-        let heard = live.link.receive(|| {
-            if child.ended().is_some() {
-                return Err(Mute::Dead);
-            }
+        let word = |live: &mut Live| live.words.pop_front();
+        let heard = self.wait_for(worker, word, |live, _| {
+            let Pace { last_post: began, progress, .. } = live.pace;
             if limit.is_some_and(|limit| began.elapsed() >= limit) {
                 return Err(Mute::Silent(None));
             }
-            host.pulse().map_err(Mute::Stopped)
+            // One that has read nothing yet is on its way, and one that has read all
+            // may take its time to build its envs.
+            let delay = if is_up || live.link.is_read() { DELAY } else { ARRIVAL };
+            let patience =
+                timeout.filter(|_| is_up || live.link.owes()).map(|time| time.saturating_add(delay));
+            match patience {
+                Some(patience) if progress.1.elapsed() > patience => Err(Mute::Silent(Some(0))),
+                _ => host.pulse().map_err(Mute::Stopped),
+            }
         });
+        let what = host.what();
         match heard {
             Ok(message) => Ok(message),
-            Err(Cut::Stopped(Mute::Stopped(stop) | Mute::Failed(stop))) => Err(stop),
-            Err(Cut::Stopped(Mute::Silent(_))) => {
+            Err(Mute::Stopped(stop) | Mute::Failed(stop)) => Err(stop),
+            Err(Mute::Silent(None)) => {
                 let end = self.end(worker);
                 let limit = limit.unwrap_or_default();
-                Err(Error::env(format!(
-                    "{end}\nIt had not built {} within {limit:?} (make_timeout).",
-                    host.what()
-                )))
+                Err(Error::env(format!("{end}\nIt had not built {what} within {limit:?} (make_timeout).")))
             }
-            Err(Cut::Gone | Cut::Stopped(Mute::Dead)) => {
+            Err(Mute::Silent(Some(_))) => {
+                let Member { slots, live, .. } = &self.members[worker];
+                let (slot, seed) = (slots.start, live.as_ref().map_or(0, |live| live.seed));
+                let (end, timeout) = (self.end(worker), timeout.unwrap_or_default());
+                let why =
+                    format!("it was told of {what} and took no part for {timeout:?} (timeout), and {end}");
+                let failure = Failure::new(Phase::Build, Cause::Silence, why);
+                Err(Error::Slots(vec![SlotError {
+                    env: format!("worker {worker}"),
+                    slot,
+                    begin: Begin::Own,
+                    seed,
+                    episode: 0,
+                    step: 0,
+                    action: None,
+                    failure,
+                    replay: None,
+                }]))
+            }
+            Err(Mute::Dead) => {
                 let end = self.end(worker);
-                Err(Error::env(format!("{end}\nIt died before {} were built.", host.what())))
+                Err(Error::env(format!("{end}\nIt died before {what} were built.")))
             }
-            Err(Cut::Garbage(why)) => Err(Error::env(format!("worker {worker} said something else: {why}"))),
         }
+    }
+
+    /// Errors where the user wished to stop while objects were packed or unpacked.
+    pub(super) fn heed(&self) -> Result<()> {
+        if self.host.is_stopped() { self.host.pulse() } else { Ok(()) }
     }
 
     /// Whether a worker that should run does not.
@@ -309,6 +403,9 @@ impl Crew {
             std::thread::sleep(Duration::from_millis(1));
         };
         match ended {
+            Some(_) if live.broken.is_some() => {
+                format!("{name} was ended: {}", live.broken.as_deref().unwrap_or_default())
+            }
             Some(_) if killed => format!("{name} was ended"),
             Some(ended) => format!("{name} {ended}"),
             None => format!("{name} does not end"),
@@ -329,6 +426,7 @@ impl Crew {
         let Some(live) = &mut self.members[worker].live else { return };
         let board = self.board.as_ref().expect("there is a board");
         board.post(worker, live.pace.posted, entry);
+        live.jobs.push_back(entry);
         live.pace.posted += 1;
         live.pace.last_post = Instant::now();
     }
@@ -337,123 +435,191 @@ impl Crew {
         self.board().ring(worker);
     }
 
-    /// Sends a message that belongs to the entry posted last, which makes the worker
-    /// read it: it may be more than a socket holds.
+    /// Sends a message that belongs to the entry posted last. What the socket
+    /// does not take goes in the waits to come.
     pub(super) fn mail(&mut self, worker: usize, message: &ToWorker) {
         let Some(live) = &mut self.members[worker].live else { return };
-        let child = &mut live.child;
-        // Where it does not arrive, the worker is dead, and found so.
-        let _ = live.link.send(message, || if child.ended().is_some() { Err(()) } else { Ok(()) });
-    }
-
-    /// The worker's next result.
-    pub(super) fn collect(&mut self, worker: usize) -> Option<Entry> {
-        let Member { slots, live, .. } = &mut self.members[worker];
-        let live = live.as_mut()?;
-        let entry = self.board.as_ref()?.collect(worker, live.pace.collected)?;
-        live.pace.collected += 1;
-        if matches!(entry.work, Work::Ask | Work::Close)
-            || (slots.start <= entry.first && entry.first + entry.count <= slots.end)
-        {
-            return Some(entry);
+        if let Err(cut) = live.link.post(message) {
+            live.break_off(format!("a message to it could not be made: {cut}"));
         }
-        // Somebody has written over the board: it cannot be gone on with.
-        live.child.kill();
-        None
     }
 
-    /// The news that belong to a result; `None` where the worker died before
-    /// it had told them.
-    pub(super) fn news(&mut self, worker: usize) -> Option<News> {
+    /// Gives up a worker that cannot be gone on with; it is found so.
+    pub(super) fn break_off(&mut self, worker: usize, why: String) {
+        if let Some(live) = &mut self.members[worker].live {
+            live.break_off(why);
+        }
+    }
+
+    /// The worker's next result, with its news where there are some, once all of
+    /// that is there.
+    pub(super) fn collect(&mut self, worker: usize) -> Option<(Entry, Option<News>)> {
         let live = self.members[worker].live.as_mut()?;
-        if let Some(news) = live.mail.pop_front() {
-            return Some(news);
+        let Pace { posted, collected, .. } = live.pace;
+        let (completed, told) = self.board.as_ref()?.completed(worker, collected);
+        if completed == collected || live.broken.is_some() {
+            return None;
         }
-        let child = &mut live.child;
-        loop {
-            let heard = live.link.receive(|| if child.ended().is_some() { Err(()) } else { Ok(()) });
-            match heard {
-                Ok(FromWorker::News(news)) => return Some(news),
-                // To a question that nobody waits for any more.
-                Ok(FromWorker::Answer(..)) => {}
-                _ => return None,
+        // What was posted is known; of what others can write, it is believed only
+        // that there are news.
+        let entry = match live.jobs.front() {
+            Some(&job)
+                if (collected..=posted).contains(&completed) && Entry { mail: job.mail, ..told } == job =>
+            {
+                job
             }
+            _ => {
+                let why = format!(
+                    "the memory that it shares was written over ({completed} of {posted} pieces of work done, {told:?})"
+                );
+                live.break_off(why);
+                return None;
+            }
+        };
+        let mut news = None;
+        if told.mail && !matches!(entry.work, Work::Ask | Work::Close) {
+            if live.mail.is_empty() {
+                live.link.pump();
+                live.sort();
+            }
+            // Without it the row is not there yet.
+            live.lacks_news = live.mail.is_empty();
+            news = Some(live.mail.pop_front()?);
+        }
+        live.jobs.pop_front();
+        live.pace.collected += 1;
+        Some((entry, news))
+    }
+
+    /// Whether messages are under way, either way: to wait on the board alone
+    /// would then be to wait for ever.
+    pub(super) fn corresponds(&self) -> bool {
+        let lives = self.members.iter().filter_map(|member| member.live.as_ref());
+        lives.into_iter().any(|live| live.lacks_news || live.link.owes())
+    }
+
+    /// Waits up to `time` until messages can be sent or are there, and sends and
+    /// takes in what can be.
+    pub(super) fn exchange(&mut self, time: Duration) {
+        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let lives = || self.members.iter().filter_map(|member| member.live.as_ref());
+        let mut fds: Vec<PollFd<'_>> = lives().filter_map(|live| live.link.poll()).collect();
+        let _ = poll(&mut fds, Some(&time));
+        for worker in 0..self.members.len() {
+            self.look_at(worker);
         }
     }
 
-    /// Asks each of these workers a question, all at once.
+    /// Sends and takes in what can be, and notes how far the worker is.
+    fn look_at(&mut self, worker: usize) {
+        let Some(live) = &mut self.members[worker].live else { return };
+        live.link.pump();
+        live.sort();
+        let done = self.board.as_ref().map_or(0, |board| board.completed(worker, 0).0);
+        live.pace.note(done, live.link.moved());
+    }
+
+    /// What `seek` finds among what a worker has said, once it is there; `go_on`
+    /// is asked every now and then until it is.
+    fn wait_for<T>(
+        &mut self,
+        worker: usize,
+        mut seek: impl FnMut(&mut Live) -> Option<T>,
+        mut go_on: impl FnMut(&mut Live, Option<&Board>) -> Result<(), Mute>,
+    ) -> Result<T, Mute> {
+        let mut looked = Instant::now();
+        // What it may have said already.
+        self.exchange(Duration::ZERO);
+        loop {
+            let Some(live) = &mut self.members[worker].live else { return Err(Mute::Dead) };
+            if let Some(found) = seek(live) {
+                return Ok(found);
+            }
+            if live.broken.is_some() || live.link.is_gone() {
+                live.sort();
+                return seek(live).ok_or(Mute::Dead);
+            }
+            if looked.elapsed() >= SLICE {
+                looked = Instant::now();
+                if live.child.ended().is_some() {
+                    return Err(Mute::Dead);
+                }
+                go_on(live, self.board.as_ref())?;
+            }
+            self.exchange(SLICE);
+        }
+    }
+
+    /// Asks each of these workers a question; the questions' numbers.
     ///
     /// # Errors
-    /// The user's wish to stop, at once; else the first among the answers, and
-    /// whose it was.
+    /// Which worker cannot be asked, and why; then none was.
     pub(super) fn ask(
         &mut self,
         questions: Vec<(usize, Question)>,
-        timeout: Option<Duration>,
-    ) -> Result<Vec<Answer>, (usize, Mute)> {
-        let mut asked = Vec::with_capacity(questions.len());
-        for (worker, question) in questions {
+    ) -> Result<Vec<(usize, u64)>, (usize, Mute)> {
+        for &(worker, _) in &questions {
             let room = self.board().plan.capacity(worker) as u64 - 1;
-            let Some(live) = &mut self.members[worker].live else { return Err((worker, Mute::Dead)) };
+            let Some(live) = &self.members[worker].live else { return Err((worker, Mute::Dead)) };
             if live.pace.posted - live.pace.collected >= room {
                 let why = format!("worker {worker} has not answered earlier questions yet");
                 return Err((worker, Mute::Failed(Error::Pending(why))));
             }
+        }
+        let mut asked = Vec::with_capacity(questions.len());
+        for (worker, question) in questions {
+            let live = self.members[worker].live.as_mut().expect("it runs");
             live.questions += 1;
             let id = live.questions;
-            let entry = Entry { work: Work::Ask, mail: true, first: 0, count: 0 };
-            self.post(worker, entry);
+            live.asked.push(id);
+            self.post(worker, Entry { work: Work::Ask, mail: true, first: 0, count: 0 });
             self.ring(worker);
             self.mail(worker, &ToWorker::Ask(id, question));
             asked.push((worker, id));
         }
-        let mut answers = Ok(Vec::with_capacity(asked.len()));
-        for (worker, id) in asked {
-            match (self.answer(worker, id, timeout), &mut answers) {
-                (Ok(answer), Ok(answers)) => answers.push(answer),
-                // The user will not ask twice: the others' answers are not waited for.
-                (Err(stop @ Mute::Stopped(_)), _) => return Err((worker, stop)),
-                (Err(mute), Ok(_)) => answers = Err((worker, mute)),
-                (_, Err(_)) => {}
-            }
-        }
-        answers
+        Ok(asked)
     }
 
-    fn answer(&mut self, worker: usize, id: u64, timeout: Option<Duration>) -> Result<Answer, Mute> {
+    /// The answer to question `id`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn answer(
+        &mut self,
+        worker: usize,
+        id: u64,
+        timeout: Option<Duration>,
+    ) -> Result<Answer, Mute> {
         let host = self.host.clone();
-        let board = self.board.as_ref().expect("there is a board");
-        let member = &mut self.members[worker];
-        let Some(live) = &mut member.live else { return Err(Mute::Dead) };
-        loop {
-            let Live { child, link, pace, .. } = &mut *live;
-            let heard = link.receive(|| {
-                if child.ended().is_some() {
-                    return Err(Mute::Dead);
-                }
-                host.pulse().map_err(Mute::Stopped)?;
-                let Some(timeout) = timeout else { return Ok(()) };
-                match pace.silence(board.at_work(worker), timeout) {
-                    Some(slot) => Err(Mute::Silent(slot)),
-                    None => Ok(()),
-                }
-            });
-            match heard {
-                Ok(FromWorker::News(news)) => live.mail.push_back(news),
-                Ok(FromWorker::Answer(of, answer)) if of == id => {
-                    return answer.map_err(|error| Mute::Failed(error.open(member.slots.start, &*host)));
-                }
-                Ok(FromWorker::Answer(..)) => {}
-                Err(Cut::Stopped(mute)) => return Err(mute),
-                _ => return Err(Mute::Dead),
+        let first = self.members[worker].slots.start;
+        let is_it = |live: &mut Live| {
+            let at = live.answers.iter().position(|(of, _)| *of == id)?;
+            Some(live.answers.swap_remove(at).1)
+        };
+        let answer = self.wait_for(worker, is_it, |live, board| {
+            host.pulse().map_err(Mute::Stopped)?;
+            let (Some(timeout), Some(board)) = (timeout, board) else { return Ok(()) };
+            match live.pace.silence(board.at_work(worker), timeout) {
+                Some(slot) => Err(Mute::Silent(slot)),
+                None => Ok(()),
             }
+        })?;
+        answer.map_err(|error| Mute::Failed(error.open(first, &*host)))
+    }
+
+    /// Says that nobody will ask for the answer to question `id`.
+    pub(super) fn drop_question(&mut self, worker: usize, id: u64) {
+        if let Some(live) = &mut self.members[worker].live {
+            live.asked.retain(|asked| *asked != id);
+            live.answers.retain(|(of, _)| *of != id);
         }
     }
 
     /// As [`Pace::silence`], of a worker that runs.
     pub(super) fn silence(&mut self, worker: usize, timeout: Duration) -> Option<Option<usize>> {
+        self.look_at(worker);
         let at_work = self.board.as_ref()?.at_work(worker);
-        self.members[worker].live.as_mut()?.pace.silence(at_work, timeout)
+        self.members[worker].live.as_ref()?.pace.silence(at_work, timeout)
     }
 
     /// Ends all: each finishes what it does and closes its envs.
@@ -503,29 +669,26 @@ impl Crew {
         timeout: Option<Duration>,
     ) -> Result<Option<PackedError>, Option<Error>> {
         let host = self.host.clone();
-        let Some(board) = self.board.as_ref() else { return Ok(None) };
-        let Some(live) = &mut self.members[worker].live else { return Ok(None) };
-        let child = &mut live.child;
-        loop {
-            let heard = live.link.receive(|| {
-                if child.ended().is_some() {
-                    return Err(None);
-                }
-                host.pulse().map_err(Some)?;
-                match board.at_work(worker) {
-                    // Its envs may take their time to close, unless told otherwise.
-                    Some((time, CLOSING)) if timeout.is_none_or(|timeout| time < timeout) => Ok(()),
-                    _ if began.elapsed() < GRACE => Ok(()),
-                    _ => Err(None),
-                }
-            });
-            match heard {
-                Ok(FromWorker::Closed(error)) => return Ok(error),
-                Ok(_) => {}
-                Err(Cut::Stopped(Some(stop))) => return Err(Some(stop)),
-                Err(_) => return Err(None),
-            }
+        if self.board.is_none() || self.members[worker].live.is_none() {
+            return Ok(None);
         }
+        let closed = |live: &mut Live| match live.words.pop_front() {
+            Some(FromWorker::Closed(error)) => Some(error),
+            _ => None,
+        };
+        let heard = self.wait_for(worker, closed, |_, board| {
+            host.pulse().map_err(Mute::Stopped)?;
+            match board.and_then(|board| board.at_work(worker)) {
+                // Its envs may take their time to close, unless told otherwise.
+                Some((time, CLOSING)) if timeout.is_none_or(|timeout| time < timeout) => Ok(()),
+                _ if began.elapsed() < GRACE => Ok(()),
+                _ => Err(Mute::Silent(None)),
+            }
+        });
+        heard.map_err(|mute| match mute {
+            Mute::Stopped(stop) => Some(stop),
+            _ => None,
+        })
     }
 }
 

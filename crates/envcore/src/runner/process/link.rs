@@ -1,7 +1,8 @@
 //! The socket between parent and worker.
 //!
-//! Whoever writes reads meanwhile, so that two long messages that cross do not
-//! wait for each other. An end that is closed is noticed by either.
+//! What is to be sent waits in an outbox, from which each wait sends what the
+//! socket takes; so nobody waits in order to send, and two long messages that
+//! cross do not wait for each other. An end that is closed is noticed by either.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -18,19 +19,21 @@ use rustix::time::Timespec;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Between two looks at whether to go on waiting.
-const SLICE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-
 const HEAD: usize = 8;
 
+/// What one look takes in at most: whoever sends without end stops nobody.
+const GULP: usize = 4 << 20;
+
+/// Room that is kept for later messages.
+const KEPT: usize = 1 << 20;
+
 /// Why no message came or went.
-#[derive(Debug)]
-pub(super) enum Cut<E> {
-    /// The other end is gone.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Cut {
+    #[error("the other end is gone")]
     Gone,
-    /// Whoever was asked whether to go on said no.
-    Stopped(E),
-    /// Bytes that are no message.
+    /// Bytes that are no message, or a message that cannot be bytes.
+    #[error("{0}")]
     Garbage(String),
 }
 
@@ -38,6 +41,17 @@ pub(super) struct Link {
     stream: UnixStream,
     /// What has arrived and was not taken.
     inbox: Vec<u8>,
+    /// What is to be sent, of which so much is.
+    outbox: Vec<u8>,
+    sent: usize,
+    /// Bytes that came or went so far.
+    moved: u64,
+    /// The socket was full once, and has taken more since then.
+    was_full: bool,
+    is_read: bool,
+    /// The other end takes nothing any more.
+    deaf: bool,
+    /// Nor will anything come from it.
     gone: bool,
 }
 
@@ -45,7 +59,17 @@ impl Link {
     pub(super) fn new(socket: OwnedFd) -> std::io::Result<Self> {
         let stream = UnixStream::from(socket);
         stream.set_nonblocking(true)?;
-        Ok(Link { stream, inbox: Vec::new(), gone: false })
+        Ok(Link {
+            stream,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            sent: 0,
+            moved: 0,
+            was_full: false,
+            is_read: false,
+            deaf: false,
+            gone: false,
+        })
     }
 
     /// Whether the other end is closed.
@@ -54,100 +78,142 @@ impl Link {
         self.gone
     }
 
-    /// Sends `message`; `go_on` is asked every now and then while that takes
-    /// time.
-    pub(super) fn send<T: Serialize, E>(
-        &mut self,
-        message: &T,
-        mut go_on: impl FnMut() -> Result<(), E>,
-    ) -> Result<(), Cut<E>> {
-        let body = postcard::to_allocvec(message).map_err(|e| Cut::Garbage(e.to_string()))?;
-        let mut bytes = (body.len() as u64).to_ne_bytes().to_vec();
-        bytes.extend(body);
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            match self.stream.write(rest) {
-                Ok(n) => rest = &rest[n..],
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.wait(PollFlags::IN | PollFlags::OUT);
-                    self.fill();
-                    if self.gone {
-                        return Err(Cut::Gone);
-                    }
-                    // Half a message is none: only the end of the other side
-                    // ends this, or of this one.
-                    if rest.len() == bytes.len() {
-                        go_on().map_err(Cut::Stopped)?;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.gone = true;
-                    return Err(Cut::Gone);
-                }
-            }
+    /// Whether some of what was posted is still here.
+    pub(super) fn owes(&self) -> bool {
+        self.sent < self.outbox.len()
+    }
+
+    /// Whether the other end certainly reads: the socket, once full, took more.
+    pub(super) fn is_read(&self) -> bool {
+        self.is_read
+    }
+
+    /// Bytes that came or went so far: grows while the other end does its part.
+    pub(super) fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// Puts `message` into the outbox and sends what can be sent at once.
+    ///
+    /// # Errors
+    /// [`Cut::Garbage`] where it cannot be encoded.
+    pub(super) fn post<T: Serialize>(&mut self, message: &T) -> Result<(), Cut> {
+        if self.deaf {
+            return Ok(());
         }
+        let body = postcard::to_allocvec(message).map_err(|error| Cut::Garbage(error.to_string()))?;
+        self.outbox.extend((body.len() as u64).to_ne_bytes());
+        self.outbox.extend(body);
+        self.flush();
         Ok(())
     }
 
-    /// The next message; `go_on` is asked every now and then until it is there.
-    pub(super) fn receive<T: DeserializeOwned, E>(
-        &mut self,
-        mut go_on: impl FnMut() -> Result<(), E>,
-    ) -> Result<T, Cut<E>> {
+    /// The next message, if all of it is here.
+    pub(super) fn next<T: DeserializeOwned>(&mut self) -> Option<Result<T, Cut>> {
+        let head = self.inbox.get(..HEAD)?;
+        let length = u64::from_ne_bytes(head.try_into().expect("so many bytes")) as usize;
+        let body = self.inbox[HEAD..].get(..length)?;
+        let message = postcard::from_bytes(body).map_err(|error| Cut::Garbage(error.to_string()));
+        self.inbox.drain(..HEAD + length);
+        if self.inbox.is_empty() && self.inbox.capacity() > KEPT {
+            self.inbox = Vec::new();
+        }
+        Some(message)
+    }
+
+    /// Sends and takes in what can be, without waiting.
+    pub(super) fn pump(&mut self) {
+        self.flush();
+        self.fill();
+    }
+
+    /// What to poll for: something to take in, or room for what is to be sent;
+    /// `None` where there will be neither.
+    pub(super) fn poll(&self) -> Option<PollFd<'_>> {
+        let flags = if self.owes() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        (!self.gone).then(|| PollFd::new(&self.stream, flags))
+    }
+
+    /// Sends `message`, however long that takes.
+    pub(super) fn send<T: Serialize>(&mut self, message: &T) -> Result<(), Cut> {
+        self.post(message)?;
+        self.finish()
+    }
+
+    /// Sends what is posted, however long that takes.
+    pub(super) fn finish(&mut self) -> Result<(), Cut> {
+        while self.owes() {
+            self.wait();
+        }
+        if self.deaf { Err(Cut::Gone) } else { Ok(()) }
+    }
+
+    /// The next message, however long it takes to come.
+    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Cut> {
         loop {
-            if let Some(body) = self.take() {
-                return postcard::from_bytes(&body).map_err(|e| Cut::Garbage(e.to_string()));
+            if let Some(message) = self.next() {
+                return message;
             }
             if self.gone {
                 return Err(Cut::Gone);
             }
-            self.fill();
-            if !self.is_complete() && !self.gone {
-                self.wait(PollFlags::IN);
-                self.fill();
-                if !self.is_complete() && !self.gone {
-                    go_on().map_err(Cut::Stopped)?;
+            self.wait();
+        }
+    }
+
+    fn wait(&mut self) {
+        if let Some(fd) = self.poll() {
+            let _ = poll(&mut [fd], None);
+        }
+        self.pump();
+    }
+
+    fn flush(&mut self) {
+        while self.owes() {
+            match self.stream.write(&self.outbox[self.sent..]) {
+                Ok(n) => {
+                    self.sent += n;
+                    self.moved += n as u64;
+                    self.is_read |= self.was_full;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.was_full = true;
+                    break;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // What it said before can be read yet.
+                Err(_) => {
+                    self.deaf = true;
+                    self.outbox.clear();
+                    self.sent = 0;
                 }
             }
         }
-    }
-
-    fn length(&self) -> Option<usize> {
-        let head = self.inbox.get(..HEAD)?;
-        Some(u64::from_ne_bytes(head.try_into().expect("so many bytes")) as usize)
-    }
-
-    fn is_complete(&self) -> bool {
-        self.length().is_some_and(|length| self.inbox.len() - HEAD >= length)
-    }
-
-    fn take(&mut self) -> Option<Vec<u8>> {
-        if !self.is_complete() {
-            return None;
+        if !self.owes() {
+            self.sent = 0;
+            self.outbox.clear();
+            self.outbox.shrink_to(KEPT);
+        } else if self.sent > self.outbox.len() / 2 {
+            self.outbox.drain(..self.sent);
+            self.sent = 0;
         }
-        let end = HEAD + self.length()?;
-        let body = self.inbox[HEAD..end].to_vec();
-        self.inbox.drain(..end);
-        Some(body)
     }
 
-    /// Takes in what is there.
     fn fill(&mut self) {
         let mut piece = [0; 1 << 16];
-        while !self.gone {
+        let enough = self.inbox.len().saturating_add(GULP);
+        while !self.gone && self.inbox.len() < enough {
             match self.stream.read(&mut piece) {
                 Ok(0) => self.gone = true,
-                Ok(n) => self.inbox.extend_from_slice(&piece[..n]),
+                Ok(n) => {
+                    self.inbox.extend_from_slice(&piece[..n]);
+                    self.moved += n as u64;
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.gone = true,
             }
         }
-    }
-
-    fn wait(&self, flags: PollFlags) {
-        let _ = poll(&mut [PollFd::new(&self.stream, flags)], Some(&SLICE));
     }
 
     /// Sends a file descriptor, before any message.
@@ -177,7 +243,9 @@ impl Link {
                     let fd = fds.next().and_then(|mut fds| fds.next());
                     return fd.ok_or_else(|| ErrorKind::InvalidData.into());
                 }
-                Err(rustix::io::Errno::AGAIN) => self.wait(PollFlags::IN),
+                Err(rustix::io::Errno::AGAIN) => {
+                    let _ = poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], None);
+                }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -203,52 +271,90 @@ mod tests {
         (Link::new(a.into()).unwrap(), Link::new(b.into()).unwrap())
     }
 
-    fn on() -> Result<(), ()> {
-        Ok(())
-    }
-
     #[test]
     fn long_messages_that_cross_do_not_wait_for_each_other() {
         let (mut a, mut b) = pair();
         let long = vec![7u8; 10 << 20];
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                b.send(&long, on).unwrap();
-                assert_eq!(b.receive::<Vec<u8>, ()>(on).unwrap(), long);
+                b.send(&long).unwrap();
+                assert_eq!(b.receive::<Vec<u8>>().unwrap(), long);
             });
-            a.send(&long, on).unwrap();
-            assert_eq!(a.receive::<Vec<u8>, ()>(on).unwrap(), long);
+            a.send(&long).unwrap();
+            assert_eq!(a.receive::<Vec<u8>>().unwrap(), long);
         });
+    }
+
+    #[test]
+    fn what_nobody_reads_waits_in_the_outbox_and_goes_when_it_is_read() {
+        let (mut a, mut b) = pair();
+        let long: Vec<u32> = (0..1 << 20).collect();
+        a.post(&long).unwrap();
+        a.post(&"behind it").unwrap();
+        a.pump();
+        assert!(a.owes() && !a.is_read());
+        let before = a.moved();
+        a.pump();
+        assert_eq!(a.moved(), before);
+        loop {
+            b.pump();
+            if let Some(got) = b.next::<Vec<u32>>() {
+                assert_eq!(got.unwrap(), long);
+                break;
+            }
+            a.pump();
+        }
+        a.pump();
+        b.pump();
+        assert_eq!(b.next::<String>().unwrap().unwrap(), "behind it");
+        assert!(!a.owes() && a.is_read() && a.moved() > before);
+        assert!(a.outbox.capacity() <= KEPT && b.inbox.capacity() <= KEPT);
     }
 
     #[test]
     fn an_end_that_is_gone_is_noticed_and_what_it_said_before_is_not_lost() {
         let (mut a, mut b) = pair();
-        b.send(&"last words", on).unwrap();
+        b.send(&"last words").unwrap();
         assert!(!hangs_up(a.stream.as_fd(), Duration::ZERO));
         drop(b);
-        assert!(hangs_up(a.stream.as_fd(), Duration::ZERO) && a.is_gone());
-        assert_eq!(a.receive::<String, ()>(on).unwrap(), "last words");
-        assert!(matches!(a.receive::<String, ()>(on), Err(Cut::Gone)));
-        assert!(matches!(a.send(&"anybody?", on), Err(Cut::Gone)));
+        assert!(hangs_up(a.stream.as_fd(), Duration::ZERO));
+        assert!(matches!(a.send(&vec![0u8; 1 << 20]), Err(Cut::Gone)));
+        assert!(a.is_gone());
+        assert_eq!(a.receive::<String>().unwrap(), "last words");
+        assert!(matches!(a.receive::<String>(), Err(Cut::Gone)));
+        assert!(matches!(a.send(&"anybody?"), Err(Cut::Gone)));
     }
 
     #[test]
-    fn a_wait_can_be_stopped_and_taken_up_again() {
-        let (mut a, mut b) = pair();
-        assert!(matches!(a.receive::<u8, &str>(|| Err("enough")), Err(Cut::Stopped("enough"))));
-        b.send(&5u8, on).unwrap();
-        assert_eq!(a.receive::<u8, ()>(on).unwrap(), 5);
+    fn half_a_message_is_none_and_its_rest_completes_it() {
+        let (mut a, b) = pair();
+        let mut whole = 1u64.to_ne_bytes().to_vec();
+        whole.push(5);
+        let mut raw = b.stream;
+        for (k, byte) in whole.iter().enumerate() {
+            assert!(a.next::<u8>().is_none(), "after {k} bytes");
+            raw.write_all(&[*byte]).unwrap();
+            a.pump();
+        }
+        assert_eq!(a.next::<u8>().unwrap().unwrap(), 5);
+    }
+
+    #[test]
+    fn a_length_that_no_message_has_is_waited_for_without_harm() {
+        let (mut a, b) = pair();
+        let mut raw = b.stream;
+        raw.write_all(&[255; 100]).unwrap();
+        a.pump();
+        assert!(a.next::<u8>().is_none());
     }
 
     #[test]
     fn a_file_descriptor_arrives_before_the_first_message() {
-        let (a, mut b) = pair();
+        let (mut a, mut b) = pair();
         let file = std::fs::File::open("/dev/null").unwrap();
         a.send_fd(file.as_fd()).unwrap();
-        let mut a = a;
-        a.send(&1u8, on).unwrap();
+        a.send(&1u8).unwrap();
         assert!(b.receive_fd().unwrap().as_raw_fd() > 2);
-        assert_eq!(b.receive::<u8, ()>(on).unwrap(), 1);
+        assert_eq!(b.receive::<u8>().unwrap(), 1);
     }
 }

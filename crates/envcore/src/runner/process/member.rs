@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,6 +48,12 @@ pub trait Host: Objects + Send + Sync {
     /// The user's wish to stop.
     fn pulse(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Whether [`pulse`](Self::pulse) has an error to give, which came up while
+    /// objects were packed or unpacked; asked often.
+    fn is_stopped(&self) -> bool {
+        false
     }
 }
 
@@ -218,7 +224,14 @@ impl Drop for Ear {
     fn drop(&mut self) {
         // Closing it would not do: forks have copies of it.
         let _ = rustix::io::write(&self.stop, &[0]);
-        if let Some(thread) = self.thread.take() {
+        let Some(thread) = self.thread.take() else { return };
+        // Where others write to the same standard error and nobody reads it, it may
+        // be stuck there: then it ends when that is read.
+        let patience = Instant::now() + Duration::from_secs(1);
+        while !thread.is_finished() && Instant::now() < patience {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        if thread.is_finished() {
             let _ = thread.join();
         }
     }
@@ -236,12 +249,36 @@ fn listen(hears: OwnedFd, stopped: &OwnedFd, said: &Mutex<Said>) {
         if speaks {
             let Ok(n @ 1..) = file.read(&mut piece) else { return };
             said.lock().unwrap_or_else(PoisonError::into_inner).hear(&piece[..n]);
-            let _ = std::io::stderr().write_all(&piece[..n]);
+            if !pass_on(&piece[..n], stopped) {
+                return;
+            }
         }
         if ends {
             return;
         }
     }
+}
+
+/// Writes `bytes` to this process's standard error, as slowly as that is read;
+/// whether it came to the end before `stopped`.
+fn pass_on(mut bytes: &[u8], stopped: &OwnedFd) -> bool {
+    let stderr = rustix::stdio::stderr();
+    while !bytes.is_empty() {
+        let mut fds = [PollFd::new(&stderr, PollFlags::OUT), PollFd::new(stopped, PollFlags::IN)];
+        if poll(&mut fds, None).is_err() {
+            continue;
+        }
+        if fds[0].revents().is_empty() {
+            return false;
+        }
+        // A pipe with room has room for so much.
+        match rustix::io::write(stderr, &bytes[..bytes.len().min(rustix::pipe::PIPE_BUF)]) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(_) => return true,
+        }
+    }
+    true
 }
 
 #[cfg(test)]

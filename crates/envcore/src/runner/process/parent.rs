@@ -15,7 +15,8 @@ use super::parts::{Counts, Lender};
 use super::wire::{News, Packed, ToWorker};
 use super::{board_span, look_for};
 use crate::begin::Begin;
-use crate::buffer::{Actions, Batch, BatchPool, Buffers, ColumnIn, Draft, Extra, Layout, RowKind, Slots};
+use crate::buffer::{Actions, Batch, BatchPool, Buffers, Draft, Extra, Layout, RowKind, Slots};
+use crate::episode::SavedLife;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
 use crate::runner::crew::available_cores;
@@ -26,6 +27,9 @@ use crate::vec_env::{AutoresetMode, Caps, Spec, VecConfig, Want};
 
 /// Between two looks at whether the workers live.
 const SLICE: Duration = Duration::from_millis(50);
+
+/// The same, while messages are under way: a wait for those does not see rows.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// The same, where no wait is in vain: others' rows are always there.
 const ROUND: Duration = Duration::from_millis(200);
@@ -63,11 +67,30 @@ pub struct Process {
     staging: Draft,
     notes: Vec<Notes>,
     landed: VecDeque<usize>,
+    /// What workers were told to change and have not said that they did: Ctrl-C
+    /// may have ended the wait for that.
+    owed: VecDeque<Owed>,
     /// When the workers were last looked after.
     looked: Instant,
     config: VecConfig,
     seeds: Vec<i64>,
     about: Vec<u8>,
+}
+
+/// An order whose answer the mirrors wait for.
+struct Owed {
+    worker: usize,
+    question: u64,
+    phase: Phase,
+    change: Change,
+}
+
+/// What an order changes.
+pub(super) enum Change {
+    /// What the next autoreset of each slot plays.
+    Next(Vec<(usize, Begin)>),
+    /// A slot's life, where the state tells it.
+    Life(usize, Option<Box<SavedLife>>),
 }
 
 /// Errors where a batch would hold a part of the slots of a worker that steps
@@ -124,7 +147,7 @@ impl Process {
         }
         let caps = built.iter().fold(Caps::all(), |caps, one| caps & one.spec.caps);
         let first = built.swap_remove(0);
-        let spec = Spec { num_slots: n, caps: caps - Caps::BRIEF, ..first.spec };
+        let spec = Spec { num_slots: n, caps: caps - Caps::BRIEF | Caps::REMOTE, ..first.spec };
         check_batch_size(&spec, &config, &ranges)?;
         Process::over(crew, ranges, spec, first.about, config, seeds)
     }
@@ -172,7 +195,7 @@ impl Process {
             return Err(error);
         }
         (crew.board, crew.ground) = (Some(board), Some(ground));
-        crew.seat(&workers)?;
+        crew.seat(&workers, config.timeout)?;
         Ok(Process {
             front: Front::of(spec),
             crew: Native::new(crew),
@@ -189,6 +212,7 @@ impl Process {
             staging,
             notes: (0..n).map(|_| Notes::default()).collect(),
             landed: VecDeque::new(),
+            owed: VecDeque::new(),
             looked: Instant::now(),
             config,
             seeds,
@@ -228,7 +252,7 @@ impl Process {
             crate::episode::restart_seed(seeds[first], launches) & (i64::MAX >> 1)
         };
         crew.start(&dead, &self.config, |member| seed(member.slots.start, member.launches))?;
-        if let Err(error) = crew.seat(&dead) {
+        if let Err(error) = crew.seat(&dead, self.config.timeout) {
             dead.iter().for_each(|&worker| drop(crew.end(worker)));
             return Err(error);
         }
@@ -281,37 +305,32 @@ impl Process {
     }
 
     /// Posts a step of `slots`, which have departed: `whole` where it was
-    /// prepared as one.
-    pub(super) fn post_steps(&mut self, slots: &Slots, actions: &[ColumnIn<'_>], whole: bool) {
+    /// prepared as one. `loose` are the columns that are not of fixed shape, with
+    /// a row for each of `slots`.
+    pub(super) fn post_steps(&mut self, slots: &Slots, mut loose: Vec<Vec<Packed>>, whole: bool) {
         let n = self.front.spec.num_slots;
-        let loose = actions.iter().any(|column| matches!(column, ColumnIn::Values(_)));
+        let mail = !loose.is_empty();
+        let mut rows = |crew: &mut Crew, worker: usize, rows: usize| {
+            if mail {
+                crew.ring(worker);
+                let columns = loose.iter_mut().map(|column| column.drain(..rows).collect());
+                crew.mail(worker, &ToWorker::Actions(columns.collect()));
+            }
+        };
         if whole {
             self.in_whole.fill(true);
             for worker in 0..self.crew.members.len() {
-                let range = self.crew.members[worker].slots.clone();
-                let entry =
-                    Entry { work: Work::StepWhole, mail: loose, first: range.start, count: range.len() };
-                self.crew.post(worker, entry);
+                let Range { start: first, end } = self.crew.members[worker].slots;
+                self.crew.post(worker, Entry { work: Work::StepWhole, mail, first, count: end - first });
                 self.crew.ring(worker);
-                if loose {
-                    self.mail_actions(worker, range, actions);
-                }
+                rows(&mut self.crew, worker, end - first);
             }
             return;
         }
-        let most = self.most_together();
-        let mut row = 0;
-        for (worker, range) in self.runs(slots, most) {
-            let rows = row..row + range.len();
-            row = rows.end;
-            self.crew.post(
-                worker,
-                Entry { work: Work::Step, mail: loose, first: range.start, count: range.len() },
-            );
-            if loose {
-                self.crew.ring(worker);
-                self.mail_actions(worker, rows, actions);
-            }
+        for (worker, run) in self.runs(slots, self.most_together()) {
+            let (first, count) = (run.start, run.len());
+            self.crew.post(worker, Entry { work: Work::Step, mail, first, count });
+            rows(&mut self.crew, worker, count);
         }
         self.ring_for(slots, n);
     }
@@ -346,19 +365,6 @@ impl Process {
         runs
     }
 
-    /// Sends rows of the columns that are not of fixed shape.
-    fn mail_actions(&mut self, worker: usize, rows: Range<usize>, actions: &[ColumnIn<'_>]) {
-        let host = self.crew.host.clone();
-        let column = |column: &ColumnIn<'_>| match column {
-            ColumnIn::Values(values) => {
-                Some(values[rows.clone()].iter().map(|value| Packed::of(value, &*host)).collect())
-            }
-            ColumnIn::Fixed { .. } => None,
-        };
-        let columns = actions.iter().filter_map(column).collect();
-        self.crew.mail(worker, &ToWorker::Actions(columns));
-    }
-
     fn draft_whole(&mut self) -> Result<()> {
         let crew = &*self.crew;
         let board = crew.board();
@@ -388,17 +394,14 @@ impl Process {
     }
 
     fn collect_from(&mut self, worker: usize) {
-        while let Some(entry) = self.crew.collect(worker) {
+        while let Some((entry, news)) = self.crew.collect(worker) {
             if matches!(entry.work, Work::Ask | Work::Close) {
                 continue;
             }
-            let news = if entry.mail {
-                // Without its news the worker is dead, and is found so.
-                let Some(news) = self.crew.news(worker) else { return };
-                Some(news)
-            } else {
-                None
-            };
+            if let Some(why) = news.as_ref().and_then(|news| self.contradiction(worker, entry, news)) {
+                self.crew.break_off(worker, why);
+                return;
+            }
             let refused = news.map(|news| self.take_news(worker, entry, news)).unwrap_or_default();
             for slot in entry.slots() {
                 if self.flying[slot].is_none() {
@@ -413,6 +416,21 @@ impl Process {
                 }
             }
         }
+    }
+
+    /// Why `news` cannot be about the rows of `entry`.
+    fn contradiction(&self, worker: usize, entry: Entry, news: &News) -> Option<String> {
+        let infos = news.infos.iter().chain(&news.final_infos).map(|(row, ..)| *row);
+        let columns = news.columns.iter().map(|column| column.len().saturating_sub(1));
+        let row = infos.chain(columns).find(|row| *row >= entry.count);
+        let first = self.crew.members[worker].slots.start;
+        let own = entry.first - first..entry.first - first + entry.count;
+        let slot = news.failures.iter().map(|failure| failure.slot).find(|slot| !own.contains(slot));
+        let what = row.map(|row| format!("row {row}")).or(slot.map(|slot| format!("its slot {slot}")))?;
+        Some(format!(
+            "it told of {what}, and had {} rows to tell of, from its slot {}",
+            entry.count, own.start
+        ))
     }
 
     /// Takes in what belongs to the rows of `entry`; the slots whose news made
@@ -508,6 +526,8 @@ impl Process {
         if let Some((slot, timeout)) = silent {
             end = format!("slot {slot} gave no answer within {timeout:?} (timeout), and {end}");
         }
+        // A new worker numbers its questions anew.
+        self.owed.retain(|owed| owed.worker != worker);
         let text = format!("{end}{words}");
         let failure = Failure::new(Phase::Step, Cause::Death, text.clone());
         let shared = Arc::new(failure.clone());
@@ -551,7 +571,10 @@ impl Process {
     pub(super) fn silent_slot(&self, worker: usize, at: Option<usize>) -> usize {
         let mut slots = self.crew.members[worker].slots.clone();
         let first = slots.start;
-        at.or_else(|| slots.find(|slot| self.flying[*slot].is_some())).unwrap_or(first)
+        // What a worker says of itself stands where others can write.
+        at.filter(|slot| slots.contains(slot))
+            .or_else(|| slots.find(|slot| self.flying[*slot].is_some()))
+            .unwrap_or(first)
     }
 
     /// When the next slot will have been silent for too long.
@@ -561,36 +584,76 @@ impl Process {
             let time = self.crew.board().at_work(worker).map_or(Duration::ZERO, |(time, _)| time);
             timeout.saturating_sub(time)
         };
-        (0..self.crew.members.len()).map(left).min().map(|left| now + left)
+        (0..self.crew.members.len()).map(left).min().and_then(|left| now.checked_add(left))
     }
 
     /// Waits until `least` rows have landed; whether they have by `deadline`.
     fn await_rows(&mut self, least: usize, deadline: Option<Instant>) -> Result<bool> {
         let mut in_vain = false;
         loop {
-            let overdue = self.looked.elapsed() >= ROUND;
-            if overdue {
-                self.look_after()?;
-            }
             let seen = self.crew.board().done();
             self.collect();
+            // Only after what is there was taken: a worker is not silent because
+            // nobody has looked.
+            let overdue = self.looked.elapsed() >= ROUND;
+            if overdue || (in_vain && self.landed.len() < least) {
+                self.look_after()?;
+            }
+            self.crew.heed()?;
             if self.landed.len() >= least {
                 return Ok(true);
-            }
-            if in_vain && !overdue {
-                self.look_after()?;
-                if self.landed.len() >= least {
-                    return Ok(true);
-                }
             }
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(false);
             }
+            if self.crew.corresponds() {
+                let time = deadline.map_or(MOMENT, |deadline| MOMENT.min(deadline - now));
+                self.crew.exchange(time);
+                in_vain = self.looked.elapsed() >= SLICE;
+                continue;
+            }
             let until = [Some(now + SLICE), deadline, self.expiry(now)].into_iter().flatten().min();
             let need = seen.wrapping_add((least - self.landed.len()) as u32);
             self.crew.board().wait(need, until.unwrap_or(now));
             in_vain = true;
+        }
+    }
+
+    /// Notes that the mirrors are to say `change` once `question` is answered.
+    pub(super) fn owe(&mut self, worker: usize, question: u64, phase: Phase, change: Change) {
+        self.owed.push_back(Owed { worker, question, phase, change });
+    }
+
+    /// Waits for the answers that mirrors wait for, and takes them in: before a slot
+    /// is used again, mirror and worker agree.
+    ///
+    /// # Errors
+    /// The user's wish to stop; what is owed stays so. The last order's own error
+    /// is within.
+    pub(super) fn settle(&mut self) -> Result<Result<()>> {
+        let mut last = Ok(());
+        while let Some(owed) = self.owed.pop_front() {
+            last = match self.answer(owed.worker, owed.question, owed.phase) {
+                Err(stop) => {
+                    self.owed.push_front(owed);
+                    return Err(stop);
+                }
+                Ok(answer) => answer.map(|_| self.apply(owed.change)),
+            };
+        }
+        Ok(last)
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Next(begins) => {
+                begins.into_iter().for_each(|(slot, begin)| self.slots[slot].set_next(begin));
+            }
+            Change::Life(slot, life) => {
+                self.slots[slot].load(life.map(|life| *life));
+                self.skip[slot] = self.slots[slot].is_pending(self.front.spec.autoreset);
+            }
         }
     }
 
@@ -659,6 +722,7 @@ impl Process {
         self.front.forget();
         self.landed.clear();
         self.flying.fill(None);
+        self.owed.clear();
         self.whole = None;
     }
 

@@ -3,27 +3,33 @@
 use super::board::{Entry, Work};
 use super::crew::Mute;
 use super::mirror::Sent;
-use super::parent::Process;
+use super::parent::{Change, Process};
 use super::wire::{Answer, Packed, Question, ToWorker, pack_call};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::env::Frame;
 use crate::episode::{SavedLife, Status};
-use crate::error::{Cause, Error, Failure, Result};
+use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::space::{Options, Value};
 use crate::vec_env::{Call, Caps, Spec, VecEnv, Want};
 
+/// A question that a worker was asked, and the rows that it is about.
+struct Asked {
+    worker: usize,
+    question: u64,
+    rows: Vec<usize>,
+}
+
 impl Process {
-    /// Asks the workers of `slots`, each about its own, by its own numbers;
-    /// answers in the order of the workers, with each one's rows.
-    fn ask(
+    /// Asks the workers of `slots`, each about its own, by its own numbers: which
+    /// were asked, the questions' numbers, and each one's rows.
+    fn question(
         &mut self,
         slots: &Slots,
         question: impl Fn(Vec<usize>, &[usize]) -> Question,
-    ) -> Result<Vec<(Vec<usize>, Answer)>> {
-        let n = self.front.spec.num_slots;
+    ) -> Result<Vec<Asked>> {
         let mut rows = vec![Vec::new(); self.crew.members.len()];
-        for (row, slot) in slots.iter(n).enumerate() {
+        for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
             rows[self.crew.of(slot)].push(row);
         }
         let mut questions = Vec::new();
@@ -34,20 +40,75 @@ impl Process {
         }
         // What is done makes room for questions.
         self.collect();
-        let phase = questions.first().map(|(_, question)| question.phase());
+        match self.crew.ask(questions) {
+            Ok(asked) => Ok(asked
+                .into_iter()
+                .map(|(worker, question)| Asked { worker, question, rows: std::mem::take(&mut rows[worker]) })
+                .collect()),
+            Err((_, Mute::Failed(error) | Mute::Stopped(error))) => Err(error),
+            Err((worker, Mute::Dead | Mute::Silent(_))) => Err(self.dead(worker)),
+        }
+    }
+
+    /// The answer to a question, which is about `phase`, or why there is none.
+    ///
+    /// # Errors
+    /// The user's wish to stop.
+    pub(super) fn answer(&mut self, worker: usize, question: u64, phase: Phase) -> Result<Result<Answer>> {
         let timeout = self.timeout();
-        let answers = match (self.crew.ask(questions, timeout), timeout, phase) {
-            (Ok(answers), ..) => answers,
-            (Err((_, Mute::Failed(error) | Mute::Stopped(error))), ..) => return Err(error),
-            (Err((worker, Mute::Silent(slot))), Some(timeout), Some(phase)) => {
+        match (self.crew.answer(worker, question, timeout), timeout) {
+            (Ok(answer), _) => Ok(Ok(answer)),
+            (Err(Mute::Stopped(stop)), _) => Err(stop),
+            (Err(Mute::Failed(error)), _) => Ok(Err(error)),
+            (Err(Mute::Silent(slot)), Some(timeout)) => {
                 let slot = self.silent_slot(worker, slot);
                 let text = self.bury(worker, Some((slot, timeout)));
                 let failure = Failure::new(phase, Cause::Silence, text);
-                return Err(Error::Slots(vec![self.slots[slot].tell(&self.front.spec, slot, failure)]));
+                Ok(Err(Error::Slots(vec![self.slots[slot].tell(&self.front.spec, slot, failure)])))
             }
-            (Err((worker, Mute::Dead | Mute::Silent(_))), ..) => return Err(self.dead(worker)),
-        };
-        Ok(rows.into_iter().filter(|rows| !rows.is_empty()).zip(answers).collect())
+            (Err(Mute::Dead | Mute::Silent(_)), _) => Ok(Err(self.dead(worker))),
+        }
+    }
+
+    /// As [`question`](Self::question), and the answers, which change nothing that the
+    /// mirrors say.
+    fn ask(
+        &mut self,
+        slots: &Slots,
+        phase: Phase,
+        question: impl Fn(Vec<usize>, &[usize]) -> Question,
+    ) -> Result<Vec<(Vec<usize>, Answer)>> {
+        let asked = self.question(slots, question)?;
+        let mut answers = Ok(Vec::with_capacity(asked.len()));
+        for (k, Asked { worker, question, rows }) in asked.iter().enumerate() {
+            match (self.answer(*worker, *question, phase), &mut answers) {
+                (Ok(Ok(answer)), Ok(answers)) => answers.push((rows.clone(), answer)),
+                (Ok(Err(error)), Ok(_)) => answers = Err(error),
+                (Ok(_), Err(_)) => {}
+                // The user will not ask twice: the others' answers are not waited for.
+                (Err(stop), _) => {
+                    let rest = &asked[k..];
+                    rest.iter().for_each(|asked| self.crew.drop_question(asked.worker, asked.question));
+                    return Err(stop);
+                }
+            }
+        }
+        answers
+    }
+
+    /// Orders what changes what the mirrors say; they do with the answer, and be it
+    /// a later call that hears it.
+    fn order(
+        &mut self,
+        slots: &Slots,
+        phase: Phase,
+        question: impl Fn(Vec<usize>, &[usize]) -> Question,
+        change: impl Fn(&[usize]) -> Change,
+    ) -> Result<()> {
+        for Asked { worker, question, rows } in self.question(slots, question)? {
+            self.owe(worker, question, phase, change(&rows));
+        }
+        self.settle()?
     }
 
     /// What is said of a worker that cannot answer.
@@ -68,15 +129,17 @@ impl Process {
     fn ask_each<T>(
         &mut self,
         slots: &Slots,
+        phase: Phase,
         question: impl Fn(Vec<usize>, &[usize]) -> Question,
         mut values: impl FnMut(&Self, Answer) -> Result<Vec<T>>,
     ) -> Result<Vec<T>> {
         let mut all: Vec<Option<T>> = (0..slots.len(self.front.spec.num_slots)).map(|_| None).collect();
-        for (rows, answer) in self.ask(slots, question)? {
+        for (rows, answer) in self.ask(slots, phase, question)? {
             for (row, value) in rows.into_iter().zip(values(self, answer)?) {
                 all[row] = Some(value);
             }
         }
+        self.crew.heed()?;
         all.into_iter().map(|value| value.ok_or_else(|| Error::env("a worker answered too little"))).collect()
     }
 
@@ -90,19 +153,38 @@ impl Process {
         Ok(())
     }
 
-    /// Errors where an object among `actions` cannot go to a worker.
-    fn check_packable(&self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+    /// Checks and keeps `actions`: their columns that are not of fixed shape, as
+    /// they travel.
+    fn accept(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<Vec<Vec<Packed>>> {
+        self.front.check_slots(slots)?;
+        self.check_chunks(slots, None)?;
+        self.settle_earlier()?;
+        let spec = &self.front.spec;
+        slots.iter(spec.num_slots).try_for_each(|slot| self.slots[slot].asked(spec, slot).check_step())?;
+        self.actions.store(slots, actions, &self.skip)?;
+        let host = self.crew.host.clone();
+        let mut loose = Vec::new();
         for column in actions {
             let ColumnIn::Values(values) = column else { continue };
-            for (row, value) in values.iter().enumerate() {
-                if let Some(why) = Packed::of(value, &*self.crew.host).trouble() {
-                    let (id, slot) = (&self.front.spec.id, slots.at(row));
-                    let why = format!("{id}: the action of slot {slot} cannot go to another process: {why}");
-                    return Err(Error::Action(why));
-                }
+            let packed: Vec<Packed> = values.iter().map(|value| Packed::of(value, &*host)).collect();
+            // Ctrl-C while it was packed is no trouble of the action's.
+            self.crew.heed()?;
+            if let Some((row, why)) =
+                packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
+            {
+                let (id, slot) = (&self.front.spec.id, slots.at(row));
+                let why = format!("{id}: the action of slot {slot} cannot go to another process: {why}");
+                return Err(Error::Action(why));
             }
+            loose.push(packed);
         }
-        Ok(())
+        Ok(loose)
+    }
+
+    /// Takes in what earlier calls have left to be heard.
+    fn settle_earlier(&mut self) -> Result<()> {
+        // Their own errors were theirs to raise.
+        self.settle().map(drop)
     }
 }
 
@@ -115,14 +197,16 @@ impl VecEnv for Process {
         self.front.check_slots(slots)?;
         self.front.check_one_each(slots, begin)?;
         self.check_chunks(slots, Some(begin))?;
+        self.settle_earlier()?;
         let n = self.front.spec.num_slots;
         let options = options.filter(|options| !options.is_empty());
         for (slot, &begin) in slots.iter(n).zip(begin) {
             self.slots[slot].asked(&self.front.spec, slot).check_reset(begin, options.is_some())?;
         }
         let Some(options) = options else { return Ok(()) };
-        let packed = || Packed::options(options, &*self.crew.host);
-        if let Some(why) = packed().trouble() {
+        let packed = Packed::options(options, &*self.crew.host);
+        self.crew.heed()?;
+        if let Some(why) = packed.trouble() {
             return Err(Error::Argument(format!("an option cannot go to another process: {why}")));
         }
         // Workers that died check theirs when they are there again.
@@ -132,7 +216,7 @@ impl VecEnv for Process {
         };
         let (slots, begin): (Vec<usize>, Vec<Begin>) = slots.iter(n).zip(begin).filter(asked).unzip();
         let host = self.crew.host.clone();
-        self.ask(&Slots::List(slots), |own, rows| {
+        self.ask(&Slots::List(slots), Phase::Reset, |own, rows| {
             let begin = rows.iter().map(|&row| begin[row]).collect();
             Question::CheckReset(own, begin, Packed::options(options, &*host))
         })?;
@@ -140,12 +224,7 @@ impl VecEnv for Process {
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.front.check_slots(slots)?;
-        self.check_chunks(slots, None)?;
-        let spec = &self.front.spec;
-        slots.iter(spec.num_slots).try_for_each(|slot| self.slots[slot].asked(spec, slot).check_step())?;
-        self.actions.store(slots, actions, &self.skip)?;
-        self.check_packable(slots, actions)
+        self.accept(slots, actions).map(drop)
     }
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
@@ -189,28 +268,33 @@ impl VecEnv for Process {
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
         self.front.check_slots(slots)?;
         self.front.check_one_each(slots, begin)?;
+        self.settle_earlier()?;
         let n = self.front.spec.num_slots;
         for (slot, &begin) in slots.iter(n).zip(begin) {
             self.slots[slot].asked(&self.front.spec, slot).check_next(begin)?;
         }
-        self.ask(slots, |own, rows| Question::SetNext(own, rows.iter().map(|&row| begin[row]).collect()))?;
-        slots.iter(n).zip(begin).for_each(|(slot, &begin)| self.slots[slot].set_next(begin));
-        Ok(())
+        self.order(
+            slots,
+            Phase::Reset,
+            |own, rows| Question::SetNext(own, rows.iter().map(|&row| begin[row]).collect()),
+            |rows| Change::Next(rows.iter().map(|&row| (slots.at(row), begin[row])).collect()),
+        )
     }
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.check_send(slots, actions)?;
+        let mut loose = self.accept(slots, actions)?;
         let whole = self.prepare(slots)?;
         self.depart(slots, |_| Sent::Step);
         let rest = self.land_doomed(slots);
         if rest == *slots {
-            self.post_steps(slots, actions, whole);
+            self.post_steps(slots, loose, whole);
             return Ok(());
         }
-        let n = self.front.spec.num_slots;
-        let rows: Vec<usize> =
-            slots.iter(n).enumerate().filter(|(_, slot)| self.is_flying(*slot)).map(|(row, _)| row).collect();
-        crate::buffer::with_rows(&rows, actions, |actions| self.post_steps(&rest, actions, false));
+        for column in &mut loose {
+            let mut slots = slots.iter(self.front.spec.num_slots);
+            column.retain(|_| slots.next().is_some_and(|slot| self.is_flying(slot)));
+        }
+        self.post_steps(&rest, loose, false);
         Ok(())
     }
 
@@ -227,8 +311,10 @@ impl VecEnv for Process {
         let slots = Slots::List(vec![slot]);
         self.front.check_slots(&slots)?;
         self.front.spec.caps.require(Caps::SAVE, &self.front.spec.id, "save its state")?;
+        self.settle_earlier()?;
         let states = self.ask_each(
             &slots,
+            Phase::Save,
             |own, _| Question::Save(own[0]),
             |_, answer| match answer {
                 Answer::State(state) => Ok(vec![state]),
@@ -242,16 +328,20 @@ impl VecEnv for Process {
         let slots = Slots::List(vec![slot]);
         self.front.check_slots(&slots)?;
         self.front.spec.caps.require(Caps::SAVE, &self.front.spec.id, "load a state")?;
+        self.settle_earlier()?;
         self.revive(std::iter::once(slot))?;
-        self.ask(&slots, |own, _| Question::Load(own[0], state.to_vec()))?;
-        self.slots[slot].load(SavedLife::of(state));
-        self.skip[slot] = self.slots[slot].is_pending(self.front.spec.autoreset);
-        Ok(())
+        self.order(
+            &slots,
+            Phase::Load,
+            |own, _| Question::Load(own[0], state.to_vec()),
+            |_| Change::Life(slot, SavedLife::of(state).map(Box::new)),
+        )
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
         self.front.check_slots(slots)?;
         self.front.spec.caps.require(Caps::RENDER, &self.front.spec.id, "draw a picture")?;
+        self.settle_earlier()?;
         self.check_begun(slots, "shows nothing")?;
         let frames = |_: &Self, answer| match answer {
             Answer::Frames(frames) => {
@@ -259,7 +349,7 @@ impl VecEnv for Process {
             }
             _ => Ok(Vec::new()),
         };
-        self.ask_each(slots, |own, _| Question::Render(own), frames)
+        self.ask_each(slots, Phase::Render, |own, _| Question::Render(own), frames)
     }
 
     fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
@@ -268,7 +358,9 @@ impl VecEnv for Process {
         self.front.spec.caps.require(Caps::CALL, id, &format!("call anything by name ('{}')", call.name))?;
         let host = self.crew.host.clone();
         for value in call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value)) {
-            if let Some(why) = Packed::of(value, &*host).trouble() {
+            let packed = Packed::of(value, &*host);
+            self.crew.heed()?;
+            if let Some(why) = packed.trouble() {
                 let why = format!("{id}: an argument of {} cannot go to another process: {why}", call.name);
                 return Err(Error::ArgumentType(why));
             }
@@ -277,7 +369,7 @@ impl VecEnv for Process {
             Answer::Values(values) => values.into_iter().map(|value| value.open(&*this.crew.host)).collect(),
             _ => Ok(Vec::new()),
         };
-        self.ask_each(slots, |own, _| pack_call(own, call, &*host), values)
+        self.ask_each(slots, Phase::Call, |own, _| pack_call(own, call, &*host), values)
     }
 
     fn allocations(&self) -> u64 {

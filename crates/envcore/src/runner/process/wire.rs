@@ -68,19 +68,6 @@ pub(super) enum Question {
     Call(Vec<usize>, String, Packed, Packed),
 }
 
-impl Question {
-    /// What its envs do meanwhile.
-    pub(super) fn phase(&self) -> Phase {
-        match self {
-            Question::CheckReset(..) | Question::SetNext(..) => Phase::Reset,
-            Question::Save(_) => Phase::Save,
-            Question::Load(..) => Phase::Load,
-            Question::Render(_) => Phase::Render,
-            Question::Call(..) => Phase::Call,
-        }
-    }
-}
-
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
     Done,

@@ -19,7 +19,7 @@ use super::wire::{
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Either, Slots};
 use crate::error::{Error, Result};
-use crate::space::{LeafKind, Options, Space, Value};
+use crate::space::{LeafKind, Space, Value};
 use crate::vec_env::{VecEnv, Want};
 
 /// How often a worker looks whether its parent is still there, should nothing
@@ -95,12 +95,15 @@ fn confused() -> Error {
 }
 
 fn receive(link: &mut Link) -> Result<ToWorker> {
-    link.receive(|| Ok(())).map_err(|cut: Cut<()>| Error::env(format!("no message from the parent: {cut:?}")))
+    link.receive().map_err(|cut| Error::env(format!("no message from the parent: {cut}")))
 }
 
 fn send(link: &mut Link, message: &FromWorker) -> Result<()> {
-    let sent = link.send(message, || Ok(()));
-    sent.map_err(|cut: Cut<()>| Error::env(format!("the parent takes no message: {cut:?}")))
+    link.send(message).map_err(|cut| unheard(&cut))
+}
+
+fn unheard(cut: &Cut) -> Error {
+    Error::env(format!("the parent takes no message: {cut}"))
 }
 
 struct Worker<'a> {
@@ -126,15 +129,23 @@ impl Worker<'_> {
             taken += 1;
             match entry.work {
                 Work::Step | Work::StepWhole | Work::Reset => {
+                    // To wait for a message is not to be at work: it may be the
+                    // parent's to send it.
+                    let message = if entry.mail { Some(receive(&mut self.link)?) } else { None };
                     self.board.begin_work(self.worker, entry.first);
-                    let news = match self.play(entry) {
+                    let news = match self.play(entry, message) {
                         Ok(news) => news,
                         Err(error) => News { refused: Some(error.to_string()), ..News::default() },
                     };
                     let mail = !news.is_empty();
+                    // What fits is there with the result. The parent reads the rest
+                    // once it knows that there is some.
+                    if mail {
+                        self.link.post(&FromWorker::News(news)).map_err(|cut| unheard(&cut))?;
+                    }
                     self.complete(Entry { mail, ..entry });
                     if mail {
-                        send(&mut self.link, &FromWorker::News(news))?;
+                        self.link.finish().map_err(|cut| unheard(&cut))?;
                     }
                 }
                 Work::Ask => {
@@ -167,17 +178,19 @@ impl Worker<'_> {
         if own == (0..self.envs.spec().num_slots) { Slots::All } else { Slots::List(own.collect()) }
     }
 
-    fn play(&mut self, entry: Entry) -> Result<News> {
+    /// Does what `entry` says, with the `message` that belongs to it.
+    fn play(&mut self, entry: Entry, message: Option<ToWorker>) -> Result<News> {
         let slots = self.slots(entry);
         if entry.work == Work::Reset {
             let begin: Vec<Begin> = entry.slots().map(|slot| self.board.begin(slot)).collect();
-            let options = match entry.mail {
-                true => Some(self.read_options()?),
-                false => None,
+            let options = match message {
+                Some(ToWorker::Options(options)) => Some(options.open_options(self.objects)?),
+                Some(_) => return Err(confused()),
+                None => None,
             };
             self.envs.send_reset(&slots, &begin, options.as_ref())?;
         } else {
-            self.send_actions(entry, &slots)?;
+            self.send_actions(entry, &slots, message)?;
         }
         let mut rows = Rows {
             mapped: &mut self.mapped,
@@ -193,16 +206,11 @@ impl Worker<'_> {
         Ok(news(&batch, self.objects))
     }
 
-    fn read_options(&mut self) -> Result<Options> {
-        let ToWorker::Options(options) = receive(&mut self.link)? else { return Err(confused()) };
-        options.open_options(self.objects)
-    }
-
     /// Sends the slots of `entry` with the actions that lie in shared memory.
-    fn send_actions(&mut self, entry: Entry, slots: &Slots) -> Result<()> {
+    fn send_actions(&mut self, entry: Entry, slots: &Slots, message: Option<ToWorker>) -> Result<()> {
         let mut loose = Vec::new();
-        if entry.mail {
-            let ToWorker::Actions(columns) = receive(&mut self.link)? else { return Err(confused()) };
+        if let Some(message) = message {
+            let ToWorker::Actions(columns) = message else { return Err(confused()) };
             for column in columns {
                 let values = column.into_iter().map(|value| value.open(self.objects));
                 loose.push(values.collect::<Result<Vec<Value>>>()?);
