@@ -69,7 +69,9 @@ def make_vec(
         episode_statistics: adds `infos["episode"]` = {"r": returns, "l": lengths, "t": seconds}
             with its mask `infos["_episode"]` to steps that end episodes.
         action_bounds: what becomes of finite actions outside their box: "env" (it sees them),
-            "clip" or "error".
+            "clip" or "error". A label outside its `Discrete` and what is not finite are errors
+            under all three. "unchecked": whatever fits the leaf's dtype is passed on, labels and
+            NaN too; what comes of it is up to the env, whose panic or error is `EnvError` as ever.
         render_mode: None or "rgb_array".
         num_threads: how many threads step envs, the caller's included; None for as many as there
             are cores, where that is faster than one (it is measured as it goes). The results are

@@ -13,6 +13,7 @@ use crate::env::Frame;
 use crate::error::{Error, Result};
 use crate::space::{Options, Value};
 use crate::vec_env::{AutoresetMode, Call, Caps, Spec, VecEnv, Want};
+use crate::whole;
 
 /// How long a part is waited for before the others are looked at again, when
 /// any of them would do.
@@ -230,7 +231,8 @@ impl VecEnv for Shard {
         let mut at = 0;
         for (k, mut batch) in gathered {
             let count = batch.rows();
-            batch.failures.iter_mut().for_each(|failure| failure.slot += self.parts[k].slots.start);
+            let first = self.parts[k].slots.start;
+            batch.failures.iter_mut().chain(&mut batch.tolerated).for_each(|failure| failure.slot += first);
             draft.batch_mut().place(at, batch);
             at += count;
         }
@@ -249,6 +251,41 @@ impl VecEnv for Shard {
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
         let (envs, slot) = self.part_of(slot)?;
         envs.load(slot, state)
+    }
+
+    /// Of the parts' whole states, for a part may keep more than its slots'.
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        whole::check_idle(self, "save")?;
+        let parts = self.parts.iter_mut().map(|part| part.envs.save_state()).collect::<Result<_>>()?;
+        whole::join(&self.spec.id, parts)
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        whole::check_idle(self, "load")?;
+        let Some(states) = whole::of_parts(state, &self.spec.id, self.parts.len())? else {
+            return whole::load(self, state);
+        };
+        // A part that refuses its state is as it was; those before it must be, too.
+        let mut before = Vec::new();
+        for (k, state) in states.iter().enumerate() {
+            let envs = &mut self.parts[k].envs;
+            let loaded = envs.save_state().and_then(|was| envs.load_state(state).map(|()| was));
+            match loaded {
+                Ok(was) => before.push(was),
+                Err(error) => {
+                    let mut loaded = self.parts.iter_mut().zip(&before);
+                    loaded.try_for_each(|(part, was)| part.envs.load_state(was))?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {

@@ -233,7 +233,8 @@ pub trait VecEnv: Send {
     /// batch's `failures`, and their rows are marked.
     ///
     /// # Errors
-    /// [`Error::NothingPending`].
+    /// [`Error::NothingPending`]; [`Error::Env`] where something other than an env
+    /// panicked (an object that is dropped): slots that it names are lost.
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>>;
 
     /// [`send`](Self::send), then [`recv`](Self::recv).
@@ -420,6 +421,13 @@ pub struct Side {
 /// [`SourceSpec::autoreset`] says so) autoreset.
 ///
 /// Slots are numbered from 0 here.
+///
+/// A panic does not pass the runner. Out of `step`, `reset` or `reset_own` it is
+/// a failure of each slot that the call was about (those under `skip` aside), and
+/// their next reset comes with [`ResetOf::rebuild`]; so is a failure or an info
+/// reported of a slot or row that the call was not about. Out of `check_options`,
+/// `save`, `load`, `render`, `call` and `close` it is that call's error. A chunk
+/// whose envs can be guarded one by one does better to guard them itself.
 pub trait Chunk: Send {
     /// Plays the actions of `slots`: row i of `rows` is the i-th of them, and
     /// gets observation, reward and both flags. Where `skip` (by slot) holds, no
@@ -456,7 +464,8 @@ pub trait Chunk: Send {
     }
 
     /// Errors where an env of this chunk would refuse `options` at a reset; no
-    /// env has seen them.
+    /// env has seen them. One chunk of a runner is asked for all slots under the
+    /// same options, so the answer must be any chunk's of this source.
     fn check_options(&mut self, options: &Options) -> Result<()> {
         let _ = options;
         Ok(())

@@ -11,11 +11,43 @@ use crate::vec_env::VecEnv;
 /// crate's version, which env states depend on.
 const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " state 1");
 
+/// What the state of a shard begins with whose parts have more than their slots'
+/// states.
+const OF_PARTS: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " shard state 1");
+
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Whole {
     format: String,
     id: String,
-    slots: Vec<Vec<u8>>,
+    /// One for each slot, or for each part.
+    states: Vec<Vec<u8>>,
+}
+
+impl Whole {
+    fn bytes(format: &str, id: &str, states: Vec<Vec<u8>>) -> Result<Vec<u8>> {
+        Ok(seal(state::to_bytes(&Whole { format: format.into(), id: id.into(), states })?))
+    }
+
+    /// The states in `bytes`, which must be of `format`, of `id`, and as many as
+    /// there are `what`.
+    fn read(bytes: &[u8], format: &str, id: &str, ours: usize, what: &str) -> Result<Vec<Vec<u8>>> {
+        let whole: Whole = state::from_bytes(unseal(bytes)?)?;
+        if whole.format != format {
+            return Err(foreign("kind or version", &whole.format, format));
+        }
+        if whole.id != id {
+            return Err(foreign("env", &whole.id, id));
+        }
+        let theirs = whole.states.len();
+        if theirs != ours {
+            return Err(Error::State(format!("this state has {theirs} {what}, and there are {ours} here")));
+        }
+        Ok(whole.states)
+    }
+
+    fn is_of(bytes: &[u8], format: &str) -> bool {
+        unseal(bytes).ok().and_then(state::first_text) == Some(format)
+    }
 }
 
 /// `bytes` with a checksum behind them.
@@ -42,7 +74,7 @@ pub(crate) fn foreign(what: &str, theirs: &str, ours: &str) -> Error {
     Error::State(format!("this state is of another {what}: {theirs}, not {ours}"))
 }
 
-fn check_idle<V: VecEnv + ?Sized>(envs: &V, what: &str) -> Result<()> {
+pub(crate) fn check_idle<V: VecEnv + ?Sized>(envs: &V, what: &str) -> Result<()> {
     match envs.in_flight() {
         0 => Ok(()),
         n => Err(Error::Pending(format!("cannot {what} with {n} slots in flight: recv or drain first"))),
@@ -53,24 +85,14 @@ fn check_idle<V: VecEnv + ?Sized>(envs: &V, what: &str) -> Result<()> {
 pub(crate) fn save<V: VecEnv + ?Sized>(envs: &mut V) -> Result<Vec<u8>> {
     check_idle(envs, "save")?;
     let slots = (0..envs.spec().num_slots).map(|slot| envs.save(slot)).collect::<Result<_>>()?;
-    Ok(seal(state::to_bytes(&Whole { format: FORMAT.into(), id: envs.spec().id.clone(), slots })?))
+    Whole::bytes(FORMAT, &envs.spec().id, slots)
 }
 
 /// Takes up every slot's state, or none.
 pub(crate) fn load<V: VecEnv + ?Sized>(envs: &mut V, bytes: &[u8]) -> Result<()> {
     check_idle(envs, "load")?;
-    let Whole { format, id, slots } = state::from_bytes(unseal(bytes)?)?;
     let spec = envs.spec();
-    if format != FORMAT {
-        return Err(foreign("kind or version", &format, FORMAT));
-    }
-    if id != spec.id {
-        return Err(foreign("env", &id, &spec.id));
-    }
-    if slots.len() != spec.num_slots {
-        let (theirs, ours) = (slots.len(), spec.num_slots);
-        return Err(Error::State(format!("this state has {theirs} slots, and there are {ours} here")));
-    }
+    let slots = Whole::read(bytes, FORMAT, &spec.id, spec.num_slots, "slots")?;
     // A state refused halfway must leave every slot as it was.
     let mut before = Vec::new();
     for (slot, saved) in slots.iter().enumerate() {
@@ -86,4 +108,27 @@ pub(crate) fn load<V: VecEnv + ?Sized>(envs: &mut V, bytes: &[u8]) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// The state of a shard called `id` with parts in these states: as any runner's
+/// where they are no more than their slots' states, else one that shards of as
+/// many parts take up.
+pub(crate) fn join(id: &str, parts: Vec<Vec<u8>>) -> Result<Vec<u8>> {
+    if !parts.iter().all(|part| Whole::is_of(part, FORMAT)) {
+        return Whole::bytes(OF_PARTS, id, parts);
+    }
+    let mut slots = Vec::new();
+    for part in parts {
+        slots.extend(state::from_bytes::<Whole>(unseal(&part)?)?.states);
+    }
+    Whole::bytes(FORMAT, id, slots)
+}
+
+/// The states of `parts` parts, if that is what this state of a shard called `id`
+/// is made of.
+pub(crate) fn of_parts(bytes: &[u8], id: &str, parts: usize) -> Result<Option<Vec<Vec<u8>>>> {
+    if !Whole::is_of(bytes, OF_PARTS) {
+        return Ok(None);
+    }
+    Whole::read(bytes, OF_PARTS, id, parts, "parts").map(Some)
 }

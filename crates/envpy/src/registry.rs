@@ -117,7 +117,9 @@ fn bounds(name: &str) -> envcore::Result<ActionBounds> {
         "clip" => Ok(ActionBounds::Clip),
         "error" => Ok(ActionBounds::Error),
         "unchecked" => Ok(ActionBounds::Unchecked),
-        other => Err(Error::Argument(format!("action_bounds is 'env', 'clip' or 'error', not '{other}'"))),
+        other => Err(Error::Argument(format!(
+            "action_bounds is 'env', 'clip', 'error' or 'unchecked', not '{other}'"
+        ))),
     }
 }
 

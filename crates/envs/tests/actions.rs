@@ -3,10 +3,10 @@
 mod common;
 
 use common::oracle::{Naive, Oracle};
-use common::{Owned, config, refusal, reset, saved, serial, some_action, some_actions};
+use common::{Owned, config, refusal, reset, saved, serial, some_action, some_actions, view};
 use envcore::{
-    ActionBounds, Array, AutoresetMode, Begin, ColumnIn, DType, Error, FromRow, Leaf, Record, Result, Serial,
-    Slots, Space, Step, ToRow, Value, VecConfig, VecEnv, wants_reset,
+    ActionBounds, Array, AutoresetMode, Begin, ColumnIn, DType, Error, FromRow, Leaf, Options, Phase, Record,
+    Result, Serial, Slots, Space, Step, ToRow, Value, VecConfig, VecEnv, Want, wants_reset,
 };
 use envs::testing::{Faulty, FaultyConfig};
 use proptest::prelude::*;
@@ -311,4 +311,32 @@ fn the_action_space_of_a_derived_struct_is_its_fields() {
     let space = <Pair as FromRow>::space().unwrap();
     assert_eq!(space, Space::of([Leaf::labels::<i16>(&[2], -3, 9).named("pair")]));
     assert_eq!(<[i16; 2] as ToRow>::space().unwrap().leaves().len(), 1);
+}
+
+#[test]
+fn actions_that_nobody_checked_are_the_envs_own_affair_and_no_panic_of_the_callers() {
+    let (plain, fast) = (Options::new(), Options::new().with("fast", true));
+    for (entry, options) in envs::all().flat_map(|entry| [(entry, &plain), (entry, &fast)]) {
+        // Not all have a fast way, and one takes what has no bytes.
+        let Ok(source) = entry.source(options) else { continue };
+        let space = source.spec().action.clone();
+        let Some(leaves) = space.leaves().iter().map(Leaf::as_fixed).collect::<Option<Vec<_>>>() else {
+            continue;
+        };
+        let unchecked =
+            VecConfig { action_bounds: ActionBounds::Unchecked, ..config(3, AutoresetMode::NextStep) };
+        let mut envs = Serial::new(&*source, unchecked).unwrap();
+        let numbers = [i64::MIN, -1, 4, 1 << 40, i64::MAX];
+        for bytes in numbers.map(i64::to_ne_bytes) {
+            envs.reset(&Slots::All, &[Begin::Own; 3], None, Want::all()).unwrap();
+            let column = |tensor: &&envcore::Tensor| Owned::Fixed {
+                dtype: tensor.dtype,
+                shape: [&[3], &tensor.shape[..]].concat(),
+                bytes: bytes.into_iter().cycle().take(3 * tensor.row_bytes()).collect(),
+            };
+            let columns: Vec<Owned> = leaves.iter().map(column).collect();
+            let batch = envs.step(&Slots::All, &view(&columns), Want::all()).unwrap().unwrap();
+            assert!(batch.failures.iter().all(|failure| failure.failure.phase == Phase::Step));
+        }
+    }
 }

@@ -3,9 +3,16 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use common::count::{Count, act, count, drawn, draws, reset_with, shift};
+use common::runners::{RUNNERS, runner};
 use common::{Cell, MODES, Seen, config, reset, serial, source_of, step};
-use envcore::{AutoresetMode, Begin, Env, Options, Serial, Slots, VecConfig, VecEnv};
+use envcore::{
+    AutoresetMode, Begin, Caps, Discrete, Env, Error, OnFailure, Options, Record, Result, Serial, Shard,
+    Slots, Source, Step, Tolerant, VecConfig, VecEnv, wants_reset,
+};
 use envs::classic::{CartPole, CartPoleConfig};
 
 #[test]
@@ -126,4 +133,73 @@ fn options_that_an_env_fails_of_are_not_in_force_afterwards() {
     assert!(batch.failures[0].failure.message.contains("a panic of the options"));
     let rows = reset(&mut envs, &[Begin::Own, Begin::Keep]);
     assert_eq!(shift(&rows[0]), 5, "the rebuilt env has the options of before");
+}
+
+/// How often an env was built: by one test alone.
+static BUILT: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes the option `level`, up to 9.
+struct Built;
+
+impl Env for Built {
+    type Config = ();
+    type Obs = i64;
+    type Act = Discrete<2>;
+    type Info = ();
+
+    const CAPS: Caps = Caps::OPTIONS;
+
+    fn build(_: &(), _: i64) -> Result<Self> {
+        BUILT.fetch_add(1, Ordering::Relaxed);
+        Ok(Built)
+    }
+
+    fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<i64> {
+        wants_reset(is_done).map(|_| 0)
+    }
+
+    fn reset_with_index(&mut self, _: usize) -> Result<i64> {
+        Ok(0)
+    }
+
+    fn step(&mut self, a: &Discrete<2>) -> Result<(Step<Self>, Record)> {
+        Ok((Step::new(*a, 0, 0.0, ()), Record::empty()))
+    }
+
+    fn set_options(&mut self, options: &Options) -> Result<()> {
+        match options.get("level") {
+            Some(envcore::Value::Int(level)) if *level > 9 => {
+                Err(Error::OptionValue(format!("level is {level}: it goes up to 9")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn one_env_alone_tries_the_options_of_a_reset_before_any_slot_is_reset() {
+    let source: Arc<dyn Source> = Arc::new(source_of::<Built>());
+    let level = |level: i64| Options::new().with("level", level);
+    let plain = |name: &str| runner(name, &source, &config(6, AutoresetMode::NextStep));
+    let tolerant =
+        || Box::new(Tolerant::new(plain("background 2"), OnFailure::Restart, 3).unwrap()) as Box<dyn VecEnv>;
+    let shard = || Box::new(Shard::new(vec![plain("threaded 2")]).unwrap()) as Box<dyn VecEnv>;
+    for mut envs in RUNNERS.map(plain).into_iter().chain([tolerant(), shard()]) {
+        let tried = |envs: &mut dyn VecEnv, options: &Options| {
+            let before = BUILT.load(Ordering::Relaxed);
+            let sent = envs.send_reset(&Slots::All, &[Begin::Own; 6], Some(options));
+            if sent.is_ok() {
+                common::receive(envs);
+            }
+            (BUILT.load(Ordering::Relaxed) - before, sent.err().map(|error| error.to_string()))
+        };
+        assert_eq!(tried(&mut *envs, &level(3)), (1, None));
+        assert_eq!(tried(&mut *envs, &level(4)), (1, None));
+        let (built, error) = tried(&mut *envs, &level(10));
+        assert_eq!((built, error.as_deref()), (1, Some("level is 10: it goes up to 9")));
+        // Slots under other options are not the same question.
+        envs.send_reset(&Slots::List(vec![2, 4]), &[Begin::Own; 2], Some(&level(5))).unwrap();
+        common::recv(&mut *envs);
+        assert_eq!(tried(&mut *envs, &Options::new().with("other", 1i64)), (2, None));
+    }
 }

@@ -8,7 +8,7 @@ use common::oracle::{Naive, Oracle};
 use common::runners::{RUNNERS, runner};
 use common::{MODES, Seen, config, recv, refusal, rows_of, some_action, some_actions, source, view};
 use envcore::{
-    AutoresetMode, Batch, Begin, OnFailure, Options, RowKind, Slots, Source, Tolerant, VecEnv, Want,
+    AutoresetMode, Batch, Begin, OnFailure, Options, RowKind, Shard, Slots, Source, Tolerant, VecEnv, Want,
 };
 use envs::testing::{Faulty, FaultyConfig};
 
@@ -260,4 +260,17 @@ fn pieces_come_in_the_order_sent_and_nothing_is_lost_while_a_slot_restarts() {
         let batch = recv(&mut envs);
         assert_eq!(batch.slots, Slots::List(vec![3, 1, 0, 2]), "{name}");
     }
+}
+
+#[test]
+fn a_shard_numbers_what_its_parts_policies_dealt_with_by_its_own_slots() {
+    let source = faulty("panic_in_step", Options::new().with("at_step", 0i64).with("of_seed", 101i64));
+    let part = || Box::new(tolerant("serial", &source, MODES[0], OnFailure::Restart, 10)) as Box<dyn VecEnv>;
+    let mut envs = Shard::new(vec![part(), part()]).unwrap();
+    begin(&mut envs, &[Begin::Own; 2 * SLOTS]);
+    let actions = some_actions(&envs.spec().action, 0, 2 * SLOTS);
+    envs.send(&Slots::All, &view(&actions)).unwrap();
+    let batch = recv(&mut envs);
+    let slots: Vec<usize> = batch.tolerated.iter().map(|failure| failure.slot).collect();
+    assert_eq!(slots, [1, SLOTS + 1]);
 }

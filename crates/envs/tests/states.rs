@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::runners::{RUNNERS, runner};
-use common::{MODES, config, refusal, reset, saved, source, source_of, step};
+use common::{MODES, config, refusal, reset, saved, serial, source, source_of, step};
 use envcore::{
-    AutoresetMode, Begin, Caps, ColumnIn, Discrete, Env, Error, Options, Record, Result, Serial, Slots,
-    Source, Step, VecConfig, VecEnv, Want, state, wants_reset,
+    AutoresetMode, Begin, Caps, ColumnIn, Discrete, Env, Error, NormalizeObservation, Options, Record,
+    Result, Serial, Shard, Slots, Source, Statistics, Step, VecConfig, VecEnv, Want, state, wants_reset,
 };
 
 const IDS: [&str; 3] = ["CartPole-v1", "Maze-v0", "testing/Faulty-v0"];
@@ -166,6 +166,75 @@ fn a_state_that_its_last_env_refuses_leaves_every_slot_as_it_was() {
         REFUSES.store(false, Ordering::Relaxed);
         assert_eq!(saved(&mut *envs), before, "{name}");
     }
+}
+
+/// Two parts of a shard, the statistics of each of which are its own.
+fn normalized(make: impl Fn(usize) -> Box<dyn VecEnv>) -> (Shard, [Statistics; 2]) {
+    let [(a, of_a), (b, of_b)] = [2, 1].map(|n| NormalizeObservation::over(make(n)).unwrap());
+    (Shard::new(vec![Box::new(a), Box::new(b)]).unwrap(), [of_a, of_b])
+}
+
+fn means(statistics: &[Statistics; 2]) -> Vec<Vec<f64>> {
+    let of = |one: &Statistics| one.moments().into_iter().flatten().flat_map(|m| m.mean).collect();
+    statistics.iter().map(of).collect()
+}
+
+#[test]
+fn a_shards_state_has_what_its_parts_share_among_their_slots() {
+    let make = |n| Box::new(serial("CartPole-v1", n, AutoresetMode::NextStep)) as Box<dyn VecEnv>;
+    let (mut envs, statistics) = normalized(make);
+    reset(&mut envs, &[Begin::Own; SLOTS]);
+    (0..5).for_each(|t| drop(step(&mut envs, t)));
+    let state = envs.save_state().unwrap();
+    let (mut other, theirs) = normalized(make);
+    other.load_state(&state).unwrap();
+    assert_eq!(means(&theirs), means(&statistics));
+    assert_eq!(other.save_state().unwrap(), state);
+    for t in 5..10 {
+        assert_eq!(step(&mut other, t), step(&mut envs, t));
+    }
+    // A state of other parts is refused, and changes nothing.
+    let before = other.save_state().unwrap();
+    let mut two = Shard::new(vec![make(1), make(2)]).unwrap();
+    let mut one = Shard::new(vec![Box::new(NormalizeObservation::over(make(3)).unwrap().0)]).unwrap();
+    for (foreign, why) in [(two.save_state(), ""), (one.save_state(), "1 parts, and there are 2")] {
+        let refused = refusal(other.load_state(&foreign.unwrap()));
+        assert!(refused.contains(why), "{refused}");
+        assert_eq!(other.save_state().unwrap(), before);
+    }
+}
+
+#[test]
+fn a_shards_state_is_any_other_runners_where_its_parts_share_nothing() {
+    let make = |n| Box::new(serial("CartPole-v1", n, AutoresetMode::NextStep)) as Box<dyn VecEnv>;
+    let mut shard = Shard::new(vec![make(2), make(1)]).unwrap();
+    reset(&mut shard, &[Begin::Seed(3); SLOTS]);
+    let state = shard.save_state().unwrap();
+    let mut whole = make(3);
+    whole.load_state(&state).unwrap();
+    assert_eq!(whole.save_state().unwrap(), state);
+    (0..5).for_each(|t| assert_eq!(step(&mut *whole, t), step(&mut shard, t)));
+    let later = whole.save_state().unwrap();
+    let mut other = Shard::new(vec![make(1), make(2)]).unwrap();
+    other.load_state(&later).unwrap();
+    assert_eq!(step(&mut other, 5), step(&mut shard, 5));
+}
+
+#[test]
+fn a_state_that_a_shards_last_part_refuses_leaves_every_part_as_it_was() {
+    let make = |n| Box::new(Serial::new(&source_of::<Picky>(), config(n, AutoresetMode::NextStep)).unwrap());
+    let (mut envs, statistics) = normalized(|n| make(n));
+    REFUSES.store(false, Ordering::Relaxed);
+    reset(&mut envs, &[Begin::Index(2), Begin::Index(4), Begin::Index(7)]);
+    let state = envs.save_state().unwrap();
+    reset(&mut envs, &[Begin::Index(20), Begin::Index(40), Begin::Index(60)]);
+    let (before, were) = (envs.save_state().unwrap(), means(&statistics));
+    REFUSES.store(true, Ordering::Relaxed);
+    let why = refusal(envs.load_state(&state));
+    REFUSES.store(false, Ordering::Relaxed);
+    assert!(why.contains("an odd count"), "{why}");
+    assert_eq!(envs.save_state().unwrap(), before);
+    assert_eq!(means(&statistics), were);
 }
 
 #[test]

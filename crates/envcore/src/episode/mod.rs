@@ -8,11 +8,12 @@
 mod ages;
 mod checks;
 mod ends;
+mod guarded;
 mod passes;
 mod rules;
 mod saved;
 
-pub(crate) use checks::{Asked, check_seed};
+pub(crate) use checks::{Asked, Tried, check_seed};
 #[cfg(feature = "export")]
 pub(crate) use passes::find;
 pub(crate) use rules::Rules;
@@ -27,10 +28,12 @@ use crate::begin::Begin;
 use crate::buffer::{Actions, RowKind, RowsMut};
 use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result, SlotError};
+use crate::guard::{drop_guarded, guard};
 use crate::rng::SeedSequence;
 use crate::space::{Options, Value};
 use crate::vec_env::{Call, Caps, Chunk, ResetOf, Side, Source, StepOf};
 use ages::Ages;
+use guarded::Guarded;
 
 /// Where a slot is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -60,7 +63,7 @@ struct Life {
 
 /// A chunk and the lives of its slots.
 pub(crate) struct Episodes {
-    chunk: Box<dyn Chunk>,
+    chunk: Guarded,
     env: String,
     config: String,
     caps: Caps,
@@ -147,7 +150,13 @@ impl Episodes {
     pub(crate) fn new(source: &dyn Source, rules: &Rules, first_slot: usize, seeds: &[i64]) -> Result<Self> {
         let life = |&seed: &i64| Life { seed, stream: seed, restarts: 0, options: Arc::default() };
         let lives = seeds.iter().map(life).collect();
-        Ok(Episodes::over(source.chunk(first_slot, seeds)?, source, rules, first_slot, lives))
+        let chunk = guard(Phase::Build, || source.chunk(first_slot, seeds)).unwrap_or_else(|failure| {
+            let id = &source.spec().id;
+            Err(Error::env(format!(
+                "{id}: panicked as it was built, at slot {first_slot} or after: {failure}"
+            )))
+        })?;
+        Ok(Episodes::over(chunk, source, rules, first_slot, lives))
     }
 
     /// In the place of a slot that `snapshot` was taken of and that is lost: a
@@ -159,7 +168,8 @@ impl Episodes {
         snapshot: Snapshot,
         (failure, action): (Failure, Option<String>),
     ) -> (Self, SlotError) {
-        let chunk = source.vacant(slot).unwrap_or_else(|_| Box::new(Gone));
+        let vacant = guard(Phase::Build, || source.vacant(slot));
+        let chunk = vacant.ok().and_then(Result::ok).unwrap_or_else(|| Box::new(Gone));
         let Snapshot { life, begun, next, steps, episodes: count, episode, .. } = snapshot;
         let mut episodes = Episodes::over(chunk, source, rules, slot, vec![life]);
         episodes.set_next(0, next);
@@ -180,7 +190,7 @@ impl Episodes {
         let spec = source.spec();
         let n = lives.len();
         Episodes {
-            chunk,
+            chunk: Guarded::new(chunk),
             env: spec.id.clone(),
             config: spec.config.clone(),
             caps: spec.caps,
@@ -440,14 +450,23 @@ impl Episodes {
         self.chunk.call(slot, call).map_err(|error| self.named(slot, Phase::Call, error))
     }
 
-    /// Ends every env.
-    pub(crate) fn close(&mut self) -> Result<()> {
-        let failures = self.chunk.close();
-        if failures.is_empty() {
-            return Ok(());
-        }
-        Err(Error::Slots(
-            failures.into_iter().map(|(slot, failure)| self.slot_error(slot, failure)).collect(),
+    /// Ends every env; the failures of those that failed at it.
+    pub(crate) fn close(&mut self) -> Vec<SlotError> {
+        let failures = self.chunk.close(self.status.len());
+        failures.into_iter().map(|(slot, failure)| self.slot_error(slot, failure)).collect()
+    }
+
+    /// Gives all slots up for a panic that was no env's: an object that panics
+    /// when it is dropped, or a bug of this crate. The next reset rebuilds them.
+    pub(crate) fn give_up(&mut self, failure: &Failure) -> Error {
+        drop_guarded(std::mem::take(&mut self.side));
+        (self.own.clear(), self.ended.clear());
+        self.status.fill(Status::Lost);
+        self.pending.fill(false);
+        let (first, last) = (self.first_slot, self.first_slot + self.status.len() - 1);
+        Error::env(format!(
+            "{}: a panic between the envs' own calls: {failure}; slots {first} to {last} are lost: reset them",
+            self.env
         ))
     }
 }

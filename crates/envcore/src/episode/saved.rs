@@ -107,7 +107,7 @@ impl Episodes {
             return Err(foreign("config", &saved.config, &self.config));
         }
         if !saved.options.is_empty() {
-            self.chunk.check_options(&saved.options)?;
+            self.chunk.check_options(&self.env, &saved.options)?;
         }
         if saved.status != Status::Lost {
             let loaded = self.chunk.load(slot, &saved.env);

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cell::{Cell, Inside, Staging, close_all};
+use super::cell::{Cell, Cells, Staging};
 use super::crew::Crew;
 use super::desk::{Desk, Job, Notes, Run};
 use super::front::{Front, check_resets, reset_jobs};
@@ -53,21 +53,14 @@ pub struct Background {
 }
 
 struct Parts {
-    /// One per slot.
-    cells: Vec<Arc<Cell>>,
+    /// One per slot, which writes to a row of a staging of its own.
+    cells: Cells,
     crew: Crew<Cell>,
 }
 
 impl Parts {
-    /// What is in the cell of `slot`, which must be at home.
-    fn inside(&mut self, slot: usize) -> &mut Inside {
-        // SAFETY: the runner asks only for cells that are at home, and borrows
-        // all of them while it has one.
-        unsafe { self.cells[slot].inside() }
-    }
-
     fn episodes(&mut self, slot: usize) -> &mut Episodes {
-        &mut self.inside(slot).desk.episodes
+        &mut self.cells.inside(slot).desk.episodes
     }
 }
 
@@ -97,9 +90,9 @@ impl Background {
         let epoch = Instant::now();
         let cell = |(slot, seed): (usize, &i64)| {
             let desk = Desk::new(Episodes::new(&*source, &rules, slot, &[*seed])?, slot);
-            Ok(Cell::new(slot, desk, actions.clone(), epoch).staged(&staging))
+            Ok(Cell::new(slot, desk, actions.clone(), epoch).staged(&staging, slot))
         };
-        let cells = seeds.iter().enumerate().map(cell).collect::<Result<Vec<_>>>()?;
+        let cells = Cells::new(seeds.iter().enumerate().map(cell).collect::<Result<_>>()?);
         let mut crew = Crew::new(n, config.thread_affinity_offset)?;
         crew.grow(threads)?;
         Ok(Background {
@@ -125,7 +118,7 @@ impl Background {
         self.turn += 1;
         self.turns[slot] = self.turn;
         let actions = &self.actions;
-        let inside = self.parts.inside(slot);
+        let inside = self.parts.cells.inside(slot);
         if !Arc::ptr_eq(&inside.actions, actions) {
             inside.actions = actions.clone();
         }
@@ -135,9 +128,10 @@ impl Background {
             self.sent[slot] = Some(inside.desk.episodes.snapshot(0, begin));
         }
         inside.desk.runs.push(Run { slots: slot..slot + 1, row, job });
-        let cell = &self.parts.cells[slot];
-        cell.claim.hand_out();
-        self.parts.crew.put(cell.clone());
+        // SAFETY: the cell is staged: it has a window and holds the draft. The row
+        // is its own, and read once it is home (`gather`).
+        let cell = unsafe { self.parts.cells.hand_out(slot) };
+        self.parts.crew.put(cell);
     }
 
     /// Sees that there are threads: the system may have refused some that were to
@@ -182,7 +176,8 @@ impl Background {
     /// home before.
     fn expiry(&self) -> Option<Instant> {
         let timeout = self.timeout?;
-        let running = self.parts.cells.iter().filter_map(|cell| cell.running_since());
+        let cells = &self.parts.cells;
+        let running = (0..cells.len()).filter_map(|slot| cells.get(slot).running_since());
         // Where all is still on its way to a thread, look again then.
         running.min().unwrap_or_else(Instant::now).checked_add(timeout)
     }
@@ -191,14 +186,14 @@ impl Background {
     fn give_up(&mut self, now: Instant) -> Result<()> {
         let Some(timeout) = self.timeout else { return Ok(()) };
         for slot in 0..self.front.spec.num_slots {
-            let since = self.parts.cells[slot].running_since();
+            let since = self.parts.cells.get(slot).running_since();
             if since.is_none_or(|since| now.saturating_duration_since(since) < timeout) {
                 continue;
             }
             // What its successor needs, before anything is given up.
             let actions = self.actions.copy()?;
             let staging = Staging::new(self.pool.draft(Slots::List(vec![slot]), 1, None)?);
-            if self.parts.cells[slot].claim.revoke_running() {
+            if self.parts.cells.get(slot).revoke_running() {
                 self.replace(slot, timeout, actions, &staging);
                 self.parts.crew.give_up_one();
                 self.man()?;
@@ -223,26 +218,33 @@ impl Background {
         self.actions = Arc::new(actions);
         let mut desk = Desk::new(episodes, slot);
         desk.notes.failures.push(error);
-        let cell = Cell::new(slot, desk, self.actions.clone(), self.epoch).staged_alone(staging);
-        // SAFETY: the staging is new and has one row, nobody else's.
+        let cell = Cell::new(slot, desk, self.actions.clone(), self.epoch).staged(staging, 0);
+        // SAFETY: the staging is new and has one row, and the cell that is to write
+        // there is not handed out yet.
         let mut row = unsafe { staging.window().rows(0, 1) };
         row.renew(0);
         row.clear(0);
         row.kind()[0] = RowKind::Failed as u8;
-        self.parts.cells[slot] = cell;
+        self.parts.cells.replace(cell);
         self.land(slot);
     }
 
-    /// A batch of `slots`, which have landed, in this order.
-    fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Box<Batch>> {
+    /// A batch of `slots`, which have landed, in this order, and what `notes` are
+    /// to hold of it.
+    fn gather(
+        &mut self,
+        slots: Slots,
+        buffers: Option<&mut dyn Buffers>,
+        notes: &mut Notes,
+    ) -> Result<Box<Batch>> {
         let n = self.front.spec.num_slots;
         let draft = self.pool.draft(slots.clone(), slots.len(n), buffers)?;
         let to = draft.window();
-        let mut notes = Notes::default();
         for (row, slot) in slots.iter(n).enumerate() {
-            let inside = self.parts.inside(slot);
+            let inside = self.parts.cells.inside(slot);
             let from = inside.window.expect("every cell has its place");
-            // SAFETY: the cell is at home, and with it its row; the draft is new.
+            // SAFETY: the cell is at home, and with it its row, whose draft it
+            // holds; the other draft is new.
             unsafe { from.copy_row(inside.row, to, row) };
             if !inside.desk.notes.is_empty() {
                 let mut more = std::mem::take(&mut inside.desk.notes);
@@ -250,8 +252,7 @@ impl Background {
                 notes.append(&mut more);
             }
         }
-        let mut batch = self.pool.finish(draft);
-        notes.give(&mut batch);
+        let batch = self.pool.finish(draft);
         self.front.arrive(&slots);
         Ok(batch)
     }
@@ -266,7 +267,8 @@ impl VecEnv for Background {
         self.front.check_slots(slots)?;
         self.front.check_one_each(slots, begin)?;
         for (slot, &begin) in slots.iter(self.front.spec.num_slots).zip(begin) {
-            check_resets(self.parts.episodes(slot), std::iter::once((0, begin)), options)?;
+            let only = std::iter::once((0, begin));
+            check_resets(self.parts.episodes(slot), only, options, &mut self.front.tried)?;
         }
         Ok(())
     }
@@ -281,12 +283,13 @@ impl VecEnv for Background {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
+        self.front.tried.forget();
         self.man()?;
         self.front.depart(slots);
         for (slot, job) in reset_jobs(slots, begin, options, self.front.spec.num_slots) {
             self.hand_out(slot, job);
         }
-        self.parts.crew.call(self.threads);
+        self.parts.crew.call(begin.len());
         Ok(())
     }
 
@@ -305,8 +308,9 @@ impl VecEnv for Background {
         self.check_send(slots, actions)?;
         self.man()?;
         self.front.depart(slots);
-        slots.iter(self.front.spec.num_slots).for_each(|slot| self.hand_out(slot, Job::Step));
-        self.parts.crew.call(self.threads);
+        let n = self.front.spec.num_slots;
+        slots.iter(n).for_each(|slot| self.hand_out(slot, Job::Step));
+        self.parts.crew.call(slots.len(n));
         Ok(())
     }
 
@@ -323,8 +327,12 @@ impl VecEnv for Background {
         let rows = most.min(self.landed.len());
         let mut list: Vec<usize> = self.landed.iter().take(rows).copied().collect();
         list.sort_unstable_by_key(|&slot| self.turns[slot]);
-        let batch = self.gather(Slots::of(list, self.front.spec.num_slots), want.buffers)?;
+        let mut notes = Notes::default();
+        let slots = Slots::of(list, self.front.spec.num_slots);
+        let mut batch = self.gather(slots, want.buffers, &mut notes)?;
         self.landed.drain(..rows);
+        notes.check()?;
+        notes.give(&mut batch);
         Ok(Some(batch))
     }
 
@@ -367,8 +375,8 @@ impl VecEnv for Background {
         self.landed.clear();
         let parts = &mut *self.parts;
         let grace = Instant::now() + self.timeout.unwrap_or(GRACE).min(GRACE);
-        parts.crew.dismiss(grace).iter().for_each(|cell| cell.claim.take_back());
-        close_all(&parts.cells).0
+        parts.crew.dismiss(grace).iter().for_each(|cell| cell.take_back());
+        parts.cells.close().0
     }
 }
 

@@ -1,4 +1,8 @@
-//! A desk that goes out to threads and comes home.
+//! Desks that go out to threads and come home.
+//!
+//! A runner has its cells in [`Cells`], which alone hands them out. Whose a cell
+//! is, its claim says: the runner's while it is at home, a thread's from the time
+//! that the thread began it until it is done.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -42,59 +46,35 @@ pub(super) struct Inside {
 pub(super) struct Cell {
     /// Its number in the runner.
     pub(super) number: usize,
-    pub(super) claim: Claim,
+    claim: Claim,
     /// When the thread that has it began: nanoseconds since `epoch`.
     began: AtomicU64,
     epoch: Instant,
     inside: UnsafeCell<Inside>,
 }
 
-// SAFETY: `inside` is used by the one thread that took the cell out of a ring,
-// or by the runner while it is at home (`Cell::inside`).
+// SAFETY: beside `inside` all is `Sync`. `inside` is used by one thread at a
+// time, which the claim settles: `Cells::inside` and `Cell::run` say how. What is
+// in it may go from thread to thread (`is_send`).
 #[allow(unsafe_code)]
 unsafe impl Sync for Cell {}
 
-#[allow(unsafe_code)]
+const fn is_send<T: Send>() {}
+const _: () = is_send::<Inside>();
+
 impl Cell {
-    pub(super) fn new(number: usize, desk: Desk, actions: Arc<Actions>, epoch: Instant) -> Arc<Self> {
+    /// A cell whose rows' place changes from batch to batch.
+    pub(super) fn new(number: usize, desk: Desk, actions: Arc<Actions>, epoch: Instant) -> Self {
         let inside = Inside { desk, actions, window: None, staging: None, row: 0, took: Duration::ZERO };
-        Arc::new(Cell {
-            number,
-            claim: Claim::new(),
-            began: AtomicU64::new(0),
-            epoch,
-            inside: UnsafeCell::new(inside),
-        })
+        Cell { number, claim: Claim::new(), began: AtomicU64::new(0), epoch, inside: UnsafeCell::new(inside) }
     }
 
-    /// The same, writing to its slot's row of `staging`.
-    pub(super) fn staged(self: Arc<Self>, staging: &Arc<Staging>) -> Arc<Self> {
-        let row = self.number;
-        self.at(staging, row)
-    }
-
-    /// The same, writing to the only row of `staging`.
-    pub(super) fn staged_alone(self: Arc<Self>, staging: &Arc<Staging>) -> Arc<Self> {
-        self.at(staging, 0)
-    }
-
-    fn at(self: Arc<Self>, staging: &Arc<Staging>, row: usize) -> Arc<Self> {
-        // SAFETY: it is new and nobody has it yet.
-        let inside = unsafe { self.inside() };
+    /// The same, writing always to the rows of `staging` from `row` on.
+    pub(super) fn staged(mut self, staging: &Arc<Staging>, row: usize) -> Self {
+        let inside = self.inside.get_mut();
         (inside.window, inside.row) = (Some(staging.window()), row);
         inside.staging = Some(staging.clone());
         self
-    }
-
-    /// What is in it.
-    ///
-    /// # Safety
-    /// The cell must be at home and the caller its runner, or the caller the
-    /// thread that took it out; and the reference the only one.
-    #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn inside(&self) -> &mut Inside {
-        // SAFETY: the caller's duty.
-        unsafe { &mut *self.inside.get() }
     }
 
     /// Since when a thread has been at it, if one is.
@@ -103,17 +83,28 @@ impl Cell {
         running.then(|| self.epoch + Duration::from_nanos(self.began.load(Ordering::Relaxed)))
     }
 
-    /// Does the work due, on the thread that has the cell, from `now` on.
+    /// Gives it up to the thread that is at it; false where none is.
+    pub(super) fn revoke_running(&self) -> bool {
+        self.claim.revoke_running()
+    }
+
+    /// The runner has it back, and no thread has begun it.
+    pub(super) fn take_back(&self) {
+        self.claim.take_back();
+    }
+}
+
+impl Inside {
+    /// Does the work due, from `now` on.
     ///
     /// # Safety
-    /// As [`inside`](Self::inside); `window` must be set and its memory live.
-    pub(super) unsafe fn work(&self, now: Instant) {
+    /// The window must be set, its draft live, and the rows named in `desk.runs`
+    /// be nobody else's, until this returns.
+    #[allow(unsafe_code)]
+    unsafe fn work(&mut self, now: Instant) {
+        let window = self.window.expect("work is handed out with its window");
         // SAFETY: the caller's duty.
-        let inside = unsafe { self.inside() };
-        let window = inside.window.expect("work is handed out with its window");
-        // SAFETY: the runner gave these rows to this cell alone, and holds their
-        // memory until it is home.
-        unsafe { inside.desk.work(&inside.actions, window, inside.staging.is_some(), now) };
+        unsafe { self.desk.work(&self.actions, window, self.staging.is_some(), now) };
     }
 }
 
@@ -126,32 +117,86 @@ impl Task for Cell {
         if !self.claim.begin() {
             return false;
         }
-        // SAFETY: this thread took the cell out of a ring.
-        unsafe {
-            self.work(now);
-            self.inside().took = now.elapsed();
-        }
+        // SAFETY: `begin` lets one thread by for each time that the cell is handed
+        // out, and until `finish` no other uses what is in it.
+        let inside = unsafe { &mut *self.inside.get() };
+        // SAFETY: whoever handed it out vouches for window and rows
+        // (`Cells::hand_out`).
+        unsafe { inside.work(now) };
+        inside.took = now.elapsed();
         self.claim.finish()
     }
 }
 
-/// Ends every env of `cells`, whose threads have been told to end; and whether
-/// any has not come back, and is left to its thread.
+/// A runner's cells.
+pub(super) struct Cells(Vec<Arc<Cell>>);
+
 #[allow(unsafe_code)]
-pub(super) fn close_all(cells: &[Arc<Cell>]) -> (Result<()>, bool) {
-    let (mut failures, mut lost) = (Vec::new(), false);
-    for cell in cells {
-        if cell.claim.revoke() {
-            lost = true;
-            continue;
-        }
-        // SAFETY: it is at home, and the caller its runner.
-        let inside = unsafe { cell.inside() };
-        match inside.desk.episodes.close() {
-            Err(Error::Slots(more)) => failures.extend(more),
-            Err(other) => return (Err(other), lost),
-            Ok(()) => {}
-        }
+impl Cells {
+    /// These, each under its number.
+    pub(super) fn new(cells: Vec<Cell>) -> Self {
+        Cells(cells.into_iter().map(Arc::new).collect())
     }
-    (if failures.is_empty() { Ok(()) } else { Err(Error::Slots(failures)) }, lost)
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn get(&self, cell: usize) -> &Cell {
+        &self.0[cell]
+    }
+
+    /// What is in cell `cell`, which must be at home.
+    ///
+    /// # Panics
+    /// Where it is not.
+    pub(super) fn inside(&mut self, cell: usize) -> &mut Inside {
+        let cell = &self.0[cell];
+        assert!(cell.claim.is_home(), "cell {} is out", cell.number);
+        // SAFETY: no thread uses what is in a cell at home, and none can begin
+        // before `hand_out`, for which this borrow of all cells must have ended.
+        unsafe { &mut *cell.inside.get() }
+    }
+
+    /// Does the work due on cell `cell`, which must be at home, from `now` on.
+    ///
+    /// # Safety
+    /// As [`hand_out`](Self::hand_out), until this returns.
+    pub(super) unsafe fn work(&mut self, cell: usize, now: Instant) {
+        // SAFETY: the caller's duty.
+        unsafe { self.inside(cell).work(now) }
+    }
+
+    /// Cell `cell`, which must be at home, for a thread to run.
+    ///
+    /// # Safety
+    /// Its window must be set. The rows named in `desk.runs` must be nobody else's,
+    /// and their draft live, until the cell has come home; or as long as the cell,
+    /// where it may be given up. A cell that is staged holds its draft itself.
+    pub(super) unsafe fn hand_out(&mut self, cell: usize) -> Arc<Cell> {
+        let cell = &self.0[cell];
+        assert!(cell.claim.is_home(), "cell {} is out", cell.number);
+        cell.claim.hand_out();
+        cell.clone()
+    }
+
+    /// Puts `cell` in the place of the one of its number, which was given up.
+    pub(super) fn replace(&mut self, cell: Cell) {
+        let number = cell.number;
+        self.0[number] = Arc::new(cell);
+    }
+
+    /// Ends every env, where the threads have been told to end; and whether any
+    /// cell has not come back, and is left to its thread.
+    pub(super) fn close(&mut self) -> (Result<()>, bool) {
+        let (mut failures, mut lost) = (Vec::new(), false);
+        for number in 0..self.len() {
+            if self.0[number].claim.revoke() {
+                lost = true;
+            } else {
+                failures.extend(self.inside(number).desk.episodes.close());
+            }
+        }
+        (if failures.is_empty() { Ok(()) } else { Err(Error::Slots(failures)) }, lost)
+    }
 }

@@ -10,7 +10,8 @@ use std::time::Instant;
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, Extra, Window};
 use crate::episode::{Episodes, Report};
-use crate::error::SlotError;
+use crate::error::{Error, Phase, Result, SlotError};
+use crate::guard::{drop_guarded, guard};
 use crate::space::Options;
 
 /// What a slot in flight awaits.
@@ -34,11 +35,16 @@ pub(super) struct Notes {
     pub(super) failures: Vec<SlotError>,
     pub(super) infos: Vec<Extra>,
     pub(super) final_infos: Vec<Extra>,
+    /// What broke the work off: the rows say nothing.
+    pub(super) broken: Option<Error>,
 }
 
 impl Notes {
     pub(super) fn is_empty(&self) -> bool {
-        self.failures.is_empty() && self.infos.is_empty() && self.final_infos.is_empty()
+        self.failures.is_empty()
+            && self.infos.is_empty()
+            && self.final_infos.is_empty()
+            && self.broken.is_none()
     }
 
     /// Adds `more` and leaves it empty.
@@ -46,6 +52,12 @@ impl Notes {
         self.failures.append(&mut more.failures);
         self.infos.append(&mut more.infos);
         self.final_infos.append(&mut more.final_infos);
+        self.broken = self.broken.take().or(more.broken.take());
+    }
+
+    /// Errors where work was broken off: the batch is of no use.
+    pub(super) fn check(&mut self) -> Result<()> {
+        self.broken.take().map_or(Ok(()), Err)
     }
 
     /// Hands all of it to `batch`, in the order of its rows.
@@ -78,14 +90,29 @@ impl Desk {
     }
 
     /// Does all that is due at `now`, into rows of `window`. `stale`: the rows
-    /// hold an earlier batch's.
+    /// hold an earlier batch's. Never panics: whoever took the desk to a thread
+    /// brings it home.
     ///
     /// # Safety
     /// The window's draft must live, and its rows named in `runs` be nobody
     /// else's, until this returns.
     #[allow(unsafe_code)]
     pub(super) unsafe fn work(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
-        let Notes { failures, infos, final_infos } = &mut self.notes;
+        // Envs are guarded one call at a time (`Episodes`): this is for the rest.
+        // SAFETY: the caller's duty.
+        let worked = guard(Phase::Step, || unsafe { self.work_through(actions, window, stale, now) });
+        if let Err(failure) = worked {
+            drop_guarded(std::mem::take(&mut self.runs));
+            drop_guarded(std::mem::take(&mut self.notes));
+            self.notes.broken = Some(self.episodes.give_up(&failure));
+        }
+    }
+
+    /// # Safety
+    /// As [`work`](Self::work).
+    #[allow(unsafe_code)]
+    unsafe fn work_through(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
+        let Notes { failures, infos, final_infos, .. } = &mut self.notes;
         let mut report = Report { actions, failures, infos, final_infos, now };
         for Run { slots, row, job } in self.runs.drain(..) {
             // SAFETY: the caller's duty.

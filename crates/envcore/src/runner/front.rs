@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::desk::{Job, Run};
 use crate::begin::Begin;
 use crate::buffer::{BatchPool, Layout, Slots};
-use crate::episode::{Episodes, Rules, check_seed};
+use crate::episode::{Episodes, Rules, Tried, check_seed};
 use crate::error::{Error, Result};
 use crate::fork::Birth;
 use crate::space::Options;
@@ -20,6 +20,8 @@ pub(crate) const MAX_SLOTS: usize = 1 << 24;
 pub(super) struct Front {
     pub(super) spec: Spec,
     pub(super) closed: bool,
+    /// Options found good by the checks of the reset that is being sent.
+    pub(super) tried: Tried,
     birth: Birth,
     /// Holds only while not `everyone`.
     in_flight: Vec<bool>,
@@ -41,7 +43,8 @@ impl Front {
     /// The front of a runner that is `spec`.
     pub(super) fn of(spec: Spec) -> Self {
         let in_flight = vec![false; spec.num_slots];
-        Front { spec, closed: false, birth: Birth::here(), in_flight, everyone: false, away: 0 }
+        let (tried, birth) = (Tried::default(), Birth::here());
+        Front { spec, closed: false, tried, birth, in_flight, everyone: false, away: 0 }
     }
 
     /// Pools for batches of up to all slots.
@@ -240,18 +243,21 @@ pub(super) fn reset_jobs<'a>(
 }
 
 /// Errors where `episodes` would refuse so to reset `slots`, numbered as its own.
+/// Options that `tried` knows of are tried no second time.
 pub(super) fn check_resets(
     episodes: &mut Episodes,
     slots: impl Iterator<Item = (usize, Begin)> + Clone,
     options: Option<&Options>,
+    tried: &mut Tried,
 ) -> Result<()> {
     let options = options.filter(|options| !options.is_empty());
     slots.clone().try_for_each(|(slot, begin)| episodes.check_reset(slot, begin, options.is_some()))?;
     match options {
         None => Ok(()),
         Some(options) => {
+            tried.begin(options);
             let reset = slots.filter(|(_, begin)| *begin != Begin::Keep).map(|(slot, _)| slot);
-            episodes.check_options(reset, options)
+            episodes.check_options(reset, tried)
         }
     }
 }

@@ -56,7 +56,7 @@ impl VecEnv for Serial {
         let n = self.front.spec.num_slots;
         self.front.check_chunks(slots, Some(begin), |_| 0..n)?;
         let each = slots.iter(n).zip(begin.iter().copied());
-        check_resets(&mut self.desk.episodes, each, options)
+        check_resets(&mut self.desk.episodes, each, options, &mut self.front.tried)
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
@@ -72,6 +72,7 @@ impl VecEnv for Serial {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
+        self.front.tried.forget();
         self.queue.resets(reset_jobs(slots, begin, options, self.front.spec.num_slots));
         self.front.depart(slots);
         Ok(())
@@ -108,8 +109,10 @@ impl VecEnv for Serial {
         // SAFETY: the draft is here, new, and nobody else's.
         unsafe { desk.work(&self.actions, draft.window(), false, now) };
         let mut batch = self.pool.finish(draft);
-        std::mem::take(&mut self.desk.notes).give(&mut batch);
         self.front.arrive(&batch.slots);
+        let mut notes = std::mem::take(&mut self.desk.notes);
+        notes.check()?;
+        notes.give(&mut batch);
         Ok(Some(batch))
     }
 
@@ -147,7 +150,8 @@ impl VecEnv for Serial {
         }
         self.front.forget();
         self.queue.clear();
-        self.desk.episodes.close()
+        let failures = self.desk.episodes.close();
+        if failures.is_empty() { Ok(()) } else { Err(Error::Slots(failures)) }
     }
 }
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cell::{Cell, Inside, close_all};
+use super::cell::{Cell, Cells};
 use super::crew::{Crew, Task};
 use super::desk::{Desk, Job, Notes, Run};
 use super::front::{Front, Queue, check_resets, reset_jobs};
@@ -41,12 +41,14 @@ pub struct Threaded {
     skip: Vec<bool>,
     steps: Pace,
     resets: Pace,
-    /// A batch whose cells are still out after a deadline.
+    /// The batch under way. It is here before any of its cells goes out, and
+    /// leaves when all are home: whatever ends the call that began it, no thread
+    /// writes into memory that is gone.
     round: Option<Round>,
 }
 
 struct Parts {
-    cells: Vec<Arc<Cell>>,
+    cells: Cells,
     crew: Crew<Cell>,
 }
 
@@ -59,21 +61,6 @@ struct Round {
     started: Instant,
     way: Way,
     is_step: bool,
-}
-
-impl Parts {
-    /// What is in cell `cell`, which must be at home.
-    fn inside(&mut self, cell: usize) -> &mut Inside {
-        // SAFETY: the runner asks only for cells that are at home, and borrows
-        // all of them while it has one.
-        unsafe { self.cells[cell].inside() }
-    }
-
-    /// Does the work due on cell `cell`, which must be at home.
-    fn work(&mut self, cell: usize, now: Instant) {
-        // SAFETY: as above; the round holds the draft.
-        unsafe { self.cells[cell].work(now) }
-    }
 }
 
 /// The slots of cell `cell` of `cells`, which divide `n` slots among them.
@@ -114,7 +101,7 @@ impl Threaded {
                 Desk::new(Episodes::new(source, &rules, slots.start, &seeds[slots.clone()])?, slots.start);
             Ok(Cell::new(number, desk, actions.clone(), epoch))
         };
-        let cells = (0..cells).map(cell).collect::<Result<Vec<_>>>()?;
+        let cells = Cells::new((0..cells).map(cell).collect::<Result<_>>()?);
         let crew = Crew::new(cells.len(), config.thread_affinity_offset)?;
         Ok(Threaded {
             pool: front.pool(&rules)?,
@@ -165,18 +152,18 @@ impl Threaded {
     fn episodes(&mut self, slot: usize) -> (&mut Episodes, usize) {
         let cell = self.cell_of(slot);
         let first = self.slots_of(cell).start;
-        (&mut self.parts.inside(cell).desk.episodes, slot - first)
+        (&mut self.parts.cells.inside(cell).desk.episodes, slot - first)
     }
 
-    /// Puts the next `rows` rows' work on the cells' desks and begins it.
-    fn begin(&mut self, want: &mut Want<'_>) -> Result<Round> {
+    /// Puts the next `rows` rows' work on the cells' desks: a round.
+    fn begin(&mut self, want: &mut Want<'_>) -> Result<()> {
         let rows = want.max_rows.clamp(1, self.front.in_flight());
         let slots = self.queue.next(rows, self.front.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers.take())?;
         let (parts, n) = (&mut *self.parts, self.front.spec.num_slots);
         let count = parts.cells.len();
         let window = draft.window();
-        let (mut cells, mut is_step) = (Vec::with_capacity(parts.cells.len()), true);
+        let (mut cells, mut is_step) = (Vec::with_capacity(count), true);
         self.queue.take(rows, |run| {
             let mut slots = run.slots;
             let mut row = run.row;
@@ -184,7 +171,7 @@ impl Threaded {
             while !slots.is_empty() {
                 let cell = cell_of(slots.start, n, count);
                 let end = slots.end.min(slots_of(cell, n, count).end);
-                let inside = parts.inside(cell);
+                let inside = parts.cells.inside(cell);
                 if inside.desk.runs.is_empty() {
                     inside.window = Some(window);
                     cells.push(cell);
@@ -196,23 +183,31 @@ impl Threaded {
         });
         let pace = if is_step { &mut self.steps } else { &mut self.resets };
         let way = if cells.len() == 1 || self.threads == 1 { Way::Alone } else { pace.choose(rows) };
-        Ok(Round { draft, cells, out: 0, started: Instant::now(), way, is_step })
+        self.round = Some(Round { draft, cells, out: 0, started: Instant::now(), way, is_step });
+        Ok(())
     }
 
-    /// Does the work of `round`, as far as the caller has a part in it.
-    fn work(&mut self, round: &mut Round) {
+    /// Does the work of the round, as far as the caller has a part in it.
+    fn work(&mut self) {
         let parts = &mut *self.parts;
+        let round = self.round.as_mut().expect("a round was begun");
         let mut rest = round.cells.as_slice();
+        // SAFETY of what follows: `begin` gave each cell its window, of the round's
+        // draft, and rows that no other cell has. The round stays in `self.round`,
+        // and so the draft lives, until all of its cells are home (`recv`), or for
+        // ever where one never comes (`close`).
         if round.way == Way::Unknown {
             // One cell tells whether the others are worth a thread.
             let (&first, others) = rest.split_first().expect("a round has rows");
-            parts.work(first, round.started);
+            // SAFETY: see above.
+            unsafe { parts.cells.work(first, round.started) };
             rest = others;
             let left = round.started.elapsed() * rest.len() as u32;
             round.way = if Pace::is_worth(left) { Way::Together } else { Way::Alone };
         }
         if round.way != Way::Together {
-            rest.iter().for_each(|&cell| parts.work(cell, round.started));
+            // SAFETY: see above.
+            rest.iter().for_each(|&cell| unsafe { parts.cells.work(cell, round.started) });
             return;
         }
         if parts.crew.grow(self.threads - 1).is_err() {
@@ -220,11 +215,11 @@ impl Threaded {
             self.threads = parts.crew.size() + 1;
         }
         for &cell in rest {
-            let cell = &parts.cells[cell];
-            cell.claim.hand_out();
-            parts.crew.put(cell.clone());
+            round.out += 1;
+            // SAFETY: see above.
+            let cell = unsafe { parts.cells.hand_out(cell) };
+            parts.crew.put(cell);
         }
-        round.out = rest.len();
         parts.crew.call(round.out - 1);
         while let Some(cell) = parts.crew.help() {
             cell.run();
@@ -233,11 +228,12 @@ impl Threaded {
     }
 
     /// The batch of a round whose cells are all at home.
-    fn finish(&mut self, round: Round) -> Box<Batch> {
+    fn finish(&mut self, round: Round) -> Result<Box<Batch>> {
         let mut notes = Notes::default();
         let mut busy = Duration::ZERO;
         for &cell in &round.cells {
-            let inside = self.parts.inside(cell);
+            let inside = self.parts.cells.inside(cell);
+            inside.window = None;
             notes.append(&mut inside.desk.notes);
             busy += inside.took;
             let first = inside.desk.first;
@@ -247,9 +243,10 @@ impl Threaded {
         let pace = if round.is_step { &mut self.steps } else { &mut self.resets };
         pace.note(round.way, round.draft.batch().rows(), busy, round.started.elapsed());
         let mut batch = self.pool.finish(round.draft);
-        notes.give(&mut batch);
         self.front.arrive(&batch.slots);
-        batch
+        notes.check()?;
+        notes.give(&mut batch);
+        Ok(batch)
     }
 }
 
@@ -267,7 +264,8 @@ impl VecEnv for Threaded {
             let range = self.slots_of(cell);
             let mine = each.clone().filter(|(slot, _)| range.contains(slot));
             let mine = mine.map(|(slot, begin)| (slot - range.start, begin));
-            check_resets(&mut self.parts.inside(cell).desk.episodes, mine, options)?;
+            let episodes = &mut self.parts.cells.inside(cell).desk.episodes;
+            check_resets(episodes, mine, options, &mut self.front.tried)?;
         }
         Ok(())
     }
@@ -278,7 +276,7 @@ impl VecEnv for Threaded {
         match slots {
             Slots::All => {
                 let mut cells = 0..self.parts.cells.len();
-                cells.try_for_each(|cell| self.parts.inside(cell).desk.episodes.check_steps())?;
+                cells.try_for_each(|cell| self.parts.cells.inside(cell).desk.episodes.check_steps())?;
             }
             Slots::List(list) => list.iter().try_for_each(|&slot| {
                 let (episodes, local) = self.episodes(slot);
@@ -291,6 +289,7 @@ impl VecEnv for Threaded {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
+        self.front.tried.forget();
         self.queue.resets(reset_jobs(slots, begin, options, self.front.spec.num_slots));
         self.front.depart(slots);
         Ok(())
@@ -324,21 +323,21 @@ impl VecEnv for Threaded {
         if self.front.in_flight() == 0 {
             return Err(Error::NothingPending);
         }
-        let mut round = match self.round.take() {
-            Some(round) => round,
-            None => {
-                let mut round = self.begin(&mut want)?;
-                self.work(&mut round);
-                round
-            }
-        };
-        let crew = &mut self.parts.crew;
-        if round.out > 0 && !crew.wait(round.out, want.deadline) {
-            self.round = Some(round);
-            return Ok(None);
+        if self.round.is_none() {
+            self.begin(&mut want)?;
+            self.work();
         }
-        (0..std::mem::take(&mut round.out)).for_each(|_| drop(crew.receive()));
-        Ok(Some(self.finish(round)))
+        let crew = &mut self.parts.crew;
+        if let Some(round) = &mut self.round
+            && round.out > 0
+        {
+            if !crew.wait(round.out, want.deadline) {
+                return Ok(None);
+            }
+            (0..std::mem::take(&mut round.out)).for_each(|_| drop(crew.receive()));
+        }
+        let round = self.round.take().expect("a round was begun");
+        Ok(Some(self.finish(round)?))
     }
 
     fn in_flight(&self) -> usize {
@@ -390,8 +389,8 @@ impl VecEnv for Threaded {
         self.front.forget();
         self.queue.clear();
         let parts = &mut *self.parts;
-        parts.crew.dismiss(Instant::now() + GRACE).iter().for_each(|cell| cell.claim.take_back());
-        let (closed, lost) = close_all(&parts.cells);
+        parts.crew.dismiss(Instant::now() + GRACE).iter().for_each(|cell| cell.take_back());
+        let (closed, lost) = parts.cells.close();
         if let Some(round) = self.round.take()
             && lost
         {

@@ -8,8 +8,8 @@ use crate::space::dtype::{Element, Scalar};
 use crate::space::leaf::{LeafKind, Tensor};
 use crate::space::value::Value;
 
-/// What happens to a finite action outside its box. Labels outside theirs are
-/// always an error.
+/// What happens to a finite action outside its box. Labels outside theirs, and
+/// what is not finite, are errors under all but [`Unchecked`](Self::Unchecked).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ActionBounds {
     /// The env sees it as it is (and clips it or not), as in Gymnasium.
@@ -20,6 +20,8 @@ pub enum ActionBounds {
     /// It is an error.
     Error,
     /// Whatever the dtype holds is passed on, labels and what is not finite too.
+    /// What comes of it is up to the env: it may take it, return an error or
+    /// panic, which is its failure as ever.
     Unchecked,
 }
 

@@ -13,9 +13,25 @@ use crate::values;
 /// Makes the actions of one vec env.
 pub(super) struct Actor {
     shape: Shape,
-    /// The labels of a single small `Discrete`, made once: most envs' actions.
-    labels: Vec<Py<PyAny>>,
+    labels: Option<Labels>,
+}
+
+/// The labels of a single small `Discrete`, made once: most envs' actions.
+struct Labels {
+    made: Vec<Py<PyAny>>,
     first: i64,
+    /// NumPy's scalar type, for what is not among them: actions that nobody
+    /// checked may be any number.
+    make: Py<PyAny>,
+}
+
+impl Labels {
+    fn of<'py>(&self, py: Python<'py>, label: i64) -> PyResult<Bound<'py, PyAny>> {
+        match self.made.get(label.wrapping_sub(self.first) as usize) {
+            Some(made) => Ok(made.bind(py).clone()),
+            None => self.make.bind(py).call1((label,)),
+        }
+    }
 }
 
 /// More labels than this are made one by one.
@@ -23,21 +39,19 @@ const MOST: i128 = 4096;
 
 impl Actor {
     pub(super) fn new(py: Python<'_>, shape: Shape) -> PyResult<Self> {
-        let mut labels = Vec::new();
-        let mut first = 0;
+        let mut labels = None;
         if let (Node::Leaf(_), [Part { tensor: Some((tensor, descr)), .. }]) = (&shape.node, &shape.parts[..])
             && tensor.is_discrete_scalar()
             && tensor.dtype == envcore::DType::I64
             && let (envcore::Scalar::Int(low), envcore::Scalar::Int(high)) = tensor.bounds.at(0)
             && high - low < MOST
         {
-            first = low as i64;
             let make = descr.bind(py).getattr("type")?;
-            for label in low..=high {
-                labels.push(make.call1((label as i64,))?.unbind());
-            }
+            let made = (low..=high).map(|label| Ok(make.call1((label as i64,))?.unbind()));
+            let made = made.collect::<PyResult<_>>()?;
+            labels = Some(Labels { made, first: low as i64, make: make.unbind() });
         }
-        Ok(Actor { shape, labels, first })
+        Ok(Actor { shape, labels })
     }
 
     pub(super) fn space(&self) -> &Space {
@@ -47,11 +61,8 @@ impl Actor {
     /// The action in `row`.
     #[inline]
     pub(super) fn action<'py>(&self, py: Python<'py>, row: &mut ActRow<'_>) -> PyResult<Bound<'py, PyAny>> {
-        if !self.labels.is_empty() {
-            let label = row.scalar::<i64>();
-            if let Some(known) = self.labels.get((label - self.first) as usize) {
-                return Ok(known.bind(py).clone());
-            }
+        if let Some(labels) = &self.labels {
+            return labels.of(py, row.scalar::<i64>());
         }
         let leaves = self.shape.parts.iter().map(|part| leaf_of(py, part, row));
         nest(py, &self.shape.node, &leaves.collect::<PyResult<SmallVec<[_; 1]>>>()?)

@@ -37,6 +37,11 @@ impl Claim {
         self.0.compare_exchange(RUNNING, HOME, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
+    /// Whether it is the runner's: no thread has it or can begin it.
+    pub(in crate::runner) fn is_home(&self) -> bool {
+        self.0.load(Ordering::Acquire) == HOME
+    }
+
     pub(in crate::runner) fn is_running(&self) -> bool {
         self.0.load(Ordering::Acquire) == RUNNING
     }

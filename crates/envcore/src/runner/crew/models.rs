@@ -185,6 +185,30 @@ fn rounds(threads: usize, tasks: usize, rounds: usize, caller_works: bool) {
     assert_eq!(exchange.alive.load(Ordering::Acquire), 0);
 }
 
+/// As `rounds`, one round: each task is put and one thread called for it before
+/// the next is.
+fn one_by_one(threads: usize, tasks: usize) {
+    let exchange = Arc::new(Exchange::<Counted>::new(tasks, 0));
+    exchange.alive.store(threads, Ordering::Release);
+    let crew: Vec<_> = (0..threads)
+        .map(|_| {
+            let exchange = exchange.clone();
+            spawn(move || exchange.serve())
+        })
+        .collect();
+    let all: Vec<Arc<Counted>> = (0..tasks).map(|_| Counted::new()).collect();
+    for task in &all {
+        Exchange::<Counted>::put(&exchange.out, task.clone());
+        exchange.work.open(1, || true);
+    }
+    assert!(exchange.await_arrivals(tasks, None));
+    for task in &all {
+        assert_eq!(task.count(), 1);
+    }
+    exchange.dismiss();
+    crew.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
 fn bounded(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -199,6 +223,11 @@ fn a_thread_does_every_task_of_every_round_once() {
 #[test]
 fn two_threads_share_the_tasks() {
     bounded(2, || rounds(2, 2, 1, false));
+}
+
+#[test]
+fn one_wake_up_for_each_task_is_enough() {
+    bounded(2, || one_by_one(2, 2));
 }
 
 #[test]
