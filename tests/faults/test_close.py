@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,7 @@ import pytest
 import corral
 import corral.compat.gymnasium
 from corral.errors import ClosedError
-from tests.faults.sick import are_gone_within, pids
+from tests.faults.sick import are_gone_within
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,8 +47,6 @@ class Plain(gymnasium.Env[Any, Any]):
         time.sleep(seconds)
 
     def pid(self) -> int:
-        import os
-
         return os.getpid()
 
     def render(self) -> Any:
@@ -111,13 +110,13 @@ CALLS: dict[str, Any] = {
 def test_a_close_ends_another_threads_call_of_workers_and_the_workers(call: str) -> None:
     envs = corral.from_gymnasium([lambda: Plain(1000)] * 2, **WORKERS)
     envs.reset()
-    workers = set(envs.call("pid"))
+    workers = envs.call("pid")
     caller, raised = aside(lambda: CALLS[call](envs))
     time.sleep(0.1)
     envs.close()
     caller.join(LONG)
     assert [type(error) for error in raised] == [ClosedError]
-    assert are_gone_within(workers, LONG)
+    assert are_gone_within(list(workers), LONG)
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
@@ -198,7 +197,7 @@ def test_gymnasiums_close_ends_what_is_pending(pending: str, how: dict[str, Any]
         [lambda: Plain(1000)] * 2, context="forkserver"
     )
     envs.reset()
-    workers = set(pids(envs))
+    workers = envs.call("pid")
     if pending == "call":
         envs.call_async("nap", 1000)
     else:
@@ -208,7 +207,7 @@ def test_gymnasiums_close_ends_what_is_pending(pending: str, how: dict[str, Any]
     assert time.monotonic() - began < LONG
     assert envs.closed
     envs.close()
-    assert are_gone_within(workers, LONG)
+    assert are_gone_within(list(workers), LONG)
 
 
 def test_a_step_that_nothing_ends_closes_on_its_way_out() -> None:

@@ -39,6 +39,11 @@ impl Closing {
         self.is_hasty.store(true, Ordering::SeqCst);
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.stage.load(Ordering::SeqCst) == OPEN
+    }
+
+    /// Whether somebody wants it closed, and nobody has begun to.
     pub(crate) fn is_asked(&self) -> bool {
         self.stage.load(Ordering::SeqCst) == ASKED
     }

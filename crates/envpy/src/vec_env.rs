@@ -43,6 +43,7 @@ struct State {
     action: Shapes,
     /// What is in flight was left there by a call that Ctrl-C ended.
     interrupted: bool,
+    closing: Arc<Closing>,
 }
 
 impl Drop for State {
@@ -144,7 +145,13 @@ impl VecEnv {
         let brief = spec.caps.contains(Caps::BRIEF) && spec.num_slots <= FEW;
         let action = Shapes::with(py, &spec.action, action)?;
         Ok(VecEnv {
-            state: Mutex::new(State { envs, assembler, action, interrupted: false }),
+            state: Mutex::new(State {
+                envs,
+                assembler,
+                action,
+                interrupted: false,
+                closing: closing.clone(),
+            }),
             batch_size: batch_size.unwrap_or(spec.num_slots),
             brief,
             remote: spec.caps.contains(Caps::REMOTE),
@@ -174,6 +181,9 @@ impl VecEnv {
             return Err(to_py(py, Error::Closed));
         }
         self.try_hold().ok_or_else(|| {
+            if !self.closing.is_open() {
+                return to_py(py, Error::Closed);
+            }
             let why = format!(
                 "{}: another call is under way, in another thread or in this one: wait for it",
                 self.spec.id
@@ -370,6 +380,13 @@ impl State {
         assemble: impl FnOnce(&Assembler, Python<'py>, Box<Batch>) -> PyResult<Bound<'py, PyTuple>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let failures = std::mem::take(&mut batch.failures);
+        // Of a signal's handler that closed these envs and ended the program, in the
+        // midst of an env's own code.
+        if self.closing.is_asked()
+            && let Some(exit) = errors::exit_among(py, &failures)
+        {
+            return Err(exit);
+        }
         let result = assemble(&self.assembler, py, batch)?;
         if failures.is_empty() {
             return Ok(result);
