@@ -348,11 +348,18 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             self.native.call("corral:set_attr", (name, value), {}, [env])
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Closes every env; called by `close`, once."""
+        """Closes every env; called by `close`, once.
+
+        A call that is under way, in another thread or in the one whose signal handler calls
+        this, ends with a ClosedError as soon as it can be interrupted. One that runs envs in its
+        own thread is waited for, two seconds at most, and then closes on its way out.
+        """
+        self._close_native(hasty=False)
+
+    def _close_native(self, *, hasty: bool) -> None:
+        """`hasty`: envs in workers that are in a step are ended, not waited for."""
         try:
-            self.native.close()
-        except errors.PendingCallError:
-            raise
+            self.native.close(hasty)
         except BaseException:
             self.closed = True
             raise

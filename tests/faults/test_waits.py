@@ -17,7 +17,7 @@ import pytest
 
 import corral
 from corral.errors import ClosedError, CorralError, EnvTimeoutError, PendingCallError
-from tests.support import FAULTY, assert_same, digest, forces, raises_within, row
+from tests.support import FAULTY, assert_same, digest, forces, row
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
@@ -323,22 +323,6 @@ def test_closing_ends_another_threads_wait_in_recv() -> None:
     envs.close()
     waiter.join(LONG)
     assert [type(error) for error in raised] == [ClosedError]
-
-
-def test_a_close_that_gave_up_on_another_threads_long_step_is_made_good_by_the_next() -> None:
-    """A step on the caller's own thread cannot be stopped; the env is not half closed for ever."""
-    envs = corral.make_vec(FAULTY, 1, fault="sleep_in_every_step", sleep=2.6, num_threads=1)
-    envs.reset()
-    worker = threading.Thread(target=lambda: raises_within(lambda: envs.step(forces(1))))
-    worker.start()
-    time.sleep(0.1)
-    error = raises_within(envs.close)
-    assert error is None or isinstance(error, PendingCallError)
-    worker.join(LONG)
-    envs.close()
-    assert envs.closed
-    with pytest.raises(ClosedError):
-        envs.save_state()
 
 
 @pytest.mark.parametrize("runner", RUNNERS)

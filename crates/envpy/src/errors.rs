@@ -108,6 +108,12 @@ pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<Py
     make().map_or_else(|error: PyErr| error, PyErr::from_value)
 }
 
+/// The `SystemExit` that one of the slots raised, if one did.
+pub(crate) fn exit_among(py: Python<'_>, failures: &[SlotError]) -> Option<PyErr> {
+    let mut raised = failures.iter().filter_map(|failure| exception(py, &failure.failure));
+    raised.find(|raised| raised.is_instance_of::<PySystemExit>()).map(PyErr::from_value)
+}
+
 /// `SlotFailure` for one slot.
 pub(crate) fn slot_failure<'py>(py: Python<'py>, failure: &SlotError) -> PyResult<Bound<'py, PyAny>> {
     let SlotError { slot, begin, seed, episode, step, action, failure: cause, replay, .. } = failure;

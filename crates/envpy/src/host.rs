@@ -13,7 +13,9 @@ use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyModule};
 
+use crate::closing::Closing;
 use crate::errors::OrRaise;
+use crate::interpreter::{ENDING, enter};
 use crate::py_env::PySource;
 use crate::source::Source;
 use crate::values::Opaque;
@@ -27,6 +29,7 @@ pub(crate) struct PyHost {
     what: Option<String>,
     make_timeout: Option<Duration>,
     stop: Stop,
+    closing: Arc<Closing>,
 }
 
 impl PyHost {
@@ -37,7 +40,12 @@ impl PyHost {
         what: Option<String>,
         make_timeout: Option<Duration>,
     ) -> Self {
-        PyHost { payload, command, launcher, what, make_timeout, stop: Stop::default() }
+        PyHost { payload, command, launcher, what, make_timeout, stop: Stop::default(), closing: Arc::default() }
+    }
+
+    /// How far the vec env of its workers is on its way to being closed.
+    pub(crate) fn closing(&self) -> Arc<Closing> {
+        self.closing.clone()
     }
 }
 
@@ -55,7 +63,7 @@ impl Stop {
     /// else, that is kept and the work done again.
     fn keeping<T>(&self, work: impl Fn() -> PyResult<T>) -> Result<T, String> {
         let again = |error: PyErr| {
-            let own = Python::try_attach(|py| error.is_instance_of::<PyException>(py)).unwrap_or(true);
+            let own = enter(|py| error.is_instance_of::<PyException>(py)).unwrap_or(true);
             if own {
                 return Err(error);
             }
@@ -86,20 +94,18 @@ fn pack(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 /// Python's objects, by pickle.
 struct Pickled;
 
-const NO_PYTHON: &str = "Python has ended";
-
 impl Pickled {
     fn packed(&self, object: &Object) -> PyResult<Vec<u8>> {
         let Some(Opaque(object)) = object.downcast_ref::<Opaque>() else {
             return Err(PyTypeError::new_err("it is no object of Python's"));
         };
-        Python::try_attach(|py| pack(py, object.bind(py)))
-            .unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON)))
+        enter(|py| pack(py, object.bind(py)))
+            .unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING)))
     }
 
     fn unpacked(&self, bytes: &[u8]) -> PyResult<Object> {
-        Python::try_attach(|py| Ok(Arc::new(Opaque(unpack(py, bytes)?.unbind())) as Object))
-            .unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON)))
+        enter(|py| Ok(Arc::new(Opaque(unpack(py, bytes)?.unbind())) as Object))
+            .unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING)))
     }
 }
 
@@ -131,21 +137,21 @@ impl Host for PyHost {
         let Some(launcher) = &self.launcher else {
             return Err(Error::Argument("nothing says how to start a worker".into()));
         };
-        let started = Python::try_attach(|py| {
+        let started = enter(|py| {
             // From here on they are Python's to close.
             let (control, stderr) = (control.into_raw_fd(), stderr.into_raw_fd());
             let child = launcher.bind(py).call_method1("launch", (worker, control, stderr))?;
             let pid = child.getattr("pid")?.extract()?;
             Ok(Box::new(PyChild { child: child.unbind(), pid, stop: self.stop.clone() }) as Box<dyn Child>)
         });
-        started.unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON))).map_err(Error::env)
+        started.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING))).map_err(Error::env)
     }
 
     fn payload(&self, slots: Range<usize>) -> Result<Vec<u8>> {
-        let made = Python::try_attach(|py| {
+        let made = enter(|py| {
             self.payload.bind(py).call1((slots.start, slots.end))?.extract::<Vec<u8>>()
         });
-        made.unwrap_or_else(|| Err(PyRuntimeError::new_err(NO_PYTHON))).map_err(Error::env)
+        made.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING))).map_err(Error::env)
     }
 
     fn what(&self) -> &str {
@@ -156,9 +162,14 @@ impl Host for PyHost {
         self.make_timeout
     }
 
+    fn patience(&self) -> Duration {
+        self.closing.patience()
+    }
+
     fn pulse(&self) -> Result<()> {
-        let looked = Python::try_attach(|py| self.stop.take().and_then(|()| py.check_signals()));
-        looked.unwrap_or(Ok(())).map_err(Error::env)
+        let looked = enter(|py| self.stop.take().and_then(|()| py.check_signals()));
+        looked.unwrap_or(Ok(())).map_err(Error::env)?;
+        if self.closing.is_asked() { Err(Error::Closed) } else { Ok(()) }
     }
 
     fn is_stopped(&self) -> bool {
@@ -180,7 +191,7 @@ impl Child for PyChild {
 
     fn ended(&mut self) -> Option<Ended> {
         let code =
-            Python::try_attach(|py| self.child.bind(py).call_method0("poll")?.extract::<Option<i32>>());
+            enter(|py| self.child.bind(py).call_method0("poll")?.extract::<Option<i32>>());
         match code {
             Some(Ok(None)) => None,
             Some(Ok(Some(code))) if code < 0 => Some(Ended::Signal(-code)),
@@ -195,7 +206,7 @@ impl Child for PyChild {
     }
 
     fn kill(&mut self) {
-        let kill = || Python::try_attach(|py| self.child.bind(py).call_method0("kill").map(drop));
+        let kill = || enter(|py| self.child.bind(py).call_method0("kill").map(drop));
         if let Some(Err(error)) = kill() {
             self.stop.keep(error);
             let _ = kill();
@@ -221,7 +232,7 @@ enum Told {
 }
 
 fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
-    let made = Python::try_attach(|py| {
+    let made = enter(|py| {
         let asked = || -> PyResult<Told> {
             let worker = py.import("corral._worker")?;
             let told = worker.call_method1("told", (PyBytes::new(py, &order.payload),))?;
@@ -247,12 +258,12 @@ fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
         Ok((Arc::new(source) as Arc<dyn envcore::Source>, about))
     });
     let made: Result<(Arc<dyn envcore::Source>, Vec<u8>)> =
-        made.unwrap_or_else(|| Err(Error::env(NO_PYTHON)));
+        made.unwrap_or_else(|| Err(Error::env(ENDING)));
     let (source, about) = made?;
     Ok((Box::new(Serial::new(&*source, order.config)?), about))
 }
 
 /// The core's error that an exception is, as far as it may travel.
 fn core_error(error: PyErr) -> Error {
-    Python::try_attach(|py| crate::errors::from_py(py, &error)).flatten().unwrap_or_else(|| Error::env(error))
+    enter(|py| crate::errors::from_py(py, &error)).flatten().unwrap_or_else(|| Error::env(error))
 }

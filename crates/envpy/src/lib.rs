@@ -7,9 +7,11 @@ mod actions;
 mod array;
 mod assemble;
 mod begin;
+mod closing;
 mod errors;
 mod host;
 mod infos;
+mod interpreter;
 mod layers;
 mod plugin;
 mod py_env;
@@ -36,5 +38,5 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::entries, module)?)?;
     module.add_function(wrap_pyfunction!(host::work, module)?)?;
     module.add_function(wrap_pyfunction!(source::exports, module)?)?;
-    Ok(())
+    interpreter::watch(module)
 }

@@ -8,6 +8,7 @@ use pyo3::types::{PyBool, PyDict, PyList};
 
 use crate::begin;
 use crate::errors::OrRaise;
+use crate::interpreter::{Visit, detach};
 use crate::layers::Layers;
 use crate::source::Source;
 use crate::vec_env::{VecEnv, seconds};
@@ -79,7 +80,9 @@ pub(crate) fn make(
             .transpose()
             .or_raise(py)?,
     };
-    let envs = py.detach(|| {
+    let closing = source.closing();
+    let _visit = Visit::begin();
+    let envs = detach(py, || {
         let (mut envs, about) = source.start(config)?;
         if let Some(dir) = record {
             envs = Box::new(Recorder::new(envs, &source.config(), action_bounds, &dir)?);
@@ -89,7 +92,7 @@ pub(crate) fn make(
     });
     let (envs, layered, about) = envs.or_raise(py)?;
     let face = source.face(py, about)?;
-    Ok(VecEnv::new(py, envs, batch_size, face)?.layered(layered))
+    Ok(VecEnv::new(py, envs, batch_size, face, closing)?.layered(layered))
 }
 
 /// A number of things.

@@ -8,6 +8,7 @@ use envcore::{DType, Error, Process, Result, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::closing::Closing;
 use crate::errors::OrRaise;
 use crate::host::PyHost;
 use crate::plugin::Plugin;
@@ -136,6 +137,14 @@ impl Source {
         match &self.kind {
             Kind::Here(source) => Some(source.clone()),
             Kind::There { .. } => None,
+        }
+    }
+
+    /// How far a vec env of it is on its way to being closed.
+    pub(crate) fn closing(&self) -> Arc<Closing> {
+        match &self.kind {
+            Kind::Here(_) => Arc::default(),
+            Kind::There { host, .. } => host.closing(),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Loose values: options in, records and ragged leaves out.
 
 use envcore::{Array, DType, Error, Options, Value};
-use numpy::{PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyException;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -79,6 +81,31 @@ pub(crate) fn plain(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 /// A Python object as it is, which the core never opens.
 pub(crate) fn opaque(object: &Bound<'_, PyAny>) -> Value {
     Value::Object(Arc::new(Opaque(object.clone().unbind())))
+}
+
+/// A copy of an object that shares nothing with it that can change. What cannot be
+/// copied is itself.
+pub(crate) fn deep_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static DEEPCOPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = object.py();
+    // What most leaves are, for deepcopy takes its time.
+    if let Ok(array) = object.cast_exact::<PyUntypedArray>()
+        && !array.dtype().has_object()
+    {
+        return object.call_method0(intern!(py, "copy"));
+    }
+    if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+        let items = tuple.iter().map(|item| deep_copy(&item)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    if object.is_exact_instance_of::<PyFloat>() || object.is_exact_instance_of::<PyInt>() {
+        return Ok(object.clone());
+    }
+    let deepcopy = DEEPCOPY.import(py, "copy", "deepcopy")?;
+    match deepcopy.call1((object,)) {
+        Err(error) if error.is_instance_of::<PyException>(py) => Ok(object.clone()),
+        copied => copied,
+    }
 }
 
 /// A Python object as a loose value that comes back as just what it was: only

@@ -2,12 +2,13 @@
 //!
 //! One lock around it: a second call while one is under way is Gymnasium's
 //! AlreadyPendingCallError, never a wait; only `close` reaches a call that waits,
-//! and ends it. Actions are checked and copied with the GIL held; the envs run
+//! and ends it (`closing`). Actions are checked and copied with the GIL held; the envs run
 //! without it, but for a few that are brief. Waits are cut into slices, between
 //! which Ctrl-C gets through.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use envcore::{Batch, Begin, Birth, Call, Caps, Error, Slots, Want};
@@ -17,7 +18,9 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyTuple};
 use crate::actions::Given;
 use crate::assemble::{Assembler, Shapes};
 use crate::begin;
+use crate::closing::Closing;
 use crate::errors::{self, OrRaise, failed, raise, to_py};
+use crate::interpreter::{Visit, detach, enter};
 use crate::layers::{Layered, Statistics};
 use crate::py_env::Face;
 use crate::replay::Recording;
@@ -30,7 +33,8 @@ const SLICE: Duration = Duration::from_millis(50);
 /// So many slots that are brief are brief together.
 const FEW: usize = 16;
 
-/// How long `close` waits for another thread's call to end.
+/// How long `close` waits for another thread's call to end; after that the call
+/// closes on its way out.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 struct State {
@@ -39,13 +43,56 @@ struct State {
     action: Shapes,
     /// What is in flight was left there by a call that Ctrl-C ended.
     interrupted: bool,
+    closing: Arc<Closing>,
 }
 
 impl Drop for State {
     fn drop(&mut self) {
         let envs = &mut self.envs;
         // Ending threads may take a moment: not with the GIL in hand.
-        let _ = Python::try_attach(|py| errors::beside(py, || py.detach(|| envs.close())));
+        let _ = enter(|py| errors::beside(py, || detach(py, || envs.close())));
+    }
+}
+
+thread_local! {
+    /// Its address is a number that no other thread has.
+    static HERE: u8 = const { 0 };
+}
+
+/// This thread's number.
+fn this_thread() -> usize {
+    HERE.with(|here| std::ptr::from_ref(here) as usize)
+}
+
+/// The state, while a call has it.
+struct Held<'a> {
+    of: &'a VecEnv,
+    /// `None` only while it is given up.
+    state: Option<MutexGuard<'a, State>>,
+    _visit: Visit,
+}
+
+impl Deref for Held<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        self.state.as_ref().expect("it is held")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.state.as_mut().expect("it is held")
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.of.holder.store(0, Ordering::SeqCst);
+        self.state = None;
+        if self.of.closing.is_asked() {
+            self.of.close_for_others();
+        }
     }
 }
 
@@ -61,8 +108,11 @@ pub(crate) struct VecEnv {
     brief: bool,
     /// To send may be to wait.
     remote: bool,
-    /// Another thread wants it closed.
-    closing: AtomicBool,
+    closing: Arc<Closing>,
+    /// The thread whose call has the state, or 0.
+    holder: AtomicUsize,
+    /// Closes that wait for a call to give up the state.
+    closers: AtomicUsize,
     birth: Birth,
     layers: Layered,
     about: Option<Py<PyAny>>,
@@ -84,6 +134,7 @@ impl VecEnv {
         envs: Box<dyn envcore::VecEnv>,
         batch_size: Option<usize>,
         face: Option<Face>,
+        closing: Arc<Closing>,
     ) -> PyResult<Self> {
         let spec = envs.spec().clone();
         let (observation, action) = match &face {
@@ -94,11 +145,19 @@ impl VecEnv {
         let brief = spec.caps.contains(Caps::BRIEF) && spec.num_slots <= FEW;
         let action = Shapes::with(py, &spec.action, action)?;
         Ok(VecEnv {
-            state: Mutex::new(State { envs, assembler, action, interrupted: false }),
+            state: Mutex::new(State {
+                envs,
+                assembler,
+                action,
+                interrupted: false,
+                closing: closing.clone(),
+            }),
             batch_size: batch_size.unwrap_or(spec.num_slots),
             brief,
             remote: spec.caps.contains(Caps::REMOTE),
-            closing: AtomicBool::new(false),
+            closing,
+            holder: AtomicUsize::new(0),
+            closers: AtomicUsize::new(0),
             birth: Birth::here(),
             layers: Layered::default(),
             about: face.map(|face| face.about),
@@ -111,22 +170,63 @@ impl VecEnv {
         VecEnv { layers, ..self }
     }
 
-    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+    /// The state, for a call.
+    fn lock(&self, py: Python<'_>) -> PyResult<Held<'_>> {
         // A thread that the fork left behind may hold the lock for ever.
         if self.birth.is_before_fork() {
             return Err(to_py(py, Error::Forked));
         }
-        match self.state.try_lock() {
-            Ok(state) => Ok(state),
-            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                let why = format!(
-                    "{}: another call is under way, in another thread or in this one: wait for it",
-                    self.spec.id
-                );
-                Err(raise(py, "PendingCallError", why))
-            }
+        // A thread that calls again and again would never let a close have it.
+        if self.closing.is_asked() {
+            return Err(to_py(py, Error::Closed));
         }
+        self.try_hold().ok_or_else(|| {
+            if !self.closing.is_open() {
+                return to_py(py, Error::Closed);
+            }
+            let why = format!(
+                "{}: another call is under way, in another thread or in this one: wait for it",
+                self.spec.id
+            );
+            raise(py, "PendingCallError", why)
+        })
+    }
+
+    fn try_hold(&self) -> Option<Held<'_>> {
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        self.holder.store(this_thread(), Ordering::SeqCst);
+        Some(Held { of: self, state: Some(state), _visit: Visit::begin() })
+    }
+
+    /// Closes what this thread holds.
+    fn close_held(&self, py: Python<'_>, mut state: Held<'_>) -> PyResult<()> {
+        self.closing.begin();
+        let envs = &mut state.envs;
+        let closed = detach(py, || envs.close());
+        self.closing.finish();
+        closed.or_raise(py)
+    }
+
+    /// Closes where a close was asked for that waits no more.
+    fn close_for_others(&self) {
+        // Either a close that gives up waiting gets the state yet, or it is seen to
+        // have given up here.
+        if self.closers.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        let Some(state) = self.try_hold() else { return };
+        self.closing.begin();
+        enter(|py| {
+            errors::beside(py, || {
+                if let Err(error) = self.close_held(py, state) {
+                    error.write_unraisable(py, None);
+                }
+            })
+        });
     }
 
     fn slots(&self, slots: Option<Vec<usize>>) -> Slots {
@@ -179,7 +279,7 @@ impl VecEnv {
             let until = deadline.map_or(slice, |deadline| deadline.min(slice));
             let envs = &mut state.envs;
             let want = || Want { min_rows: rows, max_rows: rows, deadline: Some(until), buffers: None };
-            let received = py.detach(|| envs.recv(want())).or_raise(py).map_err(|error| {
+            let received = detach(py, || envs.recv(want())).or_raise(py).map_err(|error| {
                 state.interrupted = state.envs.in_flight() > 0;
                 Cut::Failed(error)
             })?;
@@ -191,7 +291,7 @@ impl VecEnv {
                 state.interrupted = true;
                 Cut::Failed(error)
             })?;
-            if self.closing.load(Ordering::Acquire) {
+            if self.closing.is_asked() {
                 return Err(Cut::Failed(to_py(py, Error::Closed)));
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -280,6 +380,13 @@ impl State {
         assemble: impl FnOnce(&Assembler, Python<'py>, Box<Batch>) -> PyResult<Bound<'py, PyTuple>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let failures = std::mem::take(&mut batch.failures);
+        // Of a signal's handler that closed these envs and ended the program, in the
+        // midst of an env's own code.
+        if self.closing.is_asked()
+            && let Some(exit) = errors::exit_among(py, &failures)
+        {
+            return Err(exit);
+        }
         let result = assemble(&self.assembler, py, batch)?;
         if failures.is_empty() {
             return Ok(result);
@@ -541,7 +648,7 @@ impl VecEnv {
         let mut state = self.lock(py)?;
         let slots = self.slots(slots);
         let envs = &mut state.envs;
-        let frames = py.detach(|| envs.render(&slots)).or_raise(py)?;
+        let frames = detach(py, || envs.render(&slots)).or_raise(py)?;
         let frames = frames.into_iter().map(|frame| values::frame_to_py(py, frame));
         PyList::new(py, frames.collect::<PyResult<Vec<_>>>()?)
     }
@@ -570,7 +677,7 @@ impl VecEnv {
         }
         let call = Call { name, args, kwargs: named };
         let envs = &mut state.envs;
-        let results = py.detach(|| envs.call(&slots, &call)).or_raise(py)?;
+        let results = detach(py, || envs.call(&slots, &call)).or_raise(py)?;
         let results = results.iter().map(|value| values::to_py(py, value));
         PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
     }
@@ -580,12 +687,11 @@ impl VecEnv {
     fn save<'py>(&self, py: Python<'py>, slot: Option<usize>) -> PyResult<Bound<'py, PyBytes>> {
         let mut state = self.lock(py)?;
         let envs = &mut state.envs;
-        let bytes = py
-            .detach(|| match slot {
-                None => envs.save_state(),
-                Some(slot) => envs.save(slot),
-            })
-            .or_raise(py)?;
+        let bytes = detach(py, || match slot {
+            None => envs.save_state(),
+            Some(slot) => envs.save(slot),
+        })
+        .or_raise(py)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -594,7 +700,7 @@ impl VecEnv {
     fn load(&self, py: Python<'_>, state: &[u8], slot: Option<usize>) -> PyResult<()> {
         let mut here = self.lock(py)?;
         let envs = &mut here.envs;
-        py.detach(|| match slot {
+        detach(py, || match slot {
             None => envs.load_state(state),
             Some(slot) => envs.load(slot, state),
         })
@@ -619,7 +725,7 @@ impl VecEnv {
         let mut state = self.lock(py)?;
         let recording = &recording.get().0;
         let envs = &mut state.envs;
-        let batch = py.detach(|| recording.play(call, envs.as_mut())).or_raise(py)?;
+        let batch = detach(py, || recording.play(call, envs.as_mut())).or_raise(py)?;
         let reset = recording.is_reset(call);
         let assemble = if reset { Assembler::reset_single } else { Assembler::step_single };
         batch.map(|batch| state.finish(py, batch, assemble)).transpose()
@@ -638,26 +744,57 @@ impl VecEnv {
         Caps::from_name(&name.to_uppercase()).is_some_and(|cap| self.spec.caps.contains(cap))
     }
 
-    /// Ends it, and another thread's wait with it; again does nothing. A forked
-    /// child leaves everything as it is.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
+    /// Ends it, and with it the call that another thread is in, or that this thread
+    /// was in when a signal's handler began; again does nothing. A forked child
+    /// leaves everything as it is.
+    ///
+    /// A call that cannot be interrupted is waited for, two seconds at most; after
+    /// that it closes on its way out. `hasty`: workers that are in a step are not
+    /// waited for.
+    #[pyo3(signature = (hasty=false))]
+    fn close(&self, py: Python<'_>, hasty: bool) -> PyResult<()> {
         if self.birth.is_before_fork() {
             return Ok(());
         }
-        self.closing.store(true, Ordering::Release);
-        let patience = Instant::now() + PATIENCE;
-        let mut state = loop {
-            match self.lock(py) {
-                Ok(state) => break state,
-                Err(busy) if Instant::now() > patience => {
-                    self.closing.store(false, Ordering::Release);
-                    return Err(busy);
+        self.closing.ask();
+        if hasty {
+            self.closing.hurry();
+        }
+        if let Some(state) = self.try_hold() {
+            return self.close_held(py, state);
+        }
+        self.closing.hurry();
+        if self.holder.load(Ordering::SeqCst) == this_thread() {
+            return Ok(());
+        }
+        self.closers.fetch_add(1, Ordering::SeqCst);
+        let held = self.await_state(py);
+        self.closers.fetch_sub(1, Ordering::SeqCst);
+        match held.map(|held| held.or_else(|| self.try_hold())) {
+            Ok(Some(state)) => self.close_held(py, state),
+            Ok(None) => Ok(()),
+            Err(stop) => {
+                if self.closing.is_asked() {
+                    self.close_for_others();
                 }
-                Err(_) => py.detach(|| std::thread::sleep(Duration::from_millis(1))),
+                Err(stop)
             }
+        }
+    }
+}
+
+impl VecEnv {
+    /// The state, once the call that has it gives it up; `None` where that takes
+    /// too long.
+    fn await_state(&self, py: Python<'_>) -> PyResult<Option<Held<'_>>> {
+        let patience = Instant::now() + PATIENCE;
+        while Instant::now() < patience {
+            if let Some(state) = self.try_hold() {
+                return Ok(Some(state));
+            }
+            detach(py, || std::thread::sleep(Duration::from_millis(1)));
             py.check_signals()?;
-        };
-        let envs = &mut state.envs;
-        py.detach(|| envs.close()).or_raise(py)
+        }
+        Ok(None)
     }
 }

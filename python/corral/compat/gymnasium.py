@@ -29,7 +29,6 @@ What is different on purpose:
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import operator
 import threading
@@ -300,18 +299,20 @@ class AsyncVectorEnv(_Gymnasium):
         """Ends the workers.
 
         Args:
-            timeout: how long to wait for a call that is under way.
+            timeout: how long to wait for a call that is under way; after that it is ended.
             terminate: not to wait for it.
         """
-        pending, wait = self._pending, 0 if terminate else timeout
+        pending, wait, hasty = self._pending, 0 if terminate else timeout, terminate
         try:
             if pending is not None:
                 logger.warn(f"close while a call of {pending}_async is under way")
-                with contextlib.suppress(TimeoutError):
+                try:
                     getattr(self, f"{pending}_wait")(wait)
+                except TimeoutError:
+                    hasty = True
         finally:
             self._pending = None
-            super().close_extras(**kwargs)
+            self._close_native(hasty=hasty)
 
     def _idle(self, doing: str) -> None:
         """Errors unless a call can be made."""

@@ -1,5 +1,7 @@
 //! A batch and how it is drafted.
 
+use std::ops::Range;
+
 use crate::buffer::column::{Column, Fixed};
 use crate::buffer::lease::{Buffers, Part, Pool};
 use crate::buffer::rows::{Place, Places, RowsMut, Window};
@@ -173,6 +175,11 @@ impl Infos {
         }
     }
 
+    fn take(&mut self, from: &mut Infos, rows: Range<usize>) {
+        take_columns(&mut self.columns, &mut from.columns, &rows);
+        self.masks.iter_mut().zip(&from.masks).for_each(|(to, from)| to.take(from, rows.clone()));
+    }
+
     fn clear_row(&mut self, row: usize) {
         self.columns.iter_mut().for_each(|column| column.clear_row(row));
         self.masks.iter_mut().for_each(|mask| mask.as_mut_slice::<bool>()[row] = false);
@@ -202,6 +209,29 @@ impl Batch {
     pub(crate) fn put_seen(&mut self, row: usize, from: &Batch, from_row: usize) {
         put_columns(&mut self.observation, row, &from.observation, from_row);
         self.infos.put_row(row, &from.infos, from_row);
+    }
+
+    /// Copies all rows of `from`, a batch of as many rows of the same leaves that
+    /// lies in shared memory, and takes what of it is loose; extras and failures
+    /// stay.
+    pub(crate) fn take_all(&mut self, from: &mut Batch) {
+        let all = 0..self.rows();
+        take_columns(&mut self.observation, &mut from.observation, &all);
+        self.infos.take(&mut from.infos, all.clone());
+        self.reward.take(&from.reward, all.clone());
+        self.terminated.take(&from.terminated, all.clone());
+        self.truncated.take(&from.truncated, all.clone());
+        self.kinds.take(&from.kinds, all.clone());
+        let kinds = self.kinds.as_mut_slice::<u8>();
+        kinds.iter_mut().for_each(|kind| *kind = (*kind).min(RowKind::Restarted as u8));
+        if let (Some(to), Some(from)) = (&mut self.finals, &mut from.finals) {
+            to.ended.take(&from.ended, all);
+            let ended = to.ended.as_slice::<bool>();
+            for (row, _) in ended.iter().enumerate().filter(|(_, ended)| **ended) {
+                take_columns(&mut to.observation, &mut from.observation, &(row..row + 1));
+                to.infos.take(&mut from.infos, row..row + 1);
+            }
+        }
     }
 
     /// Every column, by the part that it is; always in the same order.
@@ -321,6 +351,10 @@ impl Batch {
 
 fn put_columns(to: &mut [Column], row: usize, from: &[Column], from_row: usize) {
     to.iter_mut().zip(from).for_each(|(to, from)| to.copy_row(row, from, from_row));
+}
+
+fn take_columns(to: &mut [Column], from: &mut [Column], rows: &Range<usize>) {
+    to.iter_mut().zip(from).for_each(|(to, from)| to.take(from, rows.clone()));
 }
 
 /// The leaves that a batch is laid out by.

@@ -1,5 +1,7 @@
 //! One leaf of a batch: its rows.
 
+use std::ops::Range;
+
 use crate::buffer::lease::Lease;
 use crate::space::{DType, Element, Value};
 
@@ -39,6 +41,19 @@ impl Column {
                 a.bytes_mut()[to * row_bytes..(to + 1) * row_bytes].copy_from_slice(row);
             }
             (Column::Values(a), Column::Values(b)) => a[to] = b[from].clone(),
+            _ => unreachable!("both columns are of one leaf"),
+        }
+    }
+
+    /// Takes `rows` of `source`, a column of the same leaf and as many rows: numbers
+    /// are copied, and values leave none behind.
+    pub(crate) fn take(&mut self, source: &mut Column, rows: Range<usize>) {
+        match (self, source) {
+            (Column::Fixed(a), Column::Fixed(b)) => a.take(b, rows),
+            (Column::Values(a), Column::Values(b)) => {
+                let (a, b) = (&mut a[rows.clone()], &mut b[rows]);
+                a.iter_mut().zip(b).for_each(|(a, b)| *a = std::mem::replace(b, Value::None));
+            }
             _ => unreachable!("both columns are of one leaf"),
         }
     }
@@ -134,6 +149,22 @@ impl Fixed {
     /// it who know nothing of `bool`.
     pub(crate) fn is_sound(&self, row: usize) -> bool {
         self.dtype != DType::Bool || self.bytes_of(row).iter().all(|byte| *byte <= 1)
+    }
+
+    /// Copies `rows` of `source`, a column of the same leaf and as many rows, which
+    /// may lie where other processes write. What makes no `bool` becomes one.
+    pub(crate) fn take(&mut self, source: &Fixed, rows: Range<usize>) {
+        let n = self.row_bytes();
+        assert!((self.dtype, self.elements, self.rows) == (source.dtype, source.elements, source.rows));
+        let (start, len) = (rows.start * n, rows.len() * n);
+        let own = &mut self.bytes_mut()[start..start + len];
+        // SAFETY: the source's lease holds as many bytes as this column's (`new`
+        // checked), and is another block. No reference to its memory is made.
+        unsafe { std::ptr::copy_nonoverlapping(source.lease.as_ptr().add(start), own.as_mut_ptr(), len) }
+        if self.dtype == DType::Bool {
+            let own = &mut self.bytes_mut()[start..start + len];
+            own.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
     }
 
     /// Makes row `row` zeros.

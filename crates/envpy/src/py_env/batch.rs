@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use envcore::{
     AutoresetMode, Begin, Caps, Cause, Chunk, DType, Error, Failure, Options, Phase, ResetOf, Result,
-    RowsMut, Side, Source, SourceSpec, Space, StepOf, Value,
+    RowsMut, Side, Source, SourceSpec, Space, StepOf,
 };
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::chunk::NO_PYTHON;
 use super::env::{failure, is_exit, refused, tell};
-use super::observe::{Refused, as_array, by_numpy, place, tuple};
+use super::observe::{Refused, as_array, by_numpy, loose, place, tuple};
 use super::shape::{Node, Part, Shape};
 use super::source::Face;
 use super::{act, cast};
 use crate::array;
 use crate::errors::OrRaise;
+use crate::interpreter::{ENDING, call_method, enter};
 use crate::values;
 
 /// A Python object that steps all its envs by one call.
@@ -106,7 +106,7 @@ impl Source for BatchSource {
 /// One leaf of what all envs show.
 enum Shown {
     Fixed(DType, Py<PyUntypedArray>),
-    Values(Vec<Value>),
+    Values(Vec<Py<PyAny>>),
 }
 
 struct BatchChunk {
@@ -136,7 +136,7 @@ impl BatchChunk {
         let common = self.common.clone();
         let n = self.awaits.len();
         let actions = common.gather(py, actions, n)?;
-        let result = common.envs.bind(py).call_method1(intern!(py, "step"), (actions,))?;
+        let result = call_method(common.envs.bind(py), intern!(py, "step"), &(actions,).into_pyobject(py)?)?;
         let Some(result) = result.cast::<PyTuple>().ok().filter(|result| result.len() == 5) else {
             return Err(Refused::Misfit("step must return a tuple of 5".into()));
         };
@@ -147,7 +147,7 @@ impl BatchChunk {
         for row in 0..n {
             let bytes = reward[8 * row..8 * row + 8].try_into().expect("eight bytes");
             rows.set(row, f64::from_ne_bytes(bytes), terminated[row] != 0, truncated[row] != 0);
-            show(py, &shown, rows, row, row);
+            show(py, &shown, rows, row, row)?;
         }
         self.shown = Some(shown);
         self.awaits.fill(false);
@@ -158,7 +158,7 @@ impl BatchChunk {
     /// Begins all anew.
     fn begin(&mut self, py: Python<'_>) -> Result<(), Refused> {
         let common = self.common.clone();
-        let begun = common.envs.bind(py).call_method0(intern!(py, "reset"))?;
+        let begun = call_method(common.envs.bind(py), intern!(py, "reset"), &PyTuple::empty(py))?;
         let Some(pair) = begun.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2) else {
             return Err(Refused::Misfit("reset must return a tuple of 2".into()));
         };
@@ -195,7 +195,7 @@ impl BatchChunk {
         let Some(shown) = &self.shown else {
             return Err(Refused::Misfit("they have shown nothing yet".into()));
         };
-        show(py, shown, rows, slot, row);
+        show(py, shown, rows, slot, row)?;
         if begin != Begin::Keep {
             self.awaits[slot] = false;
             if let Some(infos) = &self.infos {
@@ -282,7 +282,7 @@ fn kind_of(given: &Bound<'_, PyAny>) -> String {
 fn read_leaf(part: &Part, given: &Bound<'_, PyAny>, n: usize) -> Result<Shown, Refused> {
     let at = place(part);
     let Some((tensor, _)) = &part.tensor else {
-        let rows = given.try_iter()?.map(|row| Ok(values::opaque(&row?))).collect::<PyResult<Vec<_>>>()?;
+        let rows = given.try_iter()?.map(|row| row.map(Bound::unbind)).collect::<PyResult<Vec<_>>>()?;
         if rows.len() != n {
             let why = format!("the observations{at} have {} rows for {n} envs", rows.len());
             return Err(Refused::Misfit(why));
@@ -318,7 +318,13 @@ fn read_leaf(part: &Part, given: &Bound<'_, PyAny>, n: usize) -> Result<Shown, R
 }
 
 /// Writes env `slot`'s part of what is shown to row `row`.
-fn show(py: Python<'_>, shown: &[Shown], rows: &mut RowsMut<'_>, slot: usize, row: usize) {
+fn show(
+    py: Python<'_>,
+    shown: &[Shown],
+    rows: &mut RowsMut<'_>,
+    slot: usize,
+    row: usize,
+) -> PyResult<()> {
     let mut observation = rows.observation(row);
     for leaf in shown {
         match leaf {
@@ -328,9 +334,10 @@ fn show(py: Python<'_>, shown: &[Shown], rows: &mut RowsMut<'_>, slot: usize, ro
                 let size = bytes.len() / array.shape()[0];
                 observation.bytes(*dtype, &bytes[slot * size..(slot + 1) * size]);
             }
-            Shown::Values(values) => observation.value(values[slot].clone()),
+            Shown::Values(values) => observation.value(loose(values[slot].bind(py))?),
         }
     }
+    Ok(())
 }
 
 /// The bytes of a number of `dtype` for each env.
@@ -386,10 +393,10 @@ impl Chunk for BatchChunk {
             let why = format!("all {n} envs are stepped by one call: send actions for all of them");
             Err(Failure::new(Phase::Step, Cause::Error, why))
         } else {
-            let played = Python::try_attach(|py| {
+            let played = enter(|py| {
                 self.play(py, actions, rows, side).map_err(|why| refused(py, Phase::Step, why))
             });
-            played.unwrap_or_else(|| Err(Failure::new(Phase::Step, Cause::Error, NO_PYTHON)))
+            played.unwrap_or_else(|| Err(Failure::new(Phase::Step, Cause::Error, ENDING)))
         };
         if let Err(failure) = played {
             side.failures.extend(slots.map(|slot| (slot, failure.clone())));
@@ -404,23 +411,23 @@ impl Chunk for BatchChunk {
         row: usize,
         side: &mut Side,
     ) -> Result<(), Failure> {
-        let shown = Python::try_attach(|py| {
+        let shown = enter(|py| {
             if reset.begin != Begin::Keep {
                 self.prepare(py, slot)?;
             }
             let shown = self.show_row(py, slot, reset.begin, (rows, row), side);
             shown.map_err(|why| refused(py, Phase::Reset, why))
         });
-        shown.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, NO_PYTHON)))
+        shown.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, ENDING)))
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {
         if !std::mem::take(&mut self.is_open) {
             return Vec::new();
         }
-        let closed = Python::try_attach(|py| {
+        let closed = enter(|py| {
             (self.shown, self.infos, self.failed) = (None, None, None);
-            match self.common.envs.bind(py).call_method0(intern!(py, "close")) {
+            match call_method(self.common.envs.bind(py), intern!(py, "close"), &PyTuple::empty(py)) {
                 Err(error) if !is_exit(py, &error) => vec![(0, failure(py, Phase::Close, error))],
                 _ => Vec::new(),
             }

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use super::act::Actor;
 use super::env::{PyEnv, failure, is_exit, raised};
 use super::shape::Shape;
+use crate::interpreter::{ENDING, enter, is_ending};
 
 /// What all slots of a source share.
 pub(super) struct Common {
@@ -28,9 +29,6 @@ pub(super) struct PyChunk {
     pub(super) envs: Vec<Option<PyEnv>>,
 }
 
-/// The message of a call without Python, at its end.
-pub(super) const NO_PYTHON: &str = "Python has ended";
-
 impl PyChunk {
     /// Gives up an env that failed.
     fn lose(&mut self, py: Python<'_>, slot: usize) {
@@ -45,11 +43,11 @@ impl PyChunk {
         slot: usize,
         use_it: impl FnOnce(Python<'_>, &mut PyEnv) -> Result<R>,
     ) -> Result<R> {
-        Python::try_attach(|py| match &mut self.envs[slot] {
+        enter(|py| match &mut self.envs[slot] {
             Some(env) => use_it(py, env),
             None => Err(Error::NeedsReset(format!("slot {slot} holds no env until its next reset"))),
         })
-        .unwrap_or_else(|| Err(Error::env(NO_PYTHON)))
+        .unwrap_or_else(|| Err(Error::env(ENDING)))
     }
 }
 
@@ -70,10 +68,14 @@ impl Chunk for PyChunk {
         side: &mut Side,
     ) {
         let common = self.common.clone();
-        let done = Python::try_attach(|py| {
+        let done = enter(|py| {
             let how = (&common.observation, common.check_nan);
             for slot in slots.clone() {
                 if skip[slot] {
+                    continue;
+                }
+                if is_ending() {
+                    side.failures.push((slot, Failure::new(Phase::Step, Cause::Error, ENDING)));
                     continue;
                 }
                 let row = slot - slots.start;
@@ -89,7 +91,7 @@ impl Chunk for PyChunk {
             }
         });
         if done.is_none() {
-            let gone = |slot| (slot, Failure::new(Phase::Step, Cause::Error, NO_PYTHON));
+            let gone = |slot| (slot, Failure::new(Phase::Step, Cause::Error, ENDING));
             side.failures.extend(slots.filter(|slot| !skip[*slot]).map(gone));
         }
     }
@@ -103,7 +105,7 @@ impl Chunk for PyChunk {
         side: &mut Side,
     ) -> Result<(), Failure> {
         let common = self.common.clone();
-        let done = Python::try_attach(|py| {
+        let done = enter(|py| {
             if let Some(seed) = reset.rebuild {
                 self.lose(py, slot);
                 let built = PyEnv::build(py, &self.factories[slot], seed);
@@ -117,7 +119,7 @@ impl Chunk for PyChunk {
             }
             begun
         });
-        done.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, NO_PYTHON)))
+        done.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, ENDING)))
     }
 
     fn render(&mut self, slot: usize) -> Result<Frame> {
@@ -135,7 +137,7 @@ impl Chunk for PyChunk {
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {
-        let closed = Python::try_attach(|py| {
+        let closed = enter(|py| {
             let mut failures = Vec::new();
             for (slot, env) in self.envs.iter_mut().enumerate() {
                 if let Some(env) = env.take()

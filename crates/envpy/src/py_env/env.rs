@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::observe::{self, Refused};
 use super::shape::Shape;
+use crate::interpreter::{call, call_method};
 use crate::values::{self, Opaque};
 
 /// A Python env in a slot.
@@ -56,7 +57,7 @@ pub(super) fn is_exit(py: Python<'_>, error: &PyErr) -> bool {
 impl PyEnv {
     /// What `factory` makes, seeded with `seed` at its first own reset.
     pub(super) fn build(py: Python<'_>, factory: &Py<PyAny>, seed: i64) -> PyResult<Self> {
-        PyEnv::of(&factory.bind(py).call0()?, seed)
+        PyEnv::of(&call(factory.bind(py), &PyTuple::empty(py), None)?, seed)
     }
 
     pub(super) fn of(env: &Bound<'_, PyAny>, seed: i64) -> PyResult<Self> {
@@ -95,7 +96,8 @@ impl PyEnv {
         side: &mut Side,
     ) -> Result<(), Failure> {
         let fail = |error: PyErr| failure(py, Phase::Step, error);
-        let result = self.step.bind(py).call1((action,)).map_err(fail)?;
+        let args = (action,).into_pyobject(py).map_err(fail)?;
+        let result = call(self.step.bind(py), &args, None).map_err(fail)?;
         let Ok(result) = result.cast_into::<PyTuple>() else {
             let why = "step must return a tuple of 5 (or, as old gym's, of 4)";
             return Err(Failure::new(Phase::Step, Cause::Error, why));
@@ -193,9 +195,9 @@ impl PyEnv {
         } else if let Some(seed) = seed
             && self.env.bind(py).hasattr("seed")?
         {
-            self.env.bind(py).call_method1("seed", (seed,))?;
+            call_method(self.env.bind(py), intern!(py, "seed"), &(seed,).into_pyobject(py)?)?;
         }
-        let result = self.reset.bind(py).call((), Some(&kwargs))?;
+        let result = call(self.reset.bind(py), &PyTuple::empty(py), Some(&kwargs))?;
         // Old gym's gives the observation alone, which may be a tuple too.
         if let Ok(pair) = result.cast::<PyTuple>()
             && pair.len() == 2
@@ -207,7 +209,7 @@ impl PyEnv {
     }
 
     pub(super) fn render(&self, py: Python<'_>) -> PyResult<Option<Frame>> {
-        let drawn = self.env.bind(py).call_method0("render")?;
+        let drawn = call_method(self.env.bind(py), intern!(py, "render"), &PyTuple::empty(py))?;
         let numpy = py.import("numpy")?;
         let array = numpy.call_method1("ascontiguousarray", (&drawn, "uint8")).ok();
         let Some(array) = array.and_then(|array| array.cast_into::<PyArray3<u8>>().ok()) else {
@@ -217,17 +219,18 @@ impl PyEnv {
         Ok(Frame::new(*height, *width, array.to_vec()?).ok())
     }
 
-    pub(super) fn call(&self, py: Python<'_>, call: &Call) -> PyResult<Value> {
-        let args = call.args.iter().map(|arg| values::to_py(py, arg)).collect::<PyResult<Vec<_>>>()?;
+    pub(super) fn call(&self, py: Python<'_>, asked: &Call) -> PyResult<Value> {
+        let args = asked.args.iter().map(|arg| values::to_py(py, arg)).collect::<PyResult<Vec<_>>>()?;
         let args = PyTuple::new(py, args)?;
-        let kwargs = values::options_to_py(py, &call.kwargs)?;
-        let done = helpers(py)?.call_method1("call", (self.env.bind(py), &call.name, args, kwargs))?;
+        let kwargs = values::options_to_py(py, &asked.kwargs)?;
+        let args = (self.env.bind(py), &asked.name, args, kwargs).into_pyobject(py)?;
+        let done = call_method(helpers(py)?.as_any(), intern!(py, "call"), &args)?;
         Ok(values::opaque(&done))
     }
 
     pub(super) fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.env.bind(py).getattr_opt("close")? {
-            Some(close) => close.call0().map(drop),
+            Some(close) => call(&close, &PyTuple::empty(py), None).map(drop),
             None => Ok(()),
         }
     }

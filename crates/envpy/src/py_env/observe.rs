@@ -242,10 +242,11 @@ pub(super) fn tuple(shape: &[usize]) -> String {
     }
 }
 
-/// A leaf without a fixed shape: text as text, all else as the object that it is.
-fn loose(given: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// A leaf without a fixed shape: text as text, all else as a copy of the object
+/// that it is, for the env's own may change.
+pub(super) fn loose(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     match given.cast::<PyString>() {
         Ok(text) => Ok(Value::Text(text.extract()?)),
-        Err(_) => Ok(values::opaque(given)),
+        Err(_) => Ok(values::opaque(&values::deep_copy(given)?)),
     }
 }

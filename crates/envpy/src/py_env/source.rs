@@ -14,6 +14,7 @@ use super::chunk::{Common, PyChunk};
 use super::env::{PyEnv, failure};
 use super::shape::Shape;
 use crate::errors;
+use crate::interpreter::{ENDING, enter};
 use crate::spaces::Tree;
 
 /// Python envs, one factory per slot.
@@ -173,7 +174,7 @@ impl Drop for PySource {
     fn drop(&mut self) {
         // Where no chunk was ever made of it.
         if let Some(first) = self.first.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = Python::try_attach(|py| errors::beside(py, || first.close(py)));
+            let _ = enter(|py| errors::beside(py, || first.close(py)));
         }
     }
 }
@@ -184,7 +185,7 @@ impl Source for PySource {
     }
 
     fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
-        let built = Python::try_attach(|py| {
+        let built = enter(|py| {
             let mut envs: Vec<Option<PyEnv>> = Vec::with_capacity(seeds.len());
             for (k, &seed) in seeds.iter().enumerate() {
                 match self.build(py, first_slot + k, seed) {
@@ -200,16 +201,16 @@ impl Source for PySource {
         });
         match built {
             Some(chunk) => Ok(Box::new(chunk?)),
-            None => Err(Error::env("Python has ended")),
+            None => Err(Error::env(ENDING)),
         }
     }
 
     fn vacant(&self, slot: usize) -> Result<Box<dyn Chunk>> {
-        let chunk = Python::try_attach(|py| PyChunk {
+        let chunk = enter(|py| PyChunk {
             common: self.common.clone(),
             factories: vec![self.factories[slot].clone_ref(py)],
             envs: vec![None],
         });
-        chunk.map(|chunk| Box::new(chunk) as Box<dyn Chunk>).ok_or_else(|| Error::env("Python has ended"))
+        chunk.map(|chunk| Box::new(chunk) as Box<dyn Chunk>).ok_or_else(|| Error::env(ENDING))
     }
 }

@@ -28,8 +28,7 @@ use crate::vec_env::{Spec, VecConfig};
 /// How long a process that was killed may take to be gone.
 const BURIAL: Duration = Duration::from_secs(5);
 
-/// How long `close` waits for work that is under way, and then for a process
-/// that has nothing left to do.
+/// How long `close` waits for a process that has nothing left to do.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Between two looks at whether to go on waiting.
@@ -681,7 +680,7 @@ impl Crew {
             match board.and_then(|board| board.at_work(worker)) {
                 // Its envs may take their time to close, unless told otherwise.
                 Some((time, CLOSING)) if timeout.is_none_or(|timeout| time < timeout) => Ok(()),
-                _ if began.elapsed() < GRACE => Ok(()),
+                _ if began.elapsed() < host.patience() => Ok(()),
                 _ => Err(Mute::Silent(None)),
             }
         });

@@ -41,6 +41,11 @@ pub trait Host: Objects + Send + Sync {
         None
     }
 
+    /// How long a close waits for workers that are in a step.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+
     /// Asked every now and then in waits that have no other end: an error ends
     /// the wait.
     ///

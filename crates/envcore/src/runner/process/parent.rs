@@ -37,8 +37,8 @@ const ROUND: Duration = Duration::from_millis(200);
 /// Slots in worker processes.
 ///
 /// A worker hosts a range of slots and steps them in order. What it writes lies
-/// in memory that both share: a step of all slots is read in place; rows of
-/// single slots are copied once, into the batch that they come to be in. With a
+/// in memory that both share, and is copied once, into the batch that it comes to
+/// be in: column by column after a step of all slots, else row by row. With a
 /// batch size or a timeout every slot runs by itself, in order with the others
 /// of its worker; else all of them together.
 ///
@@ -59,9 +59,9 @@ pub struct Process {
     pub(super) actions: Actions,
     pool: BatchPool,
     counts: Counts,
-    /// The batch that a step of all slots is written to.
+    /// What a step of all slots is written to, once there was one.
     whole: Option<Draft>,
-    /// Whose row is in it.
+    /// Whose row is in it, or will be.
     in_whole: Vec<bool>,
     /// Rows of all other work, one per slot.
     staging: Draft,
@@ -294,11 +294,12 @@ impl Process {
         Slots::List(rest)
     }
 
-    /// Makes room for a batch of all slots, where a step of `slots` will be one.
+    /// Whether a step of `slots` will be a batch of all slots, for which there is
+    /// room then.
     pub(super) fn prepare(&mut self, slots: &Slots) -> Result<bool> {
         let doomed = || self.slots.iter().any(|slot| slot.doomed.is_some());
-        let whole = *slots == Slots::All && !self.is_apart() && self.whole.is_none() && !doomed();
-        if whole {
+        let whole = *slots == Slots::All && !self.is_apart() && !doomed();
+        if whole && self.whole.is_none() {
             self.draft_whole()?;
         }
         Ok(whole)
@@ -668,11 +669,15 @@ impl Process {
         }
         let rows = most.min(self.landed.len());
         let n = self.front.spec.num_slots;
-        if rows == n && want.buffers.is_none() && self.in_whole.iter().all(|whole| *whole) {
-            let draft = self.whole.take().expect("all rows are in it");
+        if let Some(whole) = &mut self.whole
+            && rows == n
+            && self.in_whole.iter().all(|whole| *whole)
+        {
+            let mut draft = self.pool.draft(Slots::All, n, want.buffers)?;
+            draft.batch_mut().take_all(whole.batch_mut());
+            let mut batch = self.pool.finish(draft);
             self.landed.clear();
             self.in_whole.fill(false);
-            let mut batch = self.pool.finish(draft);
             self.give_notes(&Slots::All, &mut batch);
             self.front.arrive(&Slots::All);
             return Ok(Some(batch));
@@ -695,9 +700,6 @@ impl Process {
             // is new.
             unsafe { from.copy_row(slot, to, row) };
             self.in_whole[slot] = false;
-        }
-        if !self.in_whole.contains(&true) {
-            self.whole = None;
         }
         let mut batch = self.pool.finish(draft);
         self.give_notes(&slots, &mut batch);
@@ -723,7 +725,6 @@ impl Process {
         self.landed.clear();
         self.flying.fill(None);
         self.owed.clear();
-        self.whole = None;
     }
 
     pub(super) fn is_flying(&self, slot: usize) -> bool {

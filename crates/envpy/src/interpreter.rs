@@ -1,0 +1,234 @@
+//! Threads and the interpreter's end.
+//!
+//! Envs in Python run on threads of the core's, and on threads of Python's that
+//! nobody joins. An interpreter that ends makes an end of every thread that comes
+//! back to it: up to Python 3.13 by `pthread_exit`, which unwinds the thread's
+//! stack. Rust that calls Python's functions does not expect that, and the
+//! process aborts. From 3.14 on such a thread sleeps for ever.
+//!
+//! So threads are counted while they are in Python. Python's `atexit` calls
+//! [`end`]: from then on no thread enters, and `end` waits a moment for those that
+//! are inside. An env that is still in its step after that is met by [`call`],
+//! which lets its thread sleep for ever instead of unwinding it. PyO3 does the
+//! same where a thread takes the GIL.
+//!
+//! What this cannot help: code of an env's own in another language that gives up
+//! the GIL, and takes it back in the very moment in which the interpreter ends
+//! and more than [`PATIENCE`] after its end began.
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// How long the end waits for threads that are in Python.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long, from the beginning of the end, a thread of Python's is kept from
+/// going back: by then the interpreter has ended, as a rule.
+const HOLD: Duration = Duration::from_secs(2);
+
+/// What is said of envs that a thread could not reach.
+pub(crate) const ENDING: &str = "Python is ending: no thread but the main one runs envs any more";
+
+/// The end has begun.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Those that were inside then had their time.
+static IS_LATE: AtomicBool = AtomicBool::new(false);
+
+/// When the end began.
+static BEGAN: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Threads that are in Python, or between two calls of it.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// How often this thread entered and did not leave.
+    static VISITS: Cell<usize> = const { Cell::new(0) };
+    /// This thread ends the interpreter.
+    static ENDS_IT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread has to stay out of Python, for that is ending.
+#[inline]
+pub(crate) fn is_ending() -> bool {
+    IS_ENDING.load(Ordering::SeqCst) && !ENDS_IT.get()
+}
+
+/// A thread's time in Python.
+pub(crate) struct Visit(());
+
+impl Visit {
+    pub(crate) fn begin() -> Self {
+        let visits = VISITS.get();
+        VISITS.set(visits + 1);
+        if visits == 0 {
+            INSIDE.fetch_add(1, Ordering::SeqCst);
+        }
+        Visit(())
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let visits = VISITS.get() - 1;
+        VISITS.set(visits);
+        if visits == 0 {
+            INSIDE.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// A time that a visitor spends outside.
+struct Outing {
+    visits: usize,
+}
+
+impl Outing {
+    fn begin() -> Self {
+        let visits = VISITS.replace(0);
+        if visits > 0 {
+            INSIDE.fetch_sub(1, Ordering::SeqCst);
+        }
+        Outing { visits }
+    }
+}
+
+impl Drop for Outing {
+    fn drop(&mut self) {
+        while is_ending() && time_of_end() < HOLD {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        VISITS.set(self.visits);
+        if self.visits > 0 {
+            INSIDE.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn time_of_end() -> Duration {
+    let began = BEGAN.lock().unwrap_or_else(PoisonError::into_inner);
+    began.map_or(Duration::ZERO, |began| began.elapsed())
+}
+
+/// Does `work` with the GIL held, on any thread; `None` where there is no
+/// interpreter, or no more.
+pub(crate) fn enter<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
+    // Counted before it looks: either this thread sees the end, or the end sees it.
+    let _visit = Visit::begin();
+    if is_ending() { None } else { Python::try_attach(work) }
+}
+
+/// Does `work` without the GIL.
+pub(crate) fn detach<R: Send>(py: Python<'_>, work: impl Send + FnOnce() -> R) -> R {
+    py.detach(|| {
+        let _outing = Outing::begin();
+        work()
+    })
+}
+
+/// Lets its thread sleep for ever.
+struct Park;
+
+impl Drop for Park {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+mod raw {
+    use pyo3::ffi::PyObject;
+
+    // SAFETY: as Python declares it. It may unwind: see the module.
+    unsafe extern "C-unwind" {
+        pub(super) fn PyObject_Call(
+            callable: *mut PyObject,
+            args: *mut PyObject,
+            kwargs: *mut PyObject,
+        ) -> *mut PyObject;
+    }
+}
+
+/// Calls what is the user's own code and may take its time.
+///
+/// # Errors
+/// What it raises.
+pub(crate) fn call<'py>(
+    callable: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = callable.py();
+    let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
+    let park = Park;
+    // SAFETY: all three are alive, and of the types that Python asks for; the GIL
+    // is held. Should the interpreter end meanwhile, and unwind this thread, the
+    // unwinding gets as far as `park`.
+    let result = unsafe { raw::PyObject_Call(callable.as_ptr(), args.as_ptr(), kwargs) };
+    std::mem::forget(park);
+    if IS_LATE.load(Ordering::SeqCst) && is_ending() {
+        // Nobody waits for this thread, and what comes now may meet the end.
+        py.detach(|| drop(Park));
+    }
+    // SAFETY: the result is a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, result) }
+}
+
+/// As [`call`], of a method.
+pub(crate) fn call_method<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, pyo3::types::PyString>,
+    args: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    call(&object.getattr(name)?, args, None)
+}
+
+/// The interpreter begins to end.
+#[pyfunction]
+fn end(py: Python<'_>) {
+    let _outing = (VISITS.get() > 0).then(Outing::begin);
+    ENDS_IT.set(true);
+    BEGAN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
+    IS_ENDING.store(true, Ordering::SeqCst);
+    if INSIDE.load(Ordering::SeqCst) > 0 {
+        py.detach(|| {
+            while INSIDE.load(Ordering::SeqCst) > 0 && time_of_end() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+    }
+    IS_LATE.store(true, Ordering::SeqCst);
+}
+
+/// Only this thread has come into the fork.
+#[pyfunction]
+fn after_fork() {
+    INSIDE.store(usize::from(VISITS.get() > 0), Ordering::SeqCst);
+}
+
+/// Has Python say when it ends.
+///
+/// # Errors
+/// Python's.
+pub(crate) fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(end, module)?,))?;
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("after_in_child", wrap_pyfunction!(after_fork, module)?)?;
+    py.import("os")?.call_method("register_at_fork", (), Some(&kwargs))?;
+    Ok(())
+}
+
+const _: fn() = || {
+    // `raw` declares what PyO3 does, but for the unwinding.
+    let _: unsafe extern "C" fn(_, _, _) -> _ = ffi::PyObject_Call;
+};
