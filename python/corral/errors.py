@@ -99,14 +99,15 @@ class SlotFailure:
 
     Attributes:
         slot: its place in the vec env.
-        seed: the seed of its own random stream.
+        seed: the seed of its own random stream; None for a Python env that nobody seeded.
         index: the index of its episode, if it was an indexed one.
         episode: which episode of the slot it was, from 0 since it was last seeded.
         step: steps taken in the episode before the failing one.
         action: the failing step's action, as text.
         phase: "build", "reset", "step", "render", …
         cause: "error" (it returned one), "panic", "silence" (it did not come back in time), "death"
-            (its process ended), or "interrupt" (Ctrl-C reached it).
+            (its process ended), "interrupt" (Ctrl-C reached it), or "instance" (it shares an
+            instance of a library with the env that failed, or the instance failed as a whole).
         message: the panic's or the error's message, or how long it was silent.
         text: all of it to read.
         replay: the file that replays it (see `corral.replay`), where the envs were made with
@@ -115,7 +116,7 @@ class SlotFailure:
     """
 
     slot: int
-    seed: int
+    seed: int | None
     index: int | None
     episode: int
     step: int
@@ -130,7 +131,7 @@ class SlotFailure:
     @classmethod
     def _make(
         cls,
-        place: tuple[int, int, int | None, int, int, str | None],
+        place: tuple[int, int | None, int | None, int, int, str | None],
         phase: str,
         cause: str,
         message: str,

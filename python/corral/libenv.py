@@ -59,13 +59,14 @@ def load_libenv(
     A library that corral did not export tells no more than `first`: that an episode ended, which
     is shown as terminated. So autoreset is "same_step", without `final_obs`; the first `reset`
     shows what is there, and every further one makes the library's envs anew; seeds, indices and
-    masks are refused. Spaces are Dicts of the library's named leaves: what is real is a Box, a
-    discrete number a Discrete, a uint8 array of 0 to 255 a Box, any other array a MultiDiscrete.
+    masks are refused. Spaces are flat Dicts of the library's leaves by their names as they are,
+    dots and all: what is real is a Box, a discrete number a Discrete, a uint8 array of 0 to 255 a
+    Box, any other array a MultiDiscrete.
     Its infos are declared, and every row has them. One that corral exported can be reset by env,
     seed and index, tells truncated from terminated, and shows `final_obs`.
 
     Args:
-        path: the library.
+        path: the library: a file, all of it.
         num_envs: how many envs, divided among the instances.
         options: the library's own, in this order, typed as gym3 does: bytes and str (its UTF-8)
             are uint8s, a bool a uint8, an int an int32, a float a float32, arrays of these dtypes
@@ -93,8 +94,11 @@ def load_libenv(
         batch_size: with "process", how many envs a `recv` waits for: a multiple of the envs of an
             instance, which step together.
         on_failure, max_restarts: as in `corral.make_vec`; the envs of an instance fail together,
-            and what restarts is the instance. One whose reset alone fails is told of in
-            `infos["_failed"]`, and is to be reset before the next step.
+            and what restarts is the instance. Where it is known which env failed, the `cause` of
+            the others' failures is "instance"; where the instance failed as a whole, that of all.
+            A row that ends so has zeros in `infos["final_obs"]`, of a library that shows no other
+            `final_obs` too, and True in `infos["_failed"]`. An env whose reset alone fails is told
+            of in `infos["_failed"]`, and is to be reset before the next step.
         episode_statistics, action_bounds, frame_stack, lazy_frames, normalize_observation,
         normalize_reward, reward_gamma: as in `corral.make_vec`.
 

@@ -86,7 +86,10 @@ def make_vec(
             `EnvError`, which carries the others' results; the env waits for its reset. "restart":
             it is rebuilt and its episode reported truncated, marked by `infos["_failed"]` and
             `infos["restarted"]`. "mask": its rows are zeros, marked by `infos["_failed"]`, and its
-            actions ignored until it is reset.
+            actions ignored until it is reset. The last observation of an episode that ended so was
+            seen by nobody: zeros stand in its place, in the row or (same_step) in
+            `infos["final_obs"]`, and `infos["_failed"]` of that row is True, `infos["failed"]` the
+            `corral.SlotFailure`.
         max_restarts: with "restart", how often in a row one env may be restarted without ending an
             episode in between, before its failure is raised.
         thread_affinity_offset: binds thread k to the k-th core after this one, of those that this

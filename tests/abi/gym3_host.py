@@ -2,6 +2,7 @@
 
     gym3_host.py record JOB.json    plays `actions` and leaves what came of it in `out`
     gym3_host.py measure JOB.json   plays for as many seconds as each line of its input says
+    gym3_host.py names JOB.json     plays `actions` once, by name, and prints what came of it
 
 A job has `library`, `num_envs` and `options`; see `tests/abi/peers.py`.
 """
@@ -76,6 +77,24 @@ def measure(job):
         print(steps, time.perf_counter() - began, flush=True)
 
 
+def names(job):
+    """One step, as JSON."""
+    env = opened(job)
+    types = env.ac_space
+    given = {
+        name: np.array(np.broadcast_to(job["actions"][name], (job["num_envs"], *kind.shape)))
+        for name, kind in types.items()
+    }
+    given = {name: value.astype(types[name].eltype.dtype_name) for name, value in given.items()}
+    env.observe()
+    env.act(given)
+    reward, observation, _ = env.observe()
+    infos = env.get_info()
+    info = {name: [np.asarray(one[name]).tolist() for one in infos] for name in infos[0]}
+    observation = {name: part.tolist() for name, part in observation.items()}
+    print(json.dumps({"reward": reward.tolist(), "observation": observation, "info": info}))
+
+
 if __name__ == "__main__":
     told = json.loads(Path(sys.argv[2]).read_text())
-    {"record": record, "measure": measure}[sys.argv[1]](told)
+    {"record": record, "measure": measure, "names": names}[sys.argv[1]](told)

@@ -470,7 +470,7 @@ def test_an_env_whose_reset_fails_says_that_the_others_wait_for_it(
     envs = load(*OURS, isolation=isolation, num_envs=3, on_failure=on_failure, max_restarts=2)
     infos = envs.reset(options={"index": 12})[1]
     assert infos["_failed"].tolist() == [False, True, False]
-    assert infos["failed"][1].message == "env 1: there is no level 13"
+    assert infos["failed"][1].message == "there is no level 13"
     with pytest.raises(errors.ResetNeededError, match=r"slot 1 failed earlier, .*: reset it"):
         envs.step(actions(3))
     envs.reset(options={"index": [1, 2, 3], "reset_mask": np.array([False, True, False])})
@@ -509,7 +509,7 @@ def test_states_are_saved_and_loaded_however_large(isolation: str, size: int) ->
 @isolations
 def test_what_a_library_of_ours_says_of_a_reset_is_the_slots_failure(isolation: str) -> None:
     envs = opened(*OURS, isolation=isolation)
-    with pytest.raises(errors.EnvError, match="env 1: there is no level 13") as raised:
+    with pytest.raises(errors.EnvError, match="slot 1 failed in reset: there is no level 13") as raised:
         envs.reset(options={"index": [5, 13]})
     assert [failure.slot for failure in raised.value.failures] == [1]
     with pytest.raises(errors.ResetNeededError):
@@ -527,8 +527,8 @@ def test_what_a_library_of_ours_says_of_a_step_is_the_failure_of_all(isolation: 
     with pytest.raises(errors.EnvError, match="libenv_act failed: the floor gave way") as raised:
         counts(envs)
     assert [(f.slot, f.phase, f.cause) for f in raised.value.failures] == [
-        (0, "step", "error"),
-        (1, "step", "error"),
+        (0, "step", "instance"),
+        (1, "step", "instance"),
     ]
     with pytest.raises(errors.ResetNeededError):
         counts(envs)
@@ -542,10 +542,11 @@ def test_what_a_library_of_ours_says_of_a_step_is_the_failure_of_all(isolation: 
 def test_failing_instances_are_restarted_if_asked_for(isolation: str) -> None:
     envs = opened("FAULT=COUNT_TOO_HIGH", isolation=isolation, on_failure="restart")
     assert counts(envs) == [[6, 6]]
-    _, _, _, truncated, infos = envs.step(actions(2))
+    observations, _, _, truncated, infos = envs.step(actions(2))
+    assert observations["count"].tolist() == [5, 5]
     assert truncated.tolist() == [True, True]
     assert infos["_failed"].tolist() == [True, True]
-    assert counts(envs, 2) == [[5, 5], [6, 6]]
+    assert counts(envs) == [[6, 6]]
     envs.close()
 
 
@@ -629,10 +630,10 @@ def test_a_library_of_ours_says_why_it_makes_nothing(isolation: str) -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("BAD_FIRST", "env 1: first is 7"),
-        ("COUNT_TOO_HIGH", "env 1: observation 'count' has 15, and it is from 5 to 14"),
-        ("COUNT_TOO_LOW", "env 1: observation 'count' has 4, and it is from 5 to 14"),
-        ("BITS_TOO_HIGH", "env 1: observation 'bits' has 2, and it is from 0 to 1"),
+        ("BAD_FIRST", "env 1 of it: first is 7"),
+        ("COUNT_TOO_HIGH", "env 1 of it: observation 'count' has 15, and it is from 5 to 14"),
+        ("COUNT_TOO_LOW", "env 1 of it: observation 'count' has 4, and it is from 5 to 14"),
+        ("BITS_TOO_HIGH", "env 1 of it: observation 'bits' has 2, and it is from 0 to 1"),
     ],
 )
 def test_what_lies_outside_its_bounds_is_a_failure_of_the_instance(
@@ -754,7 +755,8 @@ def test_a_worker_that_is_killed_is_restarted_if_asked_for() -> None:
     assert sorted([failed[:2].all(), failed[2:].all()]) == [False, True]
     assert_same(truncated, failed)
     assert observations["count"][~failed].tolist() == [5, 7]
-    expected = [[5, 5, 6, 5], [6, 6, 5, 6]] if failed[0] else [[6, 5, 5, 5], [5, 6, 6, 6]]
+    assert observations["count"][failed].tolist() == [5, 5]
+    expected = [[6, 6, 6, 5], [5, 7, 5, 6]] if failed[0] else [[6, 5, 6, 6], [5, 6, 5, 7]]
     assert counts(envs, 2) == expected
     envs.close()
 

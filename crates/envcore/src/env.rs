@@ -13,18 +13,38 @@ use crate::vec_env::Caps;
 /// An environment: one instance is one, typed, knowing nothing of batches,
 /// threads, Python or C. The crate's page has a whole one.
 ///
-/// The trait is Border's `Env`, with these differences and their reasons:
-/// - every method is fallible, `step` too: an env's error reaches the user with
-///   its slot, seed, episode and action instead of as an unwrap;
-/// - `Step`'s reward and flags are scalars (`f64`, `bool`), one env being one
-///   env; terminated and truncated are told apart;
-/// - envs are `Send`, and a config is `Default` and serde, because batches run
-///   on threads and options come from other languages;
-/// - observations, actions and infos describe themselves as spaces;
-/// - `reset_with_index` leaves the env's own random stream where it is;
-/// - what runners also want is provided and may be overridden: spaces that
-///   depend on the config, `reseed`, `info`, `set_options`, `render`, `save`,
-///   `load`, `close`.
+/// The trait is Border's `Env`: the same associated types, the same four
+/// required methods, and `step_with_reset`, provided. It differs in this.
+///
+/// What it asks of an implementor is stricter:
+/// - the trait itself is `Sized` (Border's only asks that of `build`, `step` and
+///   `step_with_reset`, so there a `dyn Env` can be reset): runners keep envs by
+///   value, and call no step through a pointer;
+/// - it is `Send + 'static`: runners step envs on their own threads;
+/// - `Config` is [`Config`], which is `Clone` as Border's and beside that
+///   `Default + Serialize + DeserializeOwned + Send + Sync + 'static`: options
+///   come by name from Python, C and the command line, over the default;
+/// - `Obs` and `Info` are [`ToRow`] and `Send + 'static`, `Act` is [`FromRow`],
+///   `Clone` and `Send + 'static`: they describe themselves as spaces, and are
+///   written to and read from rows of a batch;
+/// - a seed is never negative.
+///
+/// What its methods give and take:
+/// - `step` and `step_with_reset` return a `Result`: an env's error reaches the
+///   user with its slot, seed, episode and action. `Result` is this crate's, whose
+///   [`Error`] takes any error by [`Error::env`];
+/// - `reset` takes what Border's takes. [0] is defined: it shows the current
+///   observation again. What is not one 0 or 1 is an error;
+/// - `reset_with_index` leaves the env's own random stream where it is, and all of
+///   the episode follows from config, index and actions;
+/// - [`Step`] is of one env: its reward is an `f64`, its `is_terminated` and
+///   `is_truncated` are `bool`s, where Border's are vectors. `init_obs` is
+///   `Some` only where `step_with_reset` has begun an episode;
+/// - [`Record`] holds this crate's [`Value`](crate::Value)s.
+///
+/// What it has beyond Border's is provided, and may be overridden: `CAPS`; spaces
+/// that depend on the config, and those of infos and records; `reseed`, `info`,
+/// `set_options`, `render`, `save`, `load`, `close`.
 pub trait Env: Sized + Send + 'static {
     /// The options it is built from.
     type Config: Config;

@@ -100,7 +100,7 @@ impl<E: Env> Source for EnvSource<E> {
                     env: self.spec.id.clone(),
                     slot: first_slot + k,
                     begin: Begin::Seed(seed),
-                    seed,
+                    seed: Some(seed),
                     episode: 0,
                     step: 0,
                     action: None,

@@ -145,6 +145,9 @@ pub enum Cause {
     Death,
     /// The user stopped it (Ctrl-C): no policy tolerates that.
     Interrupt,
+    /// Envs that share an instance of a library failed together: it is another's
+    /// doing, or the instance's.
+    Instance,
 }
 
 impl fmt::Display for Cause {
@@ -155,6 +158,7 @@ impl fmt::Display for Cause {
             Cause::Silence => "silence",
             Cause::Death => "death",
             Cause::Interrupt => "interrupt",
+            Cause::Instance => "instance",
         })
     }
 }
@@ -230,8 +234,9 @@ pub struct SlotError {
     /// How its episode began.
     pub begin: Begin,
     /// The seed of the slot's own stream: what `reset(seed=…)` or the
-    /// construction gave it.
-    pub seed: i64,
+    /// construction gave it. `None` where nobody gave an env one that begins
+    /// without.
+    pub seed: Option<i64>,
     /// Which episode of the slot it was, from 0 since the slot was last seeded.
     pub episode: u64,
     /// Steps taken in the episode before the failing one.
@@ -254,13 +259,15 @@ impl fmt::Display for SlotError {
             Cause::Silence => "went silent",
             Cause::Death => "was lost",
             Cause::Interrupt => "was stopped",
+            Cause::Instance => "was lost with its instance",
         };
         // What is long comes last.
         let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
         write!(f, "{}: slot {} {verb} in {phase}: {first} (", self.env, self.slot)?;
-        match self.begin {
-            Begin::Index(index) => write!(f, "index {index}, ")?,
-            _ => write!(f, "seed {}, ", self.seed)?,
+        match (self.begin, self.seed) {
+            (Begin::Index(index), _) => write!(f, "index {index}, ")?,
+            (_, Some(seed)) => write!(f, "seed {seed}, ")?,
+            (_, None) => f.write_str("no seed, ")?,
         }
         write!(f, "episode {}, step {}", self.episode, self.step)?;
         if let Some(action) = &self.action {

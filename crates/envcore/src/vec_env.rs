@@ -61,7 +61,7 @@ bitflags! {
     pub struct Caps: u32 {
         /// Reset when asked, more than once.
         const RESET = 1;
-        /// Begin from a seed.
+        /// Begin from a seed. What cannot is not reported with one.
         const SEED = 1 << 1;
         /// Begin the episode of an index.
         const INDEX = 1 << 2;

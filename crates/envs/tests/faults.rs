@@ -94,7 +94,7 @@ fn a_step_that_fails_is_reported_and_the_other_slots_complete_theirs() {
 
             let [failure] = batch.failures.as_slice() else { panic!("{:?}", batch.failures) };
             let SlotError { slot, begin, seed, episode, step, .. } = failure;
-            assert_eq!((*slot, *begin, *seed, *episode, *step), (2, Begin::Own, 102, 0, 1));
+            assert_eq!((*slot, *begin, *seed, *episode, *step), (2, Begin::Own, Some(102), 0, 1));
             assert_eq!((failure.failure.phase, failure.failure.cause), (Phase::Step, cause));
             assert!(failure.failure.message.contains(message), "{failure}");
             let action = failure.action.as_deref().unwrap();
@@ -205,20 +205,23 @@ fn a_report_names_the_seed_that_the_slot_was_last_given() {
     let source = source("testing/Faulty-v0", &options);
     let mut envs = Serial::new(&*source, config(2, AutoresetMode::NextStep)).unwrap();
     reset(&mut envs, &[Begin::Own, Begin::Seed(7)]);
-    let mut seeds = || send(&mut envs, 0).failures.iter().map(|failure| failure.seed).collect::<Vec<_>>();
+    let mut seeds =
+        || send(&mut envs, 0).failures.iter().map(|failure| failure.seed.unwrap()).collect::<Vec<_>>();
     assert_eq!(seeds(), [100, 7]);
     reset(&mut envs, &[Begin::Seed(55), Begin::Own]);
     let again = send(&mut envs, 0).failures;
-    assert_eq!(again[0].seed, 55);
+    assert_eq!(again[0].seed, Some(55));
     // A rebuilt env's own seed is reported: building from it gives the same env.
-    assert_ne!(again[1].seed, 7);
-    let rebuilt = reset(&mut envs, &[Begin::Seed(again[1].seed), Begin::Own]);
-    let fresh =
-        Naive::<Faulty>::new(FaultyConfig::default(), 1, again[1].seed, AutoresetMode::NextStep, None).reset(
-            0,
-            Begin::Own,
-            None,
-        );
+    assert_ne!(again[1].seed, Some(7));
+    let rebuilt = reset(&mut envs, &[Begin::Seed(again[1].seed.unwrap()), Begin::Own]);
+    let fresh = Naive::<Faulty>::new(
+        FaultyConfig::default(),
+        1,
+        again[1].seed.unwrap(),
+        AutoresetMode::NextStep,
+        None,
+    )
+    .reset(0, Begin::Own, None);
     assert_eq!(rebuilt[0], Seen { kind: RowKind::Restarted, ..fresh });
 }
 
@@ -269,7 +272,7 @@ fn an_autoreset_that_fails_is_reported_and_the_others_go_on() {
                 assert_eq!((ended.reward, ended.done(), ended.last), (expected.reward, true, expected.last));
             }
             let failure = &batch.failures[0];
-            assert_eq!((failure.slot, failure.seed, failure.episode, failure.step), (2, 102, 1, 0));
+            assert_eq!((failure.slot, failure.seed, failure.episode, failure.step), (2, Some(102), 1, 0));
             assert_eq!((failure.failure.phase, failure.failure.cause), (Phase::Reset, cause));
             let actions = some_actions(&envs.spec().action, 0, SLOTS);
             assert!(refusal(envs.send(&Slots::All, &view(&actions))).contains("slot 2 failed earlier"));
@@ -294,7 +297,7 @@ fn several_failures_in_one_batch_are_all_reported() {
         rows(&envs, &batch, &[1, 2, 4, 5]);
         let slots: Vec<usize> = batch.failures.iter().map(|failure| failure.slot).collect();
         assert_eq!(slots, [1, 2, 4, 5]);
-        assert!(batch.failures.iter().all(|failure| failure.seed == 100 + failure.slot as i64));
+        assert!(batch.failures.iter().all(|failure| failure.seed == Some(100 + failure.slot as i64)));
     }
 }
 
@@ -316,7 +319,7 @@ fn an_env_that_cannot_be_built_is_an_error_that_names_its_slot_and_seed() {
         let options = Options::new().with("fault", fault).with("of_seed", 102i64);
         let made = Serial::new(&*source("testing/Faulty-v0", &options), config(4, AutoresetMode::NextStep));
         let Err(Error::Slots(failures)) = made else { panic!("it was built") };
-        assert_eq!((failures[0].slot, failures[0].seed), (2, 102));
+        assert_eq!((failures[0].slot, failures[0].seed), (2, Some(102)));
         assert_eq!(failures[0].failure.phase, Phase::Build);
         let text = failures[0].to_string();
         assert!(text.contains(&format!("slot 2 {verb} in build: a fault on demand")), "{text}");
@@ -326,7 +329,7 @@ fn an_env_that_cannot_be_built_is_an_error_that_names_its_slot_and_seed() {
         envs.send_reset(&Slots::All, &[Begin::Own, Begin::Seed(102)], None).unwrap();
         let batch = recv(&mut envs);
         rows(&envs, &batch, &[1]);
-        assert_eq!((batch.failures[0].slot, batch.failures[0].seed), (1, 102));
+        assert_eq!((batch.failures[0].slot, batch.failures[0].seed), (1, Some(102)));
         let rows = reset(&mut envs, &[Begin::Keep, Begin::Own]);
         assert_eq!(rows[1].kind, RowKind::Restarted);
     }

@@ -82,7 +82,7 @@ fn a_worker_killed_between_calls_takes_its_slots_along_and_a_reset_brings_them_b
     assert_eq!(failed(&batch), [3, 4, 5]);
     assert_eq!(batch.failures.len(), 3);
     for (failure, slot) in batch.failures.iter().zip(3..) {
-        assert_eq!((failure.slot, failure.seed, failure.step), (slot, 7 + slot as i64, 1));
+        assert_eq!((failure.slot, failure.seed, failure.step), (slot, Some(7 + slot as i64), 1));
         assert_eq!((failure.failure.phase, failure.failure.cause), (Phase::Step, Cause::Death));
         let text = failure.to_string();
         assert!(text.contains("worker 1 of 2 (slots 3 to 5) was killed by signal 9 (SIGKILL)"), "{text}");
@@ -271,13 +271,13 @@ fn a_death_that_nobody_was_told_of_marks_the_reset_that_follows_it() {
     send(&mut envs, &Slots::List(vec![4]));
     let batch = envs.recv(Want::all()).unwrap().unwrap();
     assert_eq!(failed(&batch), [4]);
-    assert_eq!((batch.failures[0].seed, batch.failures[0].step), (11, 1));
+    assert_eq!((batch.failures[0].seed, batch.failures[0].step), (Some(11), 1));
     let batch = envs.reset(&Slots::List(vec![3]), &[Begin::Own], None, Want::all()).unwrap().unwrap();
     assert_eq!(batch.kind(0), RowKind::Restarted);
     // The worker is there again; slot 5's report is still of its old life.
     send(&mut envs, &Slots::List(vec![5]));
     let batch = envs.recv(Want::all()).unwrap().unwrap();
-    assert_eq!((failed(&batch), batch.failures[0].seed), (vec![5], 12));
+    assert_eq!((failed(&batch), batch.failures[0].seed), (vec![5], Some(12)));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_death_after_a_rebuild_names_the_seed_of_the_rebuilt_stream() {
     let mut envs = faulty(&broken, next_step(), 2);
     reset(&mut envs);
     let batch = (0..20).map(|_| step(&mut envs)).find(|batch| !batch.failures.is_empty()).expect("it fails");
-    assert_eq!((failed(&batch), batch.failures[0].seed), (vec![1], 8));
+    assert_eq!((failed(&batch), batch.failures[0].seed), (vec![1], Some(8)));
     let begin = [Begin::Keep, Begin::Own, Begin::Keep, Begin::Keep, Begin::Keep, Begin::Keep];
     envs.reset(&Slots::All, &begin, None, Want::all()).unwrap().unwrap();
     kill(envs.workers()[0].0);
@@ -294,7 +294,7 @@ fn a_death_after_a_rebuild_names_the_seed_of_the_rebuilt_stream() {
     assert_eq!(batch.failures[1].slot, 1);
     // As `SeedSequence([8, 1])`, halved, gives it.
     let sequence = envcore::rng::SeedSequence::from_seeds(&[8, 1]);
-    assert_eq!(batch.failures[1].seed, (sequence.generate_u64::<1>()[0] >> 1) as i64);
+    assert_eq!(batch.failures[1].seed, Some((sequence.generate_u64::<1>()[0] >> 1) as i64));
 }
 
 #[test]
@@ -332,5 +332,5 @@ fn a_seed_that_an_env_failed_of_is_the_one_that_restarts_come_from() {
     let batch = step(&mut envs);
     assert_eq!(batch.failures[0].slot, 0);
     let sequence = envcore::rng::SeedSequence::from_seeds(&[5, 1]);
-    assert_eq!(batch.failures[0].seed, (sequence.generate_u64::<1>()[0] >> 1) as i64);
+    assert_eq!(batch.failures[0].seed, Some((sequence.generate_u64::<1>()[0] >> 1) as i64));
 }

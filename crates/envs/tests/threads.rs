@@ -93,7 +93,10 @@ fn a_silent_slot_is_lost_and_a_reset_rebuilds_it() {
             }
             check_others(&*envs, &batch, &expected);
             let [failure] = batch.failures.as_slice() else { panic!("{:?}", batch.failures) };
-            assert_eq!((failure.slot, failure.seed, failure.failure.cause), (SICK, 102, Cause::Silence));
+            assert_eq!(
+                (failure.slot, failure.seed, failure.failure.cause),
+                (SICK, Some(102), Cause::Silence)
+            );
             let in_step = fault == "sleep_in_step";
             assert_eq!(failure.action.is_some(), in_step);
             assert_eq!(failure.step, u64::from(in_step));

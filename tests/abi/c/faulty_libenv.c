@@ -11,6 +11,9 @@
 //
 // With -DOURS it is as one that corral exported: env e ends terminated if e is even, truncated if
 // it is odd; a seed or an index is where an episode begins to count n from.
+//
+// With -DDOTTED names have dots: a, a.b, a., and . are seen, a.b and a taken, episode.r and x. told.
+// gym3's own host takes it then: its labels count from 0.
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -149,11 +152,18 @@ static void leaf(struct libenv_tensortype *t, const char *name, int dtype, int a
   if (dtype == LIBENV_DTYPE_FLOAT32) t->low.float32 = low, t->high.float32 = high;
 }
 
+#ifdef DOTTED
+#define EITHER(plain, dotted) dotted
+#else
+#define EITHER(plain, dotted) plain
+#endif
+
 static int observation(struct libenv_tensortype *t, const char *prefix) {
-  const char *names[] = {"count", "grid", "bits", "pos"};
+  const char *names[] = {EITHER("count", "a"), EITHER("grid", "a.b"), EITHER("bits", "a."),
+                         EITHER("pos", ".")};
   char full[4][32];
   for (int k = 0; k < 4; k++) snprintf(full[k], 32, "%s%s", prefix, names[k]);
-  leaf(&t[0], full[0], LIBENV_DTYPE_INT32, 0, 0, 0, 5, 14);
+  leaf(&t[0], full[0], LIBENV_DTYPE_INT32, 0, 0, 0, EITHER(5, 0), 14);
   leaf(&t[1], full[1], LIBENV_DTYPE_UINT8, 2, 2, 3, 0, 255);
   leaf(&t[2], full[2], LIBENV_DTYPE_UINT8, 1, 2, 0, 0, 1);
   leaf(&t[3], full[3], LIBENV_DTYPE_FLOAT32, 0, 0, 0, -INFINITY, INFINITY);
@@ -200,18 +210,18 @@ LIBENV_API int libenv_get_tensortypes(libenv_env *handle, enum libenv_space_name
     if (FAULT == MORE_THAN_COUNTED && types) leaf(&types[count], "more", 1, 0, 0, 0, 0, 1);
   } else if (name == LIBENV_SPACE_ACTION) {
     if (FAULT == NO_ACTIONS) return 0;
-    leaf(&found[count++], "move", LIBENV_DTYPE_INT32, 0, 0, 0, 0, 2);
-    leaf(&found[count++], "push", LIBENV_DTYPE_FLOAT32, 1, 2, 0, -1, 1);
+    leaf(&found[count++], EITHER("move", "a.b"), LIBENV_DTYPE_INT32, 0, 0, 0, 0, 2);
+    leaf(&found[count++], EITHER("push", "a"), LIBENV_DTYPE_FLOAT32, 1, 2, 0, -1, 1);
   } else {
-    leaf(&found[count++], "total", LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
-    leaf(&found[count++], "pushed", LIBENV_DTYPE_FLOAT32, 1, 2, 0, 0, 0);
+    leaf(&found[count++], EITHER("total", "episode.r"), LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
+    leaf(&found[count++], EITHER("pushed", "x."), LIBENV_DTYPE_FLOAT32, 1, 2, 0, 0, 0);
 #ifdef OURS
     leaf(&found[count++], "terminated", LIBENV_DTYPE_UINT8, 0, 0, 0, 0, 1);
     leaf(&found[count++], "truncated", LIBENV_DTYPE_UINT8, 0, 0, 0, 0, 1);
     leaf(&found[count++], "episode_return", LIBENV_DTYPE_FLOAT32, 0, 0, 0, 0, 0);
     leaf(&found[count++], "episode_length", LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
     count += observation(&found[count], "final_");
-    leaf(&found[count++], "final_total", LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
+    leaf(&found[count++], EITHER("final_total", "final_episode.r"), LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
 #endif
   }
   if (types) memcpy(types, found, count * sizeof *types);

@@ -195,10 +195,11 @@ impl Batch {
         self.terminated.as_mut_slice::<bool>()[row] = from.terminated.as_slice::<bool>()[from_row];
         self.truncated.as_mut_slice::<bool>()[row] = from.truncated.as_slice::<bool>()[from_row];
         self.kinds.as_mut_slice::<u8>()[row] = from.kinds.as_slice::<u8>()[from_row];
-        if let (Some(to), Some(from)) = (&mut self.finals, &from.finals) {
-            let ended = from.ended.as_slice::<bool>()[from_row];
-            to.ended.as_mut_slice::<bool>()[row] = ended;
-            if ended {
+        if let Some(to) = &mut self.finals {
+            let ended = |finals: &&Finals| finals.ended.as_slice::<bool>()[from_row];
+            let last = from.finals.as_ref().filter(ended);
+            to.ended.as_mut_slice::<bool>()[row] = last.is_some();
+            if let Some(from) = last {
                 put_columns(&mut to.observation, row, &from.observation, from_row);
                 to.infos.put_row(row, &from.infos, from_row);
             }

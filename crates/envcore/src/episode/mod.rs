@@ -407,7 +407,7 @@ impl Episodes {
             env: self.env.clone(),
             slot: self.first_slot + slot,
             begin: self.begun[slot],
-            seed: life.stream,
+            seed: self.caps.contains(Caps::SEED).then_some(life.stream),
             episode: self.episodes[slot].saturating_sub(1),
             step: self.ages.of(slot),
             action: None,

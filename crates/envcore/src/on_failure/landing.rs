@@ -1,12 +1,12 @@
 //! Rows that come back: which go out as they are, which are put together, what
 //! becomes of those that failed.
 
-use super::{Note, OnFailure, Retried, Tolerant};
+use super::{Again, Note, OnFailure, Retried, Tolerant};
 use crate::begin::Begin;
 use crate::buffer::{Batch, Buffers, Extra, RowKind, Slots};
 use crate::error::{Cause, Phase, Result, SlotError};
 use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Want};
+use crate::vec_env::{AutoresetMode, Caps, Want};
 
 pub(super) enum Collected {
     Late,
@@ -182,13 +182,46 @@ impl Tolerant {
         let was_step = mode == AutoresetMode::SameStep && (!in_reset || over);
         self.slots[slot].retried = again.or(Some(if was_step { Retried::Step } else { Retried::Reset }));
         let options = self.slots[slot].options.clone();
-        let sent = self.envs.send_reset(&Slots::List(vec![slot]), &[begin], options.as_deref());
-        self.slots[slot].lost = sent.is_err();
-        if sent.is_err() {
-            // It cannot be restarted now: as without a restart, it waits for one.
+        self.again.push(Again { slot, begin, options });
+    }
+
+    /// Sends the resets of slots that are to be restarted.
+    fn send_again(&mut self) {
+        let mut again = std::mem::take(&mut self.again);
+        if self.envs.spec().caps.contains(Caps::SUBSET) {
+            again.chunks(1).for_each(|one| _ = self.send_these(one) || self.leave(one));
+            return;
+        }
+        // Slots of a chunk are reset by one call; those of one call had the same options.
+        again.sort_unstable_by_key(|again| again.slot);
+        if again.is_empty() || self.send_these(&again) {
+            return;
+        }
+        if self.envs.in_flight() > 0 {
+            // The others of their chunk may be on their way.
+            self.again = again;
+        } else {
+            self.leave(&again);
+        }
+    }
+
+    /// Whether `these` could be sent to be reset.
+    fn send_these(&mut self, these: &[Again]) -> bool {
+        let slots = Slots::of(these.iter().map(|again| again.slot).collect(), self.slots.len());
+        let begin: Vec<Begin> = these.iter().map(|again| again.begin).collect();
+        let sent = self.envs.send_reset(&slots, &begin, these[0].options.as_deref()).is_ok();
+        these.iter().for_each(|again| self.slots[again.slot].lost = !sent);
+        sent
+    }
+
+    /// Lands slots that cannot be restarted now: as without a restart, they wait
+    /// for one.
+    fn leave(&mut self, these: &[Again]) -> bool {
+        for &Again { slot, .. } in these {
             self.slots[slot].retried = None;
             self.landed.push_back(slot);
         }
+        true
     }
 
     /// The batch of `slots`, which have landed.
@@ -235,6 +268,7 @@ impl Tolerant {
                 return Ok(Collected::Plain(batch));
             }
             self.sort(batch);
+            self.send_again();
         }
         Ok(Collected::Landed)
     }

@@ -15,6 +15,10 @@
 //! index where it had one, else from the slot's next derived seed. A slot that
 //! is restarted `max_restarts` times without ending an episode in between fails
 //! for good, and its failure is raised.
+//!
+//! Where a row's observation, or its final one, is zeros that no env has shown,
+//! the batch says so: the row is [`RowKind::Failed`](crate::RowKind::Failed), or
+//! its slot's failure is in [`Batch::tolerated`].
 
 mod landing;
 mod vec_env;
@@ -23,6 +27,7 @@ use std::collections::VecDeque;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::begin::Begin;
 use crate::buffer::{Batch, BatchPool, Extra, Layout, Slots};
 use crate::error::{Error, Result, SlotError};
 use crate::space::Options;
@@ -92,12 +97,21 @@ pub struct Tolerant {
     staging: Option<Box<Batch>>,
     /// Slots whose rows are in the staging, and theirs alone.
     landed: VecDeque<usize>,
+    /// Slots that are to be reset within the call that their failure came in.
+    again: Vec<Again>,
     notes: Vec<(usize, Note)>,
     turn: u64,
     /// When all were last sent together.
     together: u64,
     /// What is in flight was sent on in another order than it came.
     divided: bool,
+}
+
+/// A reset that restarts a slot.
+struct Again {
+    slot: usize,
+    begin: Begin,
+    options: Option<Arc<Options>>,
 }
 
 enum Note {
@@ -121,7 +135,9 @@ impl Tolerant {
         let mut pool = BatchPool::new(&Layout {
             observation: spec.observation.clone(),
             info: spec.info.clone(),
-            finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
+            // Of an env that shows no final observation, too, a failure ends an episode
+            // that nobody saw the end of.
+            finals: spec.autoreset == AutoresetMode::SameStep,
             capacity: spec.num_slots,
         })?;
         let slots = vec![Slot::default(); spec.num_slots];
@@ -141,6 +157,7 @@ impl Tolerant {
             pool,
             staging,
             landed: VecDeque::new(),
+            again: Vec::new(),
             notes: Vec::new(),
             turn: 0,
             together: 0,
@@ -179,7 +196,8 @@ impl Tolerant {
     /// Errors where one of `slots` waits here to be received.
     fn check_not_landed(&self, slots: &Slots) -> Result<()> {
         let n = self.envs.spec().num_slots;
-        match self.landed.iter().find(|landed| slots.iter(n).any(|slot| slot == **landed)) {
+        let mut here = self.landed.iter().copied().chain(self.again.iter().map(|again| again.slot));
+        match here.find(|here| slots.iter(n).any(|slot| slot == *here)) {
             Some(slot) => Err(Error::Pending(format!("slot {slot} is in flight: recv it first"))),
             None => Ok(()),
         }

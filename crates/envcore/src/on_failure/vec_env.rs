@@ -129,7 +129,7 @@ impl VecEnv for Tolerant {
     }
 
     fn in_flight(&self) -> usize {
-        self.envs.in_flight() + self.landed.len()
+        self.envs.in_flight() + self.landed.len() + self.again.len()
     }
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
@@ -173,6 +173,7 @@ impl VecEnv for Tolerant {
 
     fn close(&mut self) -> Result<()> {
         self.landed.clear();
+        self.again.clear();
         self.notes.clear();
         self.envs.close()
     }

@@ -53,7 +53,7 @@ struct Head {
 struct Failed {
     slot: usize,
     begin: Json,
-    seed: i64,
+    seed: Option<i64>,
     episode: u64,
     step: u64,
     action: Option<String>,
@@ -230,7 +230,7 @@ impl Recording {
         let Failed { slot, begin, seed, episode, step, .. } = &self.head.failure;
         let which = match begin.get("index") {
             Some(index) => format!("index{index}"),
-            None => format!("seed{seed}"),
+            None => seed.map_or_else(|| "no-seed".into(), |seed| format!("seed{seed}")),
         };
         let env = plain(&self.head.env);
         write(dir, &format!("{env}-slot{slot}-{which}-episode{episode}-step{step}"), &self.to_text())

@@ -60,7 +60,7 @@ fn unbuilt(id: &str, slot: usize, seed: i64, failure: Failure) -> Error {
         env: id.into(),
         slot,
         begin: Begin::Seed(seed),
-        seed,
+        seed: Some(seed),
         episode: 0,
         step: 0,
         action: None,

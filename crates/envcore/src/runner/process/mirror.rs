@@ -233,7 +233,7 @@ impl Mirror {
             env: spec.id.clone(),
             slot,
             begin: self.begun,
-            seed: self.seed,
+            seed: spec.caps.contains(Caps::SEED).then_some(self.seed),
             episode: self.episodes.saturating_sub(1),
             step: self.steps,
             action: None,

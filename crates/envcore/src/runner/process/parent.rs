@@ -524,18 +524,25 @@ impl Process {
         let mut end = self.crew.stop(worker);
         self.collect_from(worker);
         let words = self.crew.forget(worker);
+        let slots = self.crew.members[worker].slots.clone();
+        // Slots that step together are silent together.
+        let together = !self.front.spec.caps.contains(Caps::SUBSET) && slots.len() > 1;
         if let Some((slot, timeout)) = silent {
-            end = format!("slot {slot} gave no answer within {timeout:?} (timeout), and {end}");
+            let who = match together {
+                true => format!("slots {} to {}", slots.start, slots.end - 1),
+                false => format!("slot {slot}"),
+            };
+            end = format!("{who} gave no answer within {timeout:?} (timeout), and {end}");
         }
         // A new worker numbers its questions anew.
         self.owed.retain(|owed| owed.worker != worker);
         let text = format!("{end}{words}");
         let failure = Failure::new(Phase::Step, Cause::Death, text.clone());
         let shared = Arc::new(failure.clone());
-        for slot in self.crew.members[worker].slots.clone() {
+        for slot in slots {
             if self.flying[slot].is_some() {
                 let cause = match silent {
-                    Some((of, _)) if of == slot => Cause::Silence,
+                    Some((of, _)) if of == slot || together => Cause::Silence,
                     _ => Cause::Death,
                 };
                 self.fail_row(slot, Failure { cause, ..failure.clone() });

@@ -179,7 +179,7 @@ pub(super) struct PackedFailure {
     env: String,
     pub(super) slot: usize,
     begin: Begin,
-    seed: i64,
+    seed: Option<i64>,
     episode: u64,
     step: u64,
     action: Option<String>,

@@ -396,15 +396,21 @@ impl Instance {
                 return;
             }
             // A slot that was reset by hand since has no end to tell of.
+            let shows_finals = self.envs.spec().caps.contains(Caps::FINAL_OBS);
             let finals = batch.finals.as_ref().map(|finals| finals.ended.as_slice::<bool>());
-            let over = |row: &usize| finals.map_or(terminated[*row] | truncated[*row], |ended| ended[*row]);
+            let has_last = |row: &usize| finals.is_some_and(|ended| ended[*row]);
+            let over = |row: &usize| match shows_finals {
+                true => has_last(row),
+                false => terminated[*row] | truncated[*row],
+            };
             self.ended.clear();
             self.ended.extend(self.sums.begun().filter(over));
             for ((face, rows), tell) in self.faces.info.iter().zip(&host.info).zip(&self.faces.tells) {
                 if let (true, Some(rows), Some(bytes)) =
                     (tell.is_of_ends(), rows, tell.bytes(batch, &self.sums))
                 {
-                    give_some(face, rows, bytes, self.ended.iter().copied(), 0);
+                    let told = |row: &usize| !tell.is_of_finals() || has_last(row);
+                    give_some(face, rows, bytes, self.ended.iter().copied().filter(told), 0);
                 }
             }
         }

@@ -2,8 +2,10 @@
 //!
 //! To the env's infos come what libenv has no field for: `terminated`,
 //! `truncated`, and of episodes that ended in this step `episode_return`,
-//! `episode_length`, `final_<leaf>` for each leaf of the observation and, where
-//! that name is free, for each info. Everywhere else they are zeros.
+//! `episode_length`, `failed` (whether the env failed: what `final_<leaf>` shows
+//! then is zeros that no env has shown), `final_<leaf>` for each leaf of the
+//! observation and, where that name is free, for each info. Everywhere else they
+//! are zeros.
 
 use super::face::Face;
 use super::sums::Sums;
@@ -20,6 +22,7 @@ pub(super) enum Tell {
     Truncated,
     Return,
     Length,
+    Failed,
     FinalObservation(usize),
     FinalInfo(usize),
 }
@@ -28,6 +31,11 @@ impl Tell {
     /// Whether only rows that end an episode have it.
     pub(super) fn is_of_ends(self) -> bool {
         !matches!(self, Tell::Info(_) | Tell::Terminated | Tell::Truncated)
+    }
+
+    /// Whether only rows whose episode's last observation was seen have it.
+    pub(super) fn is_of_finals(self) -> bool {
+        matches!(self, Tell::FinalObservation(_) | Tell::FinalInfo(_))
     }
 
     /// All rows' bytes, where the batch has it.
@@ -39,6 +47,7 @@ impl Tell {
             Tell::Truncated => Some(&batch.truncated),
             Tell::Return => return Some(bytemuck::cast_slice(&sums.last_returns)),
             Tell::Length => return Some(bytemuck::cast_slice(&sums.last_lengths)),
+            Tell::Failed => return Some(bytemuck::cast_slice(&sums.last_failed)),
             Tell::FinalObservation(leaf) => finals.and_then(|finals| finals.observation[leaf].as_fixed()),
             Tell::FinalInfo(leaf) => finals.and_then(|finals| finals.infos.columns[leaf].as_fixed()),
         }
@@ -82,6 +91,7 @@ impl Faces {
             (Leaf::real::<bool>(&[]).named("truncated"), Tell::Truncated),
             (Leaf::real::<f32>(&[]).named("episode_return"), Tell::Return),
             (Leaf::real::<i32>(&[]).named("episode_length"), Tell::Length),
+            (Leaf::real::<bool>(&[]).named("failed"), Tell::Failed),
         ];
         let ours =
             ours.into_iter().filter_map(|(leaf, tell)| Some(Ok((Face::loose(&leaf, num).ok()??, tell))));

@@ -16,6 +16,8 @@ pub(super) struct Sums {
     /// Of episodes that ended in the last batch.
     pub(super) last_returns: Vec<f32>,
     pub(super) last_lengths: Vec<i32>,
+    /// Whether that was because the env failed.
+    pub(super) last_failed: Vec<bool>,
     /// Whether an episode began in the last batch.
     begun: Vec<bool>,
     /// The slots where one did, in front.
@@ -30,6 +32,7 @@ impl Sums {
             lengths: vec![0; num],
             last_returns: vec![0.0; num],
             last_lengths: vec![0; num],
+            last_failed: vec![false; num],
             begun: vec![false; num],
             found: vec![0; num],
             count: 0,
@@ -52,6 +55,8 @@ impl Sums {
         for &row in &self.found[..self.count] {
             self.last_returns[row] = std::mem::take(&mut self.returns[row]) as f32;
             self.last_lengths[row] = std::mem::take(&mut self.lengths[row]);
+            let mut troubles = batch.tolerated.iter().chain(&batch.failures);
+            self.last_failed[row] = troubles.any(|trouble| trouble.slot == row);
         }
     }
 

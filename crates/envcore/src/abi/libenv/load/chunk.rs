@@ -6,13 +6,14 @@
 //! with no other name, and begins an episode when told to.
 //!
 //! Envs of an instance share its fate: whatever goes wrong is told of all, and
-//! the next reset makes the instance anew.
+//! the next reset makes the instance anew. The one whose doing it is, where that
+//! is known, has failed; the others were lost with their instance.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::functions::Function;
-use super::instance::{Instance, LibenvOption};
+use super::instance::{Fault, Instance, LibenvOption};
 use super::library::{Address, Library};
 use super::{Extras, matches_spaces};
 use crate::abi::libenv::sys::ours;
@@ -71,11 +72,37 @@ impl Recipe {
     }
 }
 
+/// Why an instance was given up.
+struct Broken {
+    /// Whose doing it is, where that is known.
+    env: Option<usize>,
+    failure: Failure,
+}
+
+impl Broken {
+    fn new(library: &Library, phase: Phase, fault: Fault) -> Self {
+        Broken { env: fault.env, failure: failure(library, phase, fault.error) }
+    }
+
+    /// What it is to `slot`, of `num` in all.
+    fn of(&self, slot: usize, num: usize) -> Failure {
+        match self.env {
+            _ if num == 1 => self.failure.clone(),
+            Some(env) if env == slot => self.failure.clone(),
+            Some(env) => {
+                let message = format!("env {env} of it: {}", self.failure.message);
+                Failure { cause: Cause::Instance, message, ..self.failure.clone() }
+            }
+            None => Failure { cause: Cause::Instance, ..self.failure.clone() },
+        }
+    }
+}
+
 pub(super) struct LibenvChunk {
     recipe: Recipe,
     instance: Option<Instance>,
     /// Why there is no instance.
-    broken: Option<Failure>,
+    broken: Option<Broken>,
     /// How many instances there have been.
     made: u64,
     /// In which of them each slot began last; 0 for none.
@@ -113,9 +140,15 @@ impl LibenvChunk {
     }
 
     /// Gives the instance up: what it shows or says cannot be gone on with.
-    fn give_up(&mut self, failure: Failure) {
+    fn give_up(&mut self, phase: Phase, fault: Fault) {
         self.instance = None;
-        self.broken = Some(failure);
+        self.broken = Some(Broken::new(&self.recipe.library, phase, fault));
+    }
+
+    /// What is told of `slot` while there is no instance.
+    fn broken(&self, slot: usize, phase: Phase) -> Failure {
+        let unknown = || Failure::new(phase, Cause::Instance, "it is gone: reset it");
+        self.broken.as_ref().map_or_else(unknown, |broken| broken.of(slot, self.recipe.num))
     }
 
     fn make_anew(&mut self) -> Result<()> {
@@ -141,7 +174,7 @@ impl LibenvChunk {
         }
         self.tried = true;
         if let Err(error) = self.make_anew() {
-            self.give_up(failure(&self.recipe.library, Phase::Build, error));
+            self.give_up(Phase::Build, error.into());
         }
     }
 
@@ -151,10 +184,7 @@ impl LibenvChunk {
         }
         let first_time = self.born[slot] != self.made;
         let seeds = self.recipe.seeds.as_ref();
-        let Some(instance) = &mut self.instance else {
-            let unknown = || Failure::new(Phase::Reset, Cause::Error, "its instance is gone: reset it");
-            return Err(self.broken.clone().unwrap_or_else(unknown));
-        };
+        let Some(instance) = &mut self.instance else { return Err(self.broken(slot, Phase::Reset)) };
         let seed = match (reset.rebuild, seeds) {
             (Some(seed), _) => Some(seed),
             (None, Some(seeds)) if first_time => Some(seeds[slot]),
@@ -187,10 +217,9 @@ impl LibenvChunk {
                 .reset(slot, how, value)
                 .map_err(|error| failure(&self.recipe.library, Phase::Reset, error))?;
         }
-        if look && let Err(error) = instance.observe() {
-            let failure = failure(&self.recipe.library, Phase::Reset, error);
-            self.give_up(failure.clone());
-            return Err(failure);
+        if look && let Err(fault) = instance.observe() {
+            self.give_up(Phase::Reset, fault);
+            return Err(self.broken(slot, Phase::Reset));
         }
         self.seen = true;
         if reset.begin != Begin::Keep {
@@ -199,29 +228,28 @@ impl LibenvChunk {
         Ok(())
     }
 
-    /// Plays the actions of all envs, and sees what came of it.
-    fn play(&mut self, actions: StepOf<'_>) -> Result<&mut Instance, Failure> {
+    /// Plays the actions of all envs, and sees what came of it; whether there is
+    /// an instance then.
+    fn play(&mut self, actions: StepOf<'_>) -> bool {
         let all = 0..self.recipe.num;
         if self.born.iter().any(|born| *born != self.made) {
-            let why = "its instance failed, and was made anew without it";
-            self.give_up(Failure::new(Phase::Step, Cause::Error, why));
+            let why = "it failed, and was made anew without all of its envs: reset them together";
+            self.give_up(Phase::Step, Error::env(why).into());
         }
-        let Some(instance) = &mut self.instance else {
-            let unknown = || Failure::new(Phase::Step, Cause::Error, "its instance is gone: reset it");
-            return Err(self.broken.clone().unwrap_or_else(unknown));
-        };
+        let Some(instance) = &mut self.instance else { return false };
         for (leaf, dtype) in instance.action_dtypes().enumerate() {
             with_element!(dtype, T => {
                 instance.actions::<T>(leaf).copy_from_slice(actions.leaf::<T>(leaf, all.clone()));
             });
         }
-        let played = instance.act().and_then(|()| instance.observe());
-        if let Err(error) = played {
-            let failure = failure(&self.recipe.library, Phase::Step, error);
-            self.give_up(failure.clone());
-            return Err(failure);
+        let played = instance.act().map_err(Fault::from).and_then(|()| instance.observe());
+        match played {
+            Ok(()) => true,
+            Err(fault) => {
+                self.give_up(Phase::Step, fault);
+                false
+            }
         }
-        Ok(self.instance.as_mut().expect("it was just played"))
     }
 }
 
@@ -304,15 +332,15 @@ impl Chunk for LibenvChunk {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let mut fail = |failure: &Failure| side.failures.extend(slots.clone().map(|s| (s, failure.clone())));
         if slots != (0..self.recipe.num) {
             let why = "an instance of a libenv library steps all its envs together";
-            return fail(&Failure::new(Phase::Step, Cause::Error, why));
-        }
-        let extras = self.recipe.extras.clone();
-        match self.play(actions) {
-            Ok(instance) => write(instance, &extras, rows),
-            Err(failure) => fail(&failure),
+            let failure = Failure::new(Phase::Step, Cause::Instance, why);
+            side.failures.extend(slots.map(|slot| (slot, failure.clone())));
+        } else if self.play(actions) {
+            let instance = self.instance.as_ref().expect("it was just played");
+            write(instance, &self.recipe.extras, rows);
+        } else {
+            side.failures.extend(slots.map(|slot| (slot, self.broken(slot, Phase::Step))));
         }
     }
 

@@ -167,6 +167,19 @@ struct Checked {
     high: i32,
 }
 
+/// Why an instance cannot go on.
+pub(super) struct Fault {
+    /// Whose doing it is, where that is known.
+    pub(super) env: Option<usize>,
+    pub(super) error: Error,
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault { env: None, error }
+    }
+}
+
 /// An instance, ready to be observed.
 pub(super) struct Instance {
     made: Made,
@@ -251,16 +264,17 @@ impl Instance {
 
     /// Lets the library write what there is to see, and looks whether it makes
     /// sense.
-    pub(super) fn observe(&mut self) -> Result<()> {
+    pub(super) fn observe(&mut self) -> Result<(), Fault> {
         // SAFETY: the handle is open, and its buffers are set.
         unsafe { (self.library().observe)(self.made.handle) };
         self.library().check(self.made.handle, "libenv_observe")?;
         self.check_seen()
     }
 
-    fn check_seen(&self) -> Result<()> {
+    fn check_seen(&self) -> Result<(), Fault> {
+        let fault = |env, why| Err(Fault { env: Some(env), error: self.library().misfit(why) });
         if let Some((env, found)) = outside(self.first.elements::<u8>(), 0, 1) {
-            return Err(self.library().misfit(format!("env {env}: first is {found}: 0 or 1 make sense")));
+            return fault(env, format!("first is {found}: 0 or 1 make sense"));
         }
         for &Checked { leaf, low, high } in &self.checked {
             let block = &self.observation[leaf];
@@ -270,9 +284,8 @@ impl Instance {
             };
             if let Some((at, found)) = outside {
                 let (env, name) = (at * block.num / block.elements_len(), &self.names[leaf]);
-                return Err(self.library().misfit(format!(
-                    "env {env}: observation '{name}' has {found}, and it is from {low} to {high}"
-                )));
+                let why = format!("observation '{name}' has {found}, and it is from {low} to {high}");
+                return fault(env, why);
             }
         }
         Ok(())
@@ -317,7 +330,7 @@ impl Instance {
             return Ok(());
         }
         let why = self.library().last_error(self.made.handle);
-        Err(self.library().fault(format!("env {env}: {}", why.unwrap_or("its reset failed".into()))))
+        Err(self.library().fault(why.unwrap_or("its reset failed".into())))
     }
 
     /// Calls `function` of the library's, which is at `address`, of `env`.
@@ -374,7 +387,7 @@ impl Instance {
         // SAFETY: as in `save`.
         unsafe { (state.set)(self.made.handle, env as c_int, bytes.as_ptr().cast(), len) };
         library.check(self.made.handle, "set_state").map_err(|error| Error::State(error.to_string()))?;
-        self.observe()
+        self.observe().map_err(|fault| fault.error)
     }
 }
 

@@ -63,7 +63,7 @@ impl Extras {
         let finals = spaces.observation.leaves().iter().map(last).collect::<Option<Vec<usize>>>();
         let final_infos: Vec<Option<usize>> = infos.iter().map(last).collect();
         let flags = flag("terminated").zip(flag("truncated")).map(|(a, b)| [a, b]);
-        let told = ["terminated", "truncated", "episode_return", "episode_length"].map(find);
+        let told = ["terminated", "truncated", "episode_return", "episode_length", "failed"].map(find);
         let hidden = |k: &usize| {
             let k = Some(*k);
             told.contains(&k) || final_infos.contains(&k) || finals.iter().flatten().any(|f| Some(*f) == k)

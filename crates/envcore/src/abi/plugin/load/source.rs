@@ -70,7 +70,7 @@ impl PluginSource {
             env: self.spec.id.clone(),
             slot: first_slot + told.slot,
             begin: Begin::Seed(seeds[told.slot]),
-            seed: seeds[told.slot],
+            seed: Some(seeds[told.slot]),
             episode: 0,
             step: 0,
             action: None,
