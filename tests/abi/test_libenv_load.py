@@ -509,7 +509,9 @@ def test_states_are_saved_and_loaded_however_large(isolation: str, size: int) ->
 @isolations
 def test_what_a_library_of_ours_says_of_a_reset_is_the_slots_failure(isolation: str) -> None:
     envs = opened(*OURS, isolation=isolation)
-    with pytest.raises(errors.EnvError, match="slot 1 failed in reset: there is no level 13") as raised:
+    with pytest.raises(
+        errors.EnvError, match="slot 1 failed in reset: there is no level"
+    ) as raised:
         envs.reset(options={"index": [5, 13]})
     assert [failure.slot for failure in raised.value.failures] == [1]
     with pytest.raises(errors.ResetNeededError):

@@ -21,6 +21,7 @@ def to_gym3(envs: VectorEnv) -> Gym3Env:
     Returns:
         A real subclass of gym3's `Env`, with float32 rewards and `first`. What gym3 has no word
         for is in `get_info()`: `terminated`, `truncated`, `final_obs`, `final_info`, `episode`,
+        `failed` (a `corral.SlotFailure`) of an env that failed, whose `final_obs` is zeros then,
         and `rgb` of envs that draw. Spaces become gym3's types as `docs/gym3.md` tells.
 
     Raises:
@@ -69,7 +70,8 @@ def to_sb3(envs: VectorEnv) -> SB3VecEnv:
         A real subclass of SB3's `VecEnv`, with SB3's conventions: float32 rewards, `dones`, one
         info dict per env with `terminal_observation` and `TimeLimit.truncated`, `reset_infos`,
         seeds and options that hold for the next reset. Envs made with `episode_statistics=True`
-        tell `info["episode"]`, as SB3's Monitor does.
+        tell `info["episode"]`, as SB3's Monitor does. Of an env that failed `info["failed"]` is the
+        `corral.SlotFailure`, and `terminal_observation` is zeros.
 
     Raises:
         UnsupportedError: for envs of another autoreset mode.

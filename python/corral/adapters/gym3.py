@@ -70,7 +70,8 @@ class Gym3Env(Env):  # type: ignore[misc]
         """What each env told at the time of `observe`, with `terminated` and `truncated`.
 
         Where an episode ended there are also `final_obs` and `final_info`, as Gymnasium names
-        them, and `episode` if asked for; with `render_mode="rgb_array"` there is `rgb`.
+        them, and `episode` if asked for. Where that was because the env failed there is `failed`,
+        and `final_obs` is zeros. With `render_mode="rgb_array"` there is `rgb`.
         """
         self._settle()
         if self._each is None:

@@ -340,7 +340,7 @@ impl Crew {
                     env: format!("worker {worker}"),
                     slot,
                     begin: Begin::Own,
-                    seed,
+                    seed: Some(seed),
                     episode: 0,
                     step: 0,
                     action: None,
