@@ -68,7 +68,8 @@ def from_gymnasium(
         check_nan: whether a NaN in an observation or a reward is the env's failure.
         num_threads: with "thread", how many.
         timeout: as in `corral.make_vec`; with "process" the worker of an env that takes longer is
-            ended, and with it the other envs that it hosts.
+            ended, and with it the other envs that it hosts. A worker that does nothing at all, such
+            as one that was stopped, is ended a second later; building envs has no limit.
         autoreset_mode, seed, max_episode_steps, episode_statistics, action_bounds, batch_size,
         on_failure, max_restarts, frame_stack, lazy_frames, normalize_observation,
         normalize_reward, reward_gamma: as in `corral.make_vec`.

@@ -104,7 +104,9 @@ impl Live {
 
     /// Takes in what it has said by now.
     fn sort(&mut self) {
-        while let Some(message) = self.link.next() {
+        while self.broken.is_none()
+            && let Some(message) = self.link.next()
+        {
             match message {
                 Ok(FromWorker::News(news)) => self.mail.push_back(news),
                 Ok(FromWorker::Answer(id, answer)) => {
