@@ -1,22 +1,31 @@
-"""Other ways to start a worker than a new Python: forks of this process, or of a server."""
+"""Ways to start a worker: a new Python, a fork of this process, a fork of a server."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
+import io
+import itertools
+import marshal
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from corral import errors
 
+# The exit code of a process of which nobody can tell it. No process has it.
+GONE = 256
+
 
 class Child(Protocol):
-    """A process that was started."""
+    """A process that was started, and that is another process's child."""
 
     pid: int
 
@@ -25,24 +34,111 @@ class Child(Protocol):
         ...
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Ends it at once, and what it has started."""
         ...
 
 
-def _become(control: int, stderr: int) -> None:
-    """Makes this process, a fork, a worker; it does not return."""
+class Launcher(Protocol):
+    """A way to start a worker."""
+
+    def launch(self, worker: int, control: int, stderr: int) -> int | Child:
+        """Starts worker number `worker` in a process group of its own; both file descriptors are
+        the caller's. A child of this process is told of by its pid.
+
+        Raises:
+            OSError, EnvError: where it cannot be started.
+        """
+        ...
+
+
+def _noted(start: Callable[[], int], *files: io.IOBase) -> int:
+    """The pid that `start` gives; closes `files`. Where a signal's handler raises meanwhile, the
+    process ends, for nobody would know of it."""
+    pids: list[int] = []
+    try:
+        # No handler runs within a call: what is started is noted.
+        pids.extend(itertools.islice(iter(start, None), 1))
+        for file in files:
+            file.close()
+        return pids[0]
+    except BaseException:
+        for pid in pids:
+            if pid == 0:
+                # This is the fork.
+                os._exit(70)
+            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        raise
+
+
+def import_path() -> list[str]:
+    """What of `sys.path` counts: Python passes over entries that are no strings."""
+    return [str(entry) for entry in sys.path if isinstance(entry, str)]
+
+
+def _path_file() -> io.FileIO:
+    """A file that holds this process's import path, which may be longer than a command line or an
+    environment can be. It has no name, and a number above those of the standard files."""
+    made = os.memfd_create("corral-path")
+    try:
+        os.pwrite(made, marshal.dumps(import_path()), 0)
+        return io.FileIO(fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, 4))
+    finally:
+        os.close(made)
+
+
+def _command(path: int, module: str, function: str) -> list[str]:
+    """Runs a function of ours in a new Python that has this one's flags, and its import path from
+    the open file number `path`."""
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    program = (
+        f"import sys, marshal; f = open({path}, 'rb'); sys.path[:] = marshal.load(f); f.close(); "
+        f"import {module} as m; m.{function}()"
+    )
+    return [sys.executable, *flags, "-c", program]
+
+
+class Spawn:
+    """Starts a new Python."""
+
+    def launch(self, worker: int, control: int, stderr: int) -> int:
+        """As `Launcher.launch`."""
+        path = _path_file()
+        command = _command(3, "corral._worker", "main")
+        start = functools.partial(
+            os.posix_spawn,
+            command[0],
+            command,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, control, 0),
+                (os.POSIX_SPAWN_DUP2, stderr, 2),
+                (os.POSIX_SPAWN_DUP2, path.fileno(), 3),
+            ],
+            # The terminal's Ctrl-C is the parent's.
+            setpgroup=0,
+            setsigmask=(),
+        )
+        return _noted(start, path)
+
+
+def _become(control: int, stderr: int, number: int) -> None:
+    """Makes this process, fork number `number` of its parent, a worker; it does not return."""
     code = 70
     try:
         # The terminal's Ctrl-C is the parent's.
         os.setpgid(0, 0)
         # Above those that they are to become, should the parent have had these closed.
-        control, stderr = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (control, stderr))
-        os.dup2(control, 0)
-        os.dup2(stderr, 2)
-        os.close(control)
-        os.close(stderr)
+        own = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (control, stderr)]
+        for fd in (control, stderr):
+            os.close(fd)
+        for fd, standard in zip(own, (0, 2), strict=True):
+            os.dup2(fd, standard)
+            os.close(fd)
         from corral import _worker
 
+        _worker.scatter(number)
         _worker.main()
         code = 0
     except BaseException:
@@ -56,49 +152,23 @@ def _become(control: int, stderr: int) -> None:
         os._exit(code)
 
 
-def _code(status: int) -> int:
-    return int(os.waitstatus_to_exitcode(status))
-
-
-class _Forked:
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self._code: int | None = None
-
-    def poll(self) -> int | None:
-        if self._code is None:
-            try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:
-                # Someone else has waited for it.
-                self._code = 255
-            else:
-                if pid:
-                    self._code = _code(status)
-        return self._code
-
-    def kill(self) -> None:
-        if self._code is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-
-
 class Fork:
     """Forks this process: fast, and nothing needs to be pickled; but whatever locks other threads
     hold at that moment stay locked in the worker for ever."""
 
-    def launch(self, worker: int, control: int, stderr: int) -> Child:
-        """Starts a worker; both file descriptors are its own from now on."""
+    _numbers = itertools.count()
+
+    def launch(self, worker: int, control: int, stderr: int) -> int:
+        """As `Launcher.launch`."""
         for stream in (sys.stdout, sys.stderr):
             # What is buffered, the worker would print as well.
             with contextlib.suppress(AttributeError, OSError, ValueError):
                 stream.flush()
-        pid = os.fork()
+        number = next(self._numbers)
+        pid = _noted(os.fork)
         if pid == 0:
-            _become(control, stderr)
-        os.close(control)
-        os.close(stderr)
-        return _Forked(pid)
+            _become(control, stderr, number)
+        return pid
 
 
 class _Served:
@@ -116,7 +186,7 @@ class _Served:
     def kill(self) -> None:
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)
 
 
 class ForkServer:
@@ -129,31 +199,39 @@ class ForkServer:
         self._asked = 0
         self._heard = b""
         self._lock = threading.Lock()
-        self._pid = os.getpid()
+        os.register_at_fork(after_in_child=self._leave)
 
     def launch(self, worker: int, control: int, stderr: int) -> Child:
-        """Starts a worker; both file descriptors are its own from now on."""
-        try:
-            with self._lock:
-                link = self._start()
-                # Ctrl-C may have ended an earlier wait, whose answer is still to come.
-                self._asked += 1
-                socket.send_fds(link, [self._asked.to_bytes(8, "big")], [control, stderr])
-                link.settimeout(30)
-                while True:
-                    kind, pid, number = self._hear()
-                    if kind == "ended":
-                        self._codes[pid] = number
-                    elif number == self._asked:
-                        # An earlier process's, of the same number.
-                        self._codes.pop(pid, None)
-                        return _Served(self, link, pid)
-        except (OSError, ValueError) as error:
-            self._socket = None
-            raise errors.EnvError(f"the fork server is gone: {error}") from error
-        finally:
-            os.close(control)
-            os.close(stderr)
+        """As `Launcher.launch`."""
+        with self._lock:
+            with contextlib.suppress(OSError, ValueError):
+                return self._ask(control, stderr)
+            # The server has been ended: a new one does as well.
+            self._end()
+            try:
+                return self._ask(control, stderr)
+            except (OSError, ValueError) as error:
+                self._end()
+                raise errors.EnvError(f"the fork server is gone: {error}") from error
+
+    def _ask(self, control: int, stderr: int) -> Child:
+        link = self._start()
+        # Ctrl-C may have ended an earlier wait, whose answer is still to come.
+        self._asked += 1
+        socket.send_fds(link, [self._asked.to_bytes(8, "big")], [control, stderr])
+        link.settimeout(30)
+        while True:
+            kind, pid, number = self._hear()
+            if kind == "ended":
+                self._codes[pid] = number
+            elif number != self._asked:
+                continue
+            elif kind == "failed":
+                raise errors.EnvError(f"a worker process could not be forked: {os.strerror(pid)}")
+            else:
+                # An earlier process's, of the same number.
+                self._codes.pop(pid, None)
+                return _Served(self, link, pid)
 
     def ended(self, link: socket.socket, pid: int) -> int | None:
         """The exit code of a worker that the server at `link` started, once it has ended; told
@@ -161,7 +239,7 @@ class ForkServer:
         with self._lock:
             if link is not self._socket:
                 # Its workers end with it.
-                return 255
+                return GONE
             link.settimeout(0)
             try:
                 while pid not in self._codes:
@@ -171,8 +249,9 @@ class ForkServer:
             except BlockingIOError:
                 pass
             except (OSError, ValueError):
-                self._socket = None
-                return self._codes.pop(pid, 255)
+                code = self._codes.pop(pid, GONE)
+                self._end()
+                return code
             return self._codes.pop(pid, None)
 
     def _hear(self) -> tuple[str, int, int]:
@@ -188,18 +267,38 @@ class ForkServer:
         return kind.decode(), int(pid), int(number)
 
     def _start(self) -> socket.socket:
-        if self._socket is not None and self._pid == os.getpid():
+        if self._socket is not None:
             return self._socket
         ours, theirs = socket.socketpair()
-        flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-        program = f"import sys; sys.path[:] = {sys.path!r}; import corral._launch as l; l.serve()"
-        # A session of its own: the terminal's Ctrl-C is the parent's.
-        self._process = subprocess.Popen(
-            [sys.executable, *flags, "-c", program], stdin=theirs.fileno(), start_new_session=True
-        )
-        theirs.close()
-        self._socket, self._heard, self._codes, self._pid = ours, b"", {}, os.getpid()
+        with _path_file() as path, theirs:
+            # A session of its own: the terminal's Ctrl-C is the parent's.
+            self._process = subprocess.Popen(
+                _command(path.fileno(), "corral._launch", "serve"),
+                stdin=theirs.fileno(),
+                pass_fds=[path.fileno()],
+                start_new_session=True,
+            )
+        self._socket, self._heard, self._codes = ours, b"", {}
         return ours
+
+    def _end(self) -> None:
+        """Ends the server, if there is one, and with it its workers."""
+        link, process, self._socket, self._process = self._socket, self._process, None, None
+        if link is not None:
+            link.close()
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def _leave(self) -> None:
+        """Leaves the server to the parent of this fork, one of whose threads may hold the lock."""
+        self._lock = threading.Lock()
+        link, process, self._socket, self._process = self._socket, self._process, None, None
+        if link is not None:
+            link.close()
+        if process is not None:
+            # It is no child of this process: that is all that is noted.
+            process.poll()
 
 
 fork_server = ForkServer()
@@ -210,40 +309,71 @@ def serve() -> None:
     from corral import _worker  # noqa: F401  what is imported here, no worker imports again
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Where the parent ignores it, nobody could wait for a child.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     link = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    link.settimeout(0.05)
+    # Where the link breaks, the parent is gone.
+    with contextlib.suppress(ConnectionError):
+        _serve(link)
+
+
+def _serve(link: socket.socket) -> None:
     children: set[int] = set()
     parent = os.getppid()
     # The link may outlive the parent: in forks of it.
     while os.getppid() == parent:
-        try:
-            asked, fds, _, _ = socket.recv_fds(link, 8, 2)
+        if select.select([link], [], [], 0.05)[0]:
+            asked, fds, _, _ = socket.recv_fds(link, 8, 2, socket.MSG_CMSG_CLOEXEC)
             if not asked:
                 return
-            pid = os.fork()
-            if pid == 0:
-                link.close()
-                _become(*fds)
-            for fd in fds:
-                os.close(fd)
-            children.add(pid)
-            link.sendall(f"started {pid} {int.from_bytes(asked, 'big')}\n".encode())
-        except TimeoutError:
-            pass
+            number = int.from_bytes(asked, "big")
+            link.sendall(_forked(link, fds, number, children))
         for pid in list(children):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
+            code = _ended(pid)
+            if code is not None:
                 children.discard(pid)
-                link.sendall(f"ended {pid} {_code(status)}\n".encode())
+                link.sendall(f"ended {pid} {code}\n".encode())
 
 
-def launcher(context: str) -> Any:
-    """What starts workers in this way; None for a new Python each."""
-    if context == "spawn":
+def _forked(link: socket.socket, fds: list[int], number: int, children: set[int]) -> bytes:
+    """Forks a worker; what is said of it."""
+    try:
+        pid = os.fork()
+        if pid == 0:
+            link.close()
+            _become(fds[0], fds[1], number)
+    except OSError as error:
+        return f"failed {error.errno} {number}\n".encode()
+    finally:
+        for fd in fds:
+            os.close(fd)
+    children.add(pid)
+    with contextlib.suppress(OSError):
+        # Its own call may be yet to come, and its group is to be there when it is told of.
+        os.setpgid(pid, pid)
+    return f"started {pid} {number}\n".encode()
+
+
+def _ended(pid: int) -> int | None:
+    """How a child ended, if it has. Unless it did by itself, with code 0, what it had started ends
+    with it."""
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ended is None:
         return None
+    if (ended.si_code, ended.si_status) != (os.CLD_EXITED, 0):
+        # As long as nobody has waited for it, its number is no other group's.
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
+    return int(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def launcher(context: str) -> Launcher:
+    """What starts workers in this way."""
+    if context == "spawn":
+        return Spawn()
     if context == "fork":
         return Fork()
     if context == "forkserver":

@@ -74,9 +74,8 @@ class Source:
     @staticmethod
     def workers(
         payload: Any,
+        launcher: Any,
         *,
-        command: Sequence[str] | None = None,
-        launcher: Any | None = None,
         num_workers: int | None = None,
         what: str | None = None,
         make_timeout: float | None = None,

@@ -4,6 +4,7 @@ enough. Exceptions always arrive, whatever they hold."""
 from __future__ import annotations
 
 import pickle
+import sys
 import traceback
 from typing import Any
 
@@ -30,6 +31,11 @@ def pack(value: Any) -> bytes:
 
 def by_value(value: Any) -> bytes:
     """The bytes of a value, functions and classes that cannot be imported included."""
+    main = sys.modules.get("__mp_main__")
+    if main is not None and main.__name__ == "__mp_main__":
+        # The main script in a process that multiprocessing started: as with `__main__`, what it
+        # defines is no other process's to import.
+        cloudpickle.register_pickle_by_value(main)
     data: bytes = cloudpickle.dumps(value, _PROTOCOL)
     return data
 

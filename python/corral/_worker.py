@@ -14,7 +14,10 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from corral import _native, errors
+from corral._launch import import_path
 from corral._transport import by_value
 
 
@@ -38,7 +41,29 @@ def payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) ->
         pickled = by_value(list(factories))
     except Exception as error:
         raise errors.UnsupportedError(_unpicklable(factories, error)) from error
-    return pickle.dumps(_Payload(id, list(sys.path), os.getcwd(), pickled, check_nan), protocol=5)
+    return pickle.dumps(_Payload(id, import_path(), os.getcwd(), pickled, check_nan), protocol=5)
+
+
+class Pickled:
+    """What workers are told of envs: pickled when they are first told, and kept so for those that
+    are started again."""
+
+    def __init__(self, id: str, factories: list[Callable[[], Any]], check_nan: bool) -> None:
+        self._id, self._factories, self._check_nan = id, factories, check_nan
+        self._told: dict[tuple[int, int], bytes] = {}
+
+    def payload(self, start: int, stop: int) -> bytes:
+        """As the module's `payload`, of these envs."""
+        told = self._told.get((start, stop))
+        if told is None:
+            told = payload(self._id, self._factories[start:stop], self._check_nan)
+            self._told[start, stop] = told
+        return told
+
+    def forget(self) -> None:
+        """Lets go of the factories, once every worker has been told: they may hold who holds the
+        vec env."""
+        self._factories = []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,13 +85,18 @@ class Inheritance:
         self._key = next(self._keys)
         self._left[self._key] = self
 
-    def payload(self, start: int, stop: int) -> bytes:
-        """As `payload`, of these envs."""
-        return pickle.dumps(_Inherited(self._key, start, stop), protocol=5)
+    @property
+    def payload(self) -> Callable[[int, int], bytes]:
+        """As the module's `payload`, of these envs; does not hold them."""
+        key = self._key
+        return lambda start, stop: pickle.dumps(_Inherited(key, start, stop), protocol=5)
+
+    def forget(self) -> None:
+        """Forgets nothing: workers that are started again find it here too."""
 
     @classmethod
     def envs_of(cls, told: _Inherited) -> tuple[str, list[Callable[[], Any]], bool]:
-        """As the module's `envs_of`."""
+        """The envs that a payload is of: id, factories, whether to look for NaN."""
         id, factories, check_nan = cls._left[told.key]._told
         return id, factories[told.start : told.stop], check_nan
 
@@ -136,6 +166,16 @@ def told(data: bytes) -> _native.Source | tuple[str, list[Callable[[], Any]], bo
     return told.id, pickle.loads(told.factories), told.check_nan
 
 
+def scatter(number: int) -> None:
+    """Gives this process, fork number `number` of its parent, its own numbers from NumPy's global
+    generator: determined by what the parent's was, where somebody had seeded that."""
+    # Python itself seeds `random` anew in every fork.
+    inherited = np.random.randint(0, 2**32, 8, np.uint64)
+    with contextlib.suppress(TypeError):
+        # Somebody's own bit generator, put in its place, cannot be seeded.
+        np.random.seed([*inherited.tolist(), number])
+
+
 def main() -> None:
     """Serves the parent at the other end of the standard input, until it ends."""
     # Ctrl-C is the parent's to handle.
@@ -149,12 +189,3 @@ def main() -> None:
     # Not `sys.stderr`: a fork has its parent's, which may go elsewhere.
     faulthandler.enable(2)
     _native.work()
-
-
-def command() -> list[str]:
-    """The command that runs `main` in a new Python like this one."""
-    import subprocess
-
-    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    program = f"import sys; sys.path[:] = {sys.path!r}; import corral._worker as w; w.main()"
-    return [sys.executable, *flags, "-c", program]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from corral import _native, _worker, errors
+from corral import _launch, _native, _worker, errors
 from corral.settings import Settings, flag
 from corral.vector import VectorEnv
 
@@ -179,7 +179,7 @@ def _in_workers(
 
     return _native.Source.workers(
         payload,
-        command=_worker.command(),
+        _launch.launcher("spawn"),
         num_workers=count,
         what=f"the envs of {library}",
         make_timeout=make_timeout,

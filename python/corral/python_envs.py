@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import gymnasium
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.vector import AutoresetMode
 
-from corral import _native, errors
+from corral import _launch, _native, _worker, errors
 from corral._python_env import are_equal, as_gymnasium
 from corral.settings import Settings
 from corral.vector import VectorEnv
@@ -107,7 +108,7 @@ def from_gymnasium(
         normalize_reward=normalize_reward,
         reward_gamma=reward_gamma,
     )
-    native = native_of(
+    native, held = native_of(
         name,
         factories,
         settings,
@@ -116,7 +117,30 @@ def from_gymnasium(
         context=context,
         check_nan=check_nan,
     )
-    return settings.vector(native, native.about.render_mode)
+    envs = settings.vector(native, native.about.render_mode)
+    envs.held = held
+    return envs
+
+
+class _Factories:
+    """What makes the envs. The vec env's Python half holds it, and the native half does not: a
+    function may hold what holds the vec env, and Python's collector sees no way through the native
+    half."""
+
+    def __init__(self, factories: list[Factory]) -> None:
+        self.factories = factories
+
+    def lent(self) -> list[Factory]:
+        """Functions that do the same as long as this is held."""
+        this = weakref.ref(self)
+        return [functools.partial(_make, this, k) for k in range(len(self.factories))]
+
+
+def _make(lender: weakref.ref[_Factories], k: int) -> Any:
+    held = lender()
+    if held is None:
+        raise errors.EnvError("what makes the envs is gone with their VectorEnv: keep that")
+    return held.factories[k]()
 
 
 def native_of(
@@ -128,18 +152,21 @@ def native_of(
     num_workers: int | None = None,
     context: str = "spawn",
     check_nan: bool = True,
-) -> _native.VecEnv:
-    """The native vec env of what `factories` make, one each; see `from_gymnasium`."""
+) -> tuple[_native.VecEnv, Any]:
+    """The native vec env of what `factories` make, one each, and what is to be held as long as it
+    is used; see `from_gymnasium`."""
     if runner == "serial":
         settings = dataclasses.replace(settings, num_threads=1)
+    held: Any = None
     if runner == "process":
         if settings.num_threads is not None:
             raise errors.ArgumentError('num_threads is for runner="thread": give num_workers')
-        source = _in_workers(name, factories, bool(check_nan), num_workers, context)
+        source, held = _in_workers(name, factories, bool(check_nan), num_workers, context)
     elif runner in _RUNNERS:
         if num_workers is not None:
             raise errors.ArgumentError('num_workers is for runner="process"')
-        source = _native.Source.python(name, factories, check_nan=bool(check_nan))
+        held = _Factories(factories)
+        source = _native.Source.python(name, held.lent(), check_nan=bool(check_nan))
     else:
         raise errors.ArgumentError(f"runner is one of {', '.join(_RUNNERS)}, not {runner!r}")
     native = settings.native(source, len(factories))
@@ -149,7 +176,8 @@ def native_of(
         except BaseException:
             native.close()
             raise
-    return native
+        held.forget()
+    return native, held
 
 
 def _check_spaces(native: _native.VecEnv) -> None:
@@ -169,25 +197,13 @@ def _check_spaces(native: _native.VecEnv) -> None:
 
 def _in_workers(
     name: str, factories: list[Factory], check_nan: bool, num_workers: int | None, context: str
-) -> _native.Source:
-    from corral import _launch, _worker
-
+) -> tuple[_native.Source, _worker.Inheritance | _worker.Pickled]:
     if num_workers is not None and (isinstance(num_workers, bool) or num_workers < 1):
         raise errors.ArgumentError(f"num_workers is {num_workers}: it must be at least 1")
     launcher = _launch.launcher(context)
-
-    def payload(start: int, stop: int) -> bytes:
-        return _worker.payload(name, factories[start:stop], check_nan)
-
-    if context == "fork":
-        payload = _worker.Inheritance(name, factories, check_nan).payload
-
-    return _native.Source.workers(
-        payload,
-        command=_worker.command() if launcher is None else None,
-        launcher=launcher,
-        num_workers=num_workers,
-    )
+    kind = _worker.Inheritance if context == "fork" else _worker.Pickled
+    told = kind(name, factories, check_nan)
+    return _native.Source.workers(told.payload, launcher, num_workers=num_workers), told
 
 
 def _factories(
@@ -227,7 +243,8 @@ def _registered(id: str) -> Any:
     spec = gymnasium.registry.get(id)
     if spec is None:
         return id
-    if isinstance(spec.entry_point, str) and spec.entry_point.startswith("__main__:"):
+    own = ("__main__:", "__mp_main__:")
+    if isinstance(spec.entry_point, str) and spec.entry_point.startswith(own):
         spec = copy.deepcopy(spec)
         creator: Any = load_env_creator(str(spec.entry_point))
         spec.entry_point = creator

@@ -103,6 +103,9 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         native: the native vec env underneath.
     """
 
+    # What the native half needs and must not hold itself; see `corral.python_envs`.
+    held: Any = None
+
     def __init__(self, native: _native.VecEnv, *, render_mode: str | None = None) -> None:
         self.native = native
         self.num_envs = native.num_envs

@@ -29,6 +29,10 @@ import gc, os, signal, sys, threading, time
 import numpy as np
 from corral import errors
 from tests.faults.sick import sick, zeros, pids
+
+def say(*words):
+    # A whole line: several processes may say one at once, and `print` may write in pieces.
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 """
 
 
@@ -54,31 +58,31 @@ def test_workers_end_with_a_parent_that_is_killed(state: str, context: str) -> N
     envs.reset()
     workers = pids(envs)
     if {state!r} == "forked parent" and os.fork() == 0:
-        print(os.getpid(), flush=True)
+        say("orphan", os.getpid())
         time.sleep(30)
         os._exit(0)
     if {state!r} == "with children":
         envs.step(zeros(4))
-    print(*set(workers), "end", flush=True)
+    say("workers", *set(workers))
     envs.step(zeros(4))
     time.sleep(60)
     """
     parent = started(code)
     assert parent.stdout is not None
-    words = ""
-    while "end" not in words or (state == "forked parent" and words.count("\n") < 2):
+    said: dict[str, list[int]] = {}
+    expected = {"workers", "orphan"} if state == "forked parent" else {"workers"}
+    while said.keys() != expected:
         line = parent.stdout.readline()
-        assert line, words
-        words += line
-    workers = next(line for line in words.splitlines() if "end" in line).split()[:-1]
-    orphan = [line for line in words.splitlines() if "end" not in line]
+        assert line, said
+        who, *numbers = line.split()
+        said[who] = [int(number) for number in numbers]
     shared = shared_files()
     time.sleep(0.3)
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    gone = are_gone_within([int(worker) for worker in workers], 2)
-    for pid in orphan:
-        os.kill(int(pid), signal.SIGKILL)
+    gone = are_gone_within(said["workers"], 2)
+    for pid in said.get("orphan", []):
+        os.kill(pid, signal.SIGKILL)
     parent.stdout.close()
     assert gone
     assert shared_files() <= shared

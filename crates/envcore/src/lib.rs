@@ -106,7 +106,7 @@ mod whole;
 
 /// What runs slots in other processes; see [`Process`].
 pub mod process {
-    pub use crate::runner::{Child, Ended, Host, Objects, Order, serve, spawn, take_stdin};
+    pub use crate::runner::{Child, Ended, Host, Objects, Order, adopt, serve, spawn, take_stdin};
 }
 
 /// What the derive macros call; not for hands.

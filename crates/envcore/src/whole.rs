@@ -96,13 +96,18 @@ pub(crate) fn load<V: VecEnv + ?Sized>(envs: &mut V, bytes: &[u8]) -> Result<()>
     // A state refused halfway must leave every slot as it was.
     let mut before = Vec::new();
     for (slot, saved) in slots.iter().enumerate() {
-        let loaded = envs.save(slot).and_then(|was| {
-            before.push(was);
-            envs.load(slot, saved)
-        });
+        let loaded = match envs.save(slot) {
+            Ok(was) => {
+                before.push((slot, was));
+                envs.load(slot, saved)
+            }
+            // Its worker has died: there is nothing that it could go back to.
+            Err(Error::NeedsReset(_)) => envs.load(slot, saved),
+            Err(error) => Err(error),
+        };
         if let Err(error) = loaded {
-            for (slot, was) in before.iter().enumerate() {
-                envs.load(slot, was)?;
+            for (slot, was) in &before {
+                envs.load(*slot, was)?;
             }
             return Err(error);
         }

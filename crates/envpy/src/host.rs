@@ -2,12 +2,11 @@
 //! Python's objects travel, and what a worker does.
 
 use std::ops::Range;
-use std::os::fd::{IntoRawFd, OwnedFd};
-use std::process::Command;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use envcore::process::{Child, Ended, Host, Objects, Order, serve, spawn, take_stdin};
+use envcore::process::{Child, Ended, Host, Objects, Order, adopt, serve, take_stdin};
 use envcore::{Error, Object, Result, Serial, VecEnv};
 use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -23,8 +22,7 @@ use crate::values::Opaque;
 /// Starts workers that speak Python.
 pub(crate) struct PyHost {
     payload: Py<PyAny>,
-    command: Option<Vec<String>>,
-    launcher: Option<Py<PyAny>>,
+    launcher: Py<PyAny>,
     /// What a worker builds.
     what: Option<String>,
     make_timeout: Option<Duration>,
@@ -35,12 +33,11 @@ pub(crate) struct PyHost {
 impl PyHost {
     pub(crate) fn new(
         payload: Py<PyAny>,
-        command: Option<Vec<String>>,
-        launcher: Option<Py<PyAny>>,
+        launcher: Py<PyAny>,
         what: Option<String>,
         make_timeout: Option<Duration>,
     ) -> Self {
-        PyHost { payload, command, launcher, what, make_timeout, stop: Stop::default(), closing: Arc::default() }
+        PyHost { payload, launcher, what, make_timeout, stop: Stop::default(), closing: Arc::default() }
     }
 
     /// How far the vec env of its workers is on its way to being closed.
@@ -55,6 +52,15 @@ impl PyHost {
 struct Stop(Arc<Mutex<Option<PyErr>>>);
 
 impl Stop {
+    /// Keeps `error` where it is no mere failure but a signal's handler's, for
+    /// [`Host::pulse`] to raise; gives it as the core's.
+    fn sort(&self, py: Python<'_>, error: PyErr) -> Error {
+        if !error.is_instance_of::<PyException>(py) {
+            self.keep(error.clone_ref(py));
+        }
+        Error::env(error)
+    }
+
     fn keep(&self, error: PyErr) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
@@ -99,8 +105,7 @@ impl Pickled {
         let Some(Opaque(object)) = object.downcast_ref::<Opaque>() else {
             return Err(PyTypeError::new_err("it is no object of Python's"));
         };
-        enter(|py| pack(py, object.bind(py)))
-            .unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING)))
+        enter(|py| pack(py, object.bind(py))).unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING)))
     }
 
     fn unpacked(&self, bytes: &[u8]) -> PyResult<Object> {
@@ -131,27 +136,29 @@ impl Objects for PyHost {
 
 impl Host for PyHost {
     fn launch(&self, worker: usize, control: OwnedFd, stderr: OwnedFd) -> Result<Box<dyn Child>> {
-        if let Some([program, args @ ..]) = self.command.as_deref() {
-            return spawn(Command::new(program).args(args), control, stderr);
-        }
-        let Some(launcher) = &self.launcher else {
-            return Err(Error::Argument("nothing says how to start a worker".into()));
-        };
-        let started = enter(|py| {
-            // From here on they are Python's to close.
-            let (control, stderr) = (control.into_raw_fd(), stderr.into_raw_fd());
-            let child = launcher.bind(py).call_method1("launch", (worker, control, stderr))?;
-            let pid = child.getattr("pid")?.extract()?;
-            Ok(Box::new(PyChild { child: child.unbind(), pid, stop: self.stop.clone() }) as Box<dyn Child>)
-        });
-        started.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING))).map_err(Error::env)
+        enter(|py| {
+            let fds = (control.as_raw_fd(), stderr.as_raw_fd());
+            let launched = || {
+                let child = self.launcher.bind(py).call_method1("launch", (worker, fds.0, fds.1))?;
+                if let Ok(pid) = child.extract::<u32>() {
+                    return Ok((pid, None));
+                }
+                Ok((child.getattr("pid")?.extract()?, Some(child.unbind())))
+            };
+            match launched().map_err(|error| self.stop.sort(py, error))? {
+                (pid, None) => adopt(pid),
+                (pid, Some(child)) => Ok(Box::new(PyChild { child, pid, stop: self.stop.clone() }) as _),
+            }
+        })
+        .unwrap_or_else(|| Err(Error::env(ENDING)))
     }
 
     fn payload(&self, slots: Range<usize>) -> Result<Vec<u8>> {
-        let made = enter(|py| {
-            self.payload.bind(py).call1((slots.start, slots.end))?.extract::<Vec<u8>>()
-        });
-        made.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING))).map_err(Error::env)
+        enter(|py| {
+            let made = self.payload.bind(py).call1((slots.start, slots.end));
+            made.and_then(|made| made.extract()).map_err(|error| self.stop.sort(py, error))
+        })
+        .unwrap_or_else(|| Err(Error::env(ENDING)))
     }
 
     fn what(&self) -> &str {
@@ -177,7 +184,7 @@ impl Host for PyHost {
     }
 }
 
-/// A process that Python started.
+/// A process that is another's child, which only Python reaches.
 struct PyChild {
     child: Py<PyAny>,
     pid: u32,
@@ -190,11 +197,12 @@ impl Child for PyChild {
     }
 
     fn ended(&mut self) -> Option<Ended> {
-        let code =
-            enter(|py| self.child.bind(py).call_method0("poll")?.extract::<Option<i32>>());
+        let code = enter(|py| self.child.bind(py).call_method0("poll")?.extract::<Option<i32>>());
         match code {
             Some(Ok(None)) => None,
             Some(Ok(Some(code))) if code < 0 => Some(Ended::Signal(-code)),
+            // No process exits with that: `corral._launch.GONE`.
+            Some(Ok(Some(256..))) => Some(Ended::Unknown),
             Some(Ok(Some(code))) => Some(Ended::Code(code)),
             // It raises nothing itself.
             Some(Err(error)) => {
@@ -257,8 +265,7 @@ fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
         })?;
         Ok((Arc::new(source) as Arc<dyn envcore::Source>, about))
     });
-    let made: Result<(Arc<dyn envcore::Source>, Vec<u8>)> =
-        made.unwrap_or_else(|| Err(Error::env(ENDING)));
+    let made: Result<(Arc<dyn envcore::Source>, Vec<u8>)> = made.unwrap_or_else(|| Err(Error::env(ENDING)));
     let (source, about) = made?;
     Ok((Box::new(Serial::new(&*source, order.config)?), about))
 }

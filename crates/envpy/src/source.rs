@@ -110,23 +110,22 @@ impl Source {
     /// Envs in worker processes.
     ///
     /// `payload(start, stop)` gives the bytes from which a worker makes those
-    /// slots' envs; `command` starts a worker, or `launcher.launch(worker,
-    /// control_fd, stderr_fd)` does, whose result has `pid`, `poll()` and
-    /// `kill()`; `what` they make is for messages. A worker that takes longer than `make_timeout` seconds to make its
-    /// envs is ended.
+    /// slots' envs; `launcher.launch(worker, control_fd, stderr_fd)` starts a
+    /// worker, and gives the pid of a child of this process, or what has `pid`,
+    /// `poll()` and `kill()`; `what` they make is for messages. A worker that
+    /// takes longer than `make_timeout` seconds to make its envs is ended.
     #[staticmethod]
-    #[pyo3(signature = (payload, *, command=None, launcher=None, num_workers=None, what=None, make_timeout=None))]
+    #[pyo3(signature = (payload, launcher, *, num_workers=None, what=None, make_timeout=None))]
     fn workers(
         payload: Py<PyAny>,
-        command: Option<Vec<String>>,
-        launcher: Option<Py<PyAny>>,
+        launcher: Py<PyAny>,
         num_workers: Option<usize>,
         what: Option<String>,
         make_timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let limit = |timeout: &Bound<'_, PyAny>| seconds(timeout, false).or_raise(timeout.py());
         let make_timeout = make_timeout.map(limit).transpose()?;
-        let host = Arc::new(PyHost::new(payload, command, launcher, what, make_timeout));
+        let host = Arc::new(PyHost::new(payload, launcher, what, make_timeout));
         Ok(Source { kind: Kind::There { host, num_workers }, face: None })
     }
 }

@@ -75,10 +75,11 @@ class _Gymnasium(VectorEnv):
         settings = Settings(autoreset_mode=autoreset_mode)
         name = python_envs.name_of(factories[0])
         try:
-            native = python_envs.native_of(name, self._made_by(factories), settings, **how)
+            native, held = python_envs.native_of(name, self._made_by(factories), settings, **how)
         except errors.SpaceError as error:
             raise SpacesDifferError(str(error)) from None
         super().__init__(native, render_mode=native.about.render_mode)
+        self.held = held
         # As Gymnasium's: one env's does not make all of them again.
         self.spec = None
 

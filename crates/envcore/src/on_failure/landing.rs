@@ -22,6 +22,13 @@ fn reborrow<'a>(buffers: &'a mut Option<&mut dyn Buffers>) -> Option<&'a mut dyn
     }
 }
 
+/// Whether its worker process could not be started. Another try in the same call
+/// would take as long, and most likely come to the same: that is left to the next
+/// call, and the user is told.
+fn is_unstarted(failure: &SlotError) -> bool {
+    failure.failure.phase == Phase::Build && failure.failure.cause == Cause::Death
+}
+
 impl Tolerant {
     fn staging(&mut self) -> &mut Batch {
         self.staging.as_mut().expect("a policy that puts batches together has it from the start")
@@ -155,6 +162,11 @@ impl Tolerant {
             self.take_extras(slot, batch, row);
         }
         if failure.failure.cause == Cause::Interrupt {
+            self.notes.push((slot, Note::Failed(failure)));
+            self.landed.push_back(slot);
+            return;
+        }
+        if self.policy == OnFailure::Restart && is_unstarted(&failure) {
             self.notes.push((slot, Note::Failed(failure)));
             self.landed.push_back(slot);
             return;

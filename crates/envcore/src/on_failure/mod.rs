@@ -14,7 +14,8 @@
 //! A reset that fails is tried again at once under `restart`: with the same
 //! index where it had one, else from the slot's next derived seed. A slot that
 //! is restarted `max_restarts` times without ending an episode in between fails
-//! for good, and its failure is raised.
+//! for good, and its failure is raised. So is the failure of a worker process that
+//! cannot be started; the next step or reset tries that again.
 //!
 //! Where a row's observation, or its final one, is zeros that no env has shown,
 //! the batch says so: the row is [`RowKind::Failed`](crate::RowKind::Failed), or

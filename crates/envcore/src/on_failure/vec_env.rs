@@ -96,15 +96,20 @@ impl VecEnv for Tolerant {
         if self.policy == OnFailure::Restart {
             self.envs.check_reset(&of_rows(slots, &lost), &vec![Begin::Own; lost.len()], None)?;
         }
+        let these = of_rows(slots, &live);
         if !live.is_empty() {
-            let these = of_rows(slots, &live);
-            with_rows(&live, actions, |actions| self.envs.send(&these, actions))?;
+            with_rows(&live, actions, |actions| self.envs.check_send(&these, actions))?;
         }
-        self.note_turns(slots);
-        self.divided = true;
+        // First what may take long, and be stopped: then nothing is in flight.
         let lost = of_rows(slots, &lost);
         let begin = if self.policy == OnFailure::Mask { Begin::Keep } else { Begin::Own };
-        self.resets(&lost, &vec![begin; lost.len(0)], None)
+        self.resets(&lost, &vec![begin; lost.len(0)], None)?;
+        self.note_turns(slots);
+        self.divided = true;
+        if live.is_empty() {
+            return Ok(());
+        }
+        with_rows(&live, actions, |actions| self.envs.send(&these, actions))
     }
 
     fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Box<Batch>>> {

@@ -22,7 +22,7 @@ use std::time::Duration;
 pub use background::Background;
 #[cfg(feature = "export")]
 pub(crate) use front::MAX_SLOTS;
-pub use process::{Child, Ended, Host, Objects, Order, Process, serve, spawn, take_stdin};
+pub use process::{Child, Ended, Host, Objects, Order, Process, adopt, serve, spawn, take_stdin};
 pub use serial::Serial;
 pub use threaded::Threaded;
 

@@ -171,6 +171,22 @@ pub(super) enum Mute {
     Failed(Error),
 }
 
+impl From<Error> for Mute {
+    fn from(error: Error) -> Self {
+        Mute::Failed(error)
+    }
+}
+
+impl Mute {
+    /// As an error, of a worker of which `end` is said.
+    pub(super) fn error(self, end: String) -> Error {
+        match self {
+            Mute::Stopped(error) | Mute::Failed(error) => error,
+            Mute::Dead | Mute::Silent(_) => Error::env(end),
+        }
+    }
+}
+
 impl Crew {
     pub(super) fn new(host: Arc<dyn Host>, ranges: Vec<Range<usize>>) -> Result<Self> {
         let member = |slots| Member { slots, live: None, launches: 0 };
@@ -193,31 +209,50 @@ impl Crew {
     }
 
     /// Starts `workers`, all at once, and waits until each has built its envs:
-    /// seeded from `seed(first slot)` on.
+    /// seeded from `seed(first slot)` on. `each` is told what became of a worker;
+    /// one that failed does not run.
     ///
     /// # Errors
-    /// The first that failed; none of these runs then.
+    /// The user's wish to stop, or an error of `each`: none of these runs then.
     pub(super) fn start(
         &mut self,
         workers: &[usize],
         config: &VecConfig,
         seed: impl Fn(&Member) -> i64,
-    ) -> Result<Vec<Built>> {
-        let started = self
-            .launch(workers, config, seed)
-            .and_then(|()| {
-                workers
-                    .iter()
-                    .map(|&worker| self.hear_built(worker, config.timeout))
-                    .collect::<Result<Vec<_>>>()
+        mut each: impl FnMut(usize, Result<Built>) -> Result<()>,
+    ) -> Result<()> {
+        let begun = workers.iter().try_for_each(|&worker| match self.launch(&[worker], config, &seed) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.end(worker);
+                // What a signal's handler raised may be why.
+                self.host.pulse()?;
+                each(worker, Err(error))
+            }
+        });
+        let built = begun.and_then(|()| {
+            workers.iter().try_for_each(|&worker| {
+                if self.members[worker].live.is_none() {
+                    return Ok(());
+                }
+                let built = match self.hear_built(worker, config.timeout) {
+                    Ok(built) => Ok(built),
+                    Err(Mute::Stopped(stop)) => return Err(stop),
+                    Err(mute) => {
+                        let end = self.end(worker);
+                        Err(mute.error(end))
+                    }
+                };
+                self.heed()?;
+                each(worker, built)
             })
-            .and_then(|built| self.heed().map(|()| built));
-        if started.is_err() {
+        });
+        if built.is_err() {
             for &worker in workers {
                 self.end(worker);
             }
         }
-        started
+        built
     }
 
     fn launch(&mut self, workers: &[usize], config: &VecConfig, seed: impl Fn(&Member) -> i64) -> Result<()> {
@@ -271,20 +306,23 @@ impl Crew {
         Ok(())
     }
 
-    fn hear_built(&mut self, worker: usize, timeout: Option<Duration>) -> Result<Built> {
+    fn hear_built(&mut self, worker: usize, timeout: Option<Duration>) -> Result<Built, Mute> {
         let first = self.members[worker].slots.start;
         match self.hear(worker, false, timeout)? {
             FromWorker::Built { spec, about } => {
                 let spec = PackedSpec::open(spec, &*self.host)?;
                 Ok(Built { spec, about })
             }
-            FromWorker::Refused(error) => Err(error.open(first, &*self.host)),
-            _ => Err(Error::env(format!("worker {worker} said something out of turn"))),
+            FromWorker::Refused(error) => Err(error.open(first, &*self.host).into()),
+            _ => Err(Error::env(format!("worker {worker} said something out of turn")).into()),
         }
     }
 
     /// Tells `workers` where the board is, and waits until they have it.
-    pub(super) fn seat(&mut self, workers: &[usize], timeout: Option<Duration>) -> Result<()> {
+    ///
+    /// # Errors
+    /// Whose answer did not come, and why.
+    pub(super) fn seat(&mut self, workers: &[usize], timeout: Option<Duration>) -> Result<(), (usize, Mute)> {
         let plan = self.board().plan.clone();
         for &worker in workers {
             if let Some(live) = &mut self.members[worker].live {
@@ -294,8 +332,11 @@ impl Crew {
         for &worker in workers {
             match self.hear(worker, true, timeout) {
                 Ok(FromWorker::Ready) => {}
-                Ok(_) => return Err(Error::env(format!("worker {worker} said something out of turn"))),
-                Err(error) => return Err(error),
+                Ok(_) => {
+                    let error = Error::env(format!("worker {worker} said something out of turn"));
+                    return Err((worker, error.into()));
+                }
+                Err(mute) => return Err((worker, mute)),
             }
         }
         Ok(())
@@ -303,7 +344,7 @@ impl Crew {
 
     /// The next message of a worker that is being started: of one that `is_up`,
     /// or has to be, within the timeout.
-    fn hear(&mut self, worker: usize, is_up: bool, timeout: Option<Duration>) -> Result<FromWorker> {
+    fn hear(&mut self, worker: usize, is_up: bool, timeout: Option<Duration>) -> Result<FromWorker, Mute> {
         let host = self.host.clone();
         let limit = host.build_timeout();
         let word = |live: &mut Live| live.words.pop_front();
@@ -325,11 +366,12 @@ impl Crew {
         let what = host.what();
         match heard {
             Ok(message) => Ok(message),
-            Err(Mute::Stopped(stop) | Mute::Failed(stop)) => Err(stop),
+            Err(mute @ (Mute::Stopped(_) | Mute::Failed(_))) => Err(mute),
             Err(Mute::Silent(None)) => {
                 let end = self.end(worker);
                 let limit = limit.unwrap_or_default();
-                Err(Error::env(format!("{end}\nIt had not built {what} within {limit:?} (make_timeout).")))
+                Err(Error::env(format!("{end}\nIt had not built {what} within {limit:?} (make_timeout)."))
+                    .into())
             }
             Err(Mute::Silent(Some(_))) => {
                 let Member { slots, live, .. } = &self.members[worker];
@@ -348,11 +390,12 @@ impl Crew {
                     action: None,
                     failure,
                     replay: None,
-                }]))
+                }])
+                .into())
             }
             Err(Mute::Dead) => {
                 let end = self.end(worker);
-                Err(Error::env(format!("{end}\nIt died before {what} were built.")))
+                Err(Error::env(format!("{end}\nIt died before {what} were built.")).into())
             }
         }
     }
@@ -385,8 +428,8 @@ impl Crew {
         let name = format!("worker {worker} of {count} ({slots})");
         let Some(live) = &mut member.live else { return format!("{name} is gone") };
         // One that hung up is about to end by itself, with a code that tells.
-        let brink =
-            Instant::now() + if live.link.is_gone() { Duration::from_millis(300) } else { Duration::ZERO };
+        let hung_up = live.link.is_gone();
+        let brink = Instant::now() + if hung_up { Duration::from_millis(300) } else { Duration::ZERO };
         let patience = Instant::now() + BURIAL;
         let mut killed = false;
         let ended = loop {
@@ -406,6 +449,11 @@ impl Crew {
         match ended {
             Some(_) if live.broken.is_some() => {
                 format!("{name} was ended: {}", live.broken.as_deref().unwrap_or_default())
+            }
+            Some(_) if killed && hung_up => {
+                format!(
+                    "{name} hung up and ran on, as one that becomes another program (exec), and was ended"
+                )
             }
             Some(_) if killed => format!("{name} was ended"),
             Some(ended) => format!("{name} {ended}"),

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use super::wire::Objects;
 use crate::error::{Error, Result};
@@ -67,10 +69,11 @@ pub trait Child: Send {
     /// Its process id.
     fn pid(&self) -> u32;
 
-    /// How it ended, once it has.
+    /// How it ended, once it has. Unless it ended by itself, with code 0, what it
+    /// had started has ended with it.
     fn ended(&mut self) -> Option<Ended>;
 
-    /// Ends it at once.
+    /// Ends it at once, and what it has started.
     fn kill(&mut self);
 }
 
@@ -112,31 +115,68 @@ impl fmt::Display for Ended {
     }
 }
 
-impl From<ExitStatus> for Ended {
-    fn from(status: ExitStatus) -> Self {
-        use std::os::unix::process::ExitStatusExt;
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Ended::Code(code),
-            (None, Some(signal)) => Ended::Signal(signal),
-            (None, None) => Ended::Unknown,
-        }
+/// A child of this process, and the process group that it leads: what it has
+/// started is in there too, unless that has left it.
+struct Own {
+    pid: Pid,
+    over: Option<Ended>,
+}
+
+/// The worker `pid`: a child of this process that nobody else waits for. It must
+/// lead a process group of its own for what it starts to end with it.
+///
+/// # Errors
+/// [`Error::Argument`] where that is no process id.
+pub fn adopt(pid: u32) -> Result<Box<dyn Child>> {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let pid = raw.ok_or_else(|| Error::Argument(format!("{pid} is no process id")))?;
+    Ok(Box::new(Own { pid, over: None }))
+}
+
+impl Own {
+    fn kill_all(&self) {
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        // A fork may not have come to make its group.
+        let _ = kill_process(self.pid, Signal::KILL);
     }
 }
 
-impl Child for std::process::Child {
+impl Child for Own {
     fn pid(&self) -> u32 {
-        self.id()
+        self.pid.as_raw_nonzero().get().cast_unsigned()
     }
 
     fn ended(&mut self) -> Option<Ended> {
-        match self.try_wait() {
-            Ok(status) => status.map(Ended::from),
-            Err(_) => Some(Ended::Unknown),
+        if self.over.is_some() {
+            return self.over;
         }
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        match waitid(WaitId::Pid(self.pid), look | WaitIdOptions::NOWAIT) {
+            Ok(None) | Err(Errno::INTR) => {}
+            Ok(Some(status)) => {
+                let ended = match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => Ended::Code(code),
+                    (None, Some(signal)) => Ended::Signal(signal),
+                    (None, None) => Ended::Unknown,
+                };
+                if ended != Ended::Code(0) {
+                    // As long as nobody has waited for it, its number is no other
+                    // process's, and no other group's.
+                    self.kill_all();
+                }
+                let _ = waitid(WaitId::Pid(self.pid), look);
+                self.over = Some(ended);
+            }
+            // Somebody else has waited for it, or nobody has to: SIGCHLD is ignored.
+            Err(_) => self.over = Some(Ended::Unknown),
+        }
+        self.over
     }
 
     fn kill(&mut self) {
-        let _ = std::process::Child::kill(self);
+        if self.ended().is_none() {
+            self.kill_all();
+        }
     }
 }
 
@@ -152,7 +192,7 @@ pub fn spawn(command: &mut Command, control: OwnedFd, stderr: OwnedFd) -> Result
         let program = command.get_program().to_string_lossy().into_owned();
         Error::env(format!("a worker process could not be started: {program}: {error}"))
     })?;
-    Ok(Box::new(child))
+    adopt(child.id())
 }
 
 /// Lines of its standard error that are remembered, and their bytes.

@@ -220,7 +220,11 @@ impl Mirror {
             self.options = before;
         }
         self.status = Status::Lost;
-        let phase = if begin.is_some() { Phase::Reset } else { Phase::Step };
+        let phase = match begin {
+            Some(_) if failure.phase == Phase::Build => Phase::Build,
+            Some(_) => Phase::Reset,
+            None => Phase::Step,
+        };
         let failure = Failure { phase, ..failure };
         let error = self.tell(spec, slot, failure);
         self.inherit();

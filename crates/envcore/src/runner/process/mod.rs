@@ -27,7 +27,7 @@ mod worker;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-pub use member::{Child, Ended, Host, spawn};
+pub use member::{Child, Ended, Host, adopt, spawn};
 pub use parent::Process;
 pub use wire::{Objects, Order};
 pub use worker::{serve, take_stdin};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::board::{Board, Entry, Plan, Work};
-use super::crew::Crew;
+use super::crew::{Crew, Mute};
 use super::member::Host;
 use super::mirror::{Mirror, Sent};
 use super::parts::{Counts, Lender};
@@ -111,6 +111,23 @@ fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) ->
     )))
 }
 
+/// The failure of a slot whose worker could not be started again, because of
+/// `error`.
+fn unstarted(slot: usize, error: &Error) -> Failure {
+    let lost = |failure: &Failure| Failure { phase: Phase::Build, cause: Cause::Death, ..failure.clone() };
+    match error {
+        Error::Slots(failures) => match failures.iter().find(|failure| failure.slot == slot) {
+            Some(own) => lost(&own.failure),
+            None => {
+                let why = format!("its worker could not be started again: {error}");
+                Failure::new(Phase::Build, Cause::Death, why)
+            }
+        },
+        Error::Env(cause) if let Some(failure) = cause.downcast_ref::<Failure>() => lost(failure),
+        other => Failure::new(Phase::Build, Cause::Death, other.to_string()),
+    }
+}
+
 impl Process {
     /// Slots as `config` says, divided among `num_workers` processes (as many
     /// as there are cores without a number).
@@ -131,7 +148,16 @@ impl Process {
             (0..workers).map(|k| n * k / workers..n * (k + 1) / workers).collect();
         let mut crew = Crew::new(host, ranges.clone())?;
         let all: Vec<usize> = (0..workers).collect();
-        let mut built = crew.start(&all, &config, |member| seeds[member.slots.start])?;
+        let mut built = Vec::with_capacity(workers);
+        crew.start(
+            &all,
+            &config,
+            |member| seeds[member.slots.start],
+            |_, one| {
+                built.push(one?);
+                Ok(())
+            },
+        )?;
         for (worker, one) in built.iter().enumerate() {
             let (a, b) = (&built[0].spec, &one.spec);
             let same = a.observation == b.observation
@@ -195,7 +221,10 @@ impl Process {
             return Err(error);
         }
         (crew.board, crew.ground) = (Some(board), Some(ground));
-        crew.seat(&workers, config.timeout)?;
+        crew.seat(&workers, config.timeout).map_err(|(worker, mute)| {
+            let end = crew.end(worker);
+            mute.error(end)
+        })?;
         Ok(Process {
             front: Front::of(spec),
             crew: Native::new(crew),
@@ -237,24 +266,43 @@ impl Process {
             || self.config.batch_size.is_some_and(|size| size < self.front.spec.num_slots)
     }
 
-    /// Starts again what died of the workers of `slots`.
-    pub(super) fn revive(&mut self, slots: impl Iterator<Item = usize>) -> Result<()> {
+    /// Starts again what died of the workers of `slots`; which could not be
+    /// started, and why.
+    ///
+    /// # Errors
+    /// The user's wish to stop: what died is as it was.
+    pub(super) fn revive(&mut self, slots: impl Iterator<Item = usize>) -> Result<Vec<(usize, Error)>> {
         let crew = &mut *self.crew;
         let mut dead: Vec<usize> =
             slots.map(|slot| crew.of(slot)).filter(|k| crew.members[*k].live.is_none()).collect();
         dead.sort_unstable();
         dead.dedup();
+        let mut lost = Vec::new();
         if dead.is_empty() {
-            return Ok(());
+            return Ok(lost);
         }
         let seeds = &self.seeds;
         let seed = |first: usize, launches: u64| {
             crate::episode::restart_seed(seeds[first], launches) & (i64::MAX >> 1)
         };
-        crew.start(&dead, &self.config, |member| seed(member.slots.start, member.launches))?;
-        if let Err(error) = crew.seat(&dead, self.config.timeout) {
-            dead.iter().for_each(|&worker| drop(crew.end(worker)));
-            return Err(error);
+        crew.start(
+            &dead,
+            &self.config,
+            |member| seed(member.slots.start, member.launches),
+            |worker, built| {
+                lost.extend(built.err().map(|error| (worker, error)));
+                Ok(())
+            },
+        )?;
+        dead.retain(|worker| crew.members[*worker].live.is_some());
+        while let Err((worker, mute)) = crew.seat(&dead, self.config.timeout) {
+            if let Mute::Stopped(stop) = mute {
+                dead.iter().for_each(|&worker| drop(crew.end(worker)));
+                return Err(stop);
+            }
+            let end = crew.end(worker);
+            lost.push((worker, mute.error(end)));
+            dead.retain(|other| *other != worker);
         }
         for &worker in &dead {
             let member = &crew.members[worker];
@@ -264,7 +312,24 @@ impl Process {
                 self.skip[slot] = false;
             }
         }
-        Ok(())
+        Ok(lost)
+    }
+
+    /// Lands those of `slots`, which are in flight, whose worker could not be
+    /// started; the others.
+    pub(super) fn land_lost(&mut self, slots: Slots, lost: Vec<(usize, Error)>) -> Slots {
+        if lost.is_empty() {
+            return slots;
+        }
+        let mut rest = Vec::new();
+        for slot in slots.iter(self.front.spec.num_slots) {
+            let worker = self.crew.of(slot);
+            match lost.iter().find(|(of, _)| *of == worker) {
+                Some((_, error)) => self.fail_row(slot, unstarted(slot, error)),
+                None => rest.push(slot),
+            }
+        }
+        Slots::List(rest)
     }
 
     /// Marks `slots` as in flight for what `sent` says of each.

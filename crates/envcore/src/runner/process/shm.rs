@@ -2,8 +2,9 @@
 //!
 //! One memfd: it has no name, so nothing is left in /dev/shm whoever dies, and a
 //! container's limit on that does not concern it. It grows by segments, which
-//! either side maps when it first needs them. It is sparse: what nobody wrote
-//! takes no memory.
+//! either side maps when it first needs them, and never shrinks: it is sealed
+//! against that, for a map of what is cut off ends the process that looks at it.
+//! It is sparse: what nobody wrote takes no memory.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::{FallocateFlags, MemfdFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::{Keeper, Lease, check_machine_has};
@@ -100,7 +101,11 @@ impl Keeper for Block {}
 
 impl Arena {
     pub(super) fn new() -> Result<Arc<Self>> {
-        let file = rustix::fs::memfd_create("corral", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create("corral", flags).map_err(std::io::Error::from)?;
+        // No seal can be added: with one against growing, a worker could stop that.
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)
+            .map_err(std::io::Error::from)?;
         Ok(Arc::new(Arena {
             file: File::from(super::aside(file)?),
             shelves: Mutex::default(),
@@ -283,6 +288,20 @@ mod tests {
         let again: Vec<Block> = (0..20).map(|_| arena.take(GROWTH).unwrap()).collect();
         again.iter().for_each(fill);
         assert_eq!(arena.allocations(), 20);
+    }
+
+    #[test]
+    fn the_memory_grows_and_nobody_can_cut_it_off_or_keep_it_from_growing() {
+        let arena = Arena::new().unwrap();
+        let first = arena.take(GROWTH).unwrap();
+        let worker = arena.fd().try_clone_to_owned().unwrap();
+        assert!(rustix::fs::ftruncate(&worker, 0).is_err());
+        assert!(rustix::fs::fcntl_add_seals(&worker, SealFlags::GROW).is_err());
+        let second = arena.take(8 * GROWTH).unwrap();
+        for block in [&first, &second] {
+            // SAFETY: the block is this test's.
+            unsafe { block.as_ptr().write(7) }
+        }
     }
 
     #[test]

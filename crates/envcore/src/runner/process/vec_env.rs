@@ -231,7 +231,7 @@ impl VecEnv for Process {
         self.check_reset(slots, begin, options)?;
         let n = self.front.spec.num_slots;
         let anew = slots.iter(n).zip(begin).filter(|(_, begin)| **begin != Begin::Keep);
-        self.revive(anew.map(|(slot, _)| slot).collect::<Vec<_>>().into_iter())?;
+        let lost = self.revive(anew.map(|(slot, _)| slot).collect::<Vec<_>>().into_iter())?;
         let options = options.filter(|options| !options.is_empty());
         self.depart(slots, |row| Sent::Reset(begin[row]));
         let mut given = Vec::new();
@@ -242,6 +242,7 @@ impl VecEnv for Process {
             given.push(own);
         }
         let rest = self.land_doomed(slots);
+        let rest = self.land_lost(rest, lost);
         let host = self.crew.host.clone();
         let mut of = slots.iter(n).zip(&given).collect::<Vec<_>>();
         of.retain(|(slot, _)| self.is_flying(*slot));
@@ -320,7 +321,15 @@ impl VecEnv for Process {
                 Answer::State(state) => Ok(vec![state]),
                 _ => Ok(Vec::new()),
             },
-        )?;
+        );
+        let states = match states {
+            // Its worker was found dead: as one that had been found so before.
+            Err(Error::Env(end)) if self.crew.members[self.crew.of(slot)].live.is_none() => {
+                let id = &self.front.spec.id;
+                return Err(Error::NeedsReset(format!("{id}: slot {slot} is lost, reset it: {end}")));
+            }
+            states => states?,
+        };
         states.into_iter().next().ok_or_else(|| Error::env("a worker saved nothing"))
     }
 
@@ -329,7 +338,9 @@ impl VecEnv for Process {
         self.front.check_slots(&slots)?;
         self.front.spec.caps.require(Caps::SAVE, &self.front.spec.id, "load a state")?;
         self.settle_earlier()?;
-        self.revive(std::iter::once(slot))?;
+        if let Some((_, error)) = self.revive(std::iter::once(slot))?.into_iter().next() {
+            return Err(error);
+        }
         self.order(
             &slots,
             Phase::Load,

@@ -5,7 +5,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid, getppid, kill_process};
+use rustix::process::{Signal, getpgrp, getpid, getppid, kill_process, kill_process_group};
 
 use super::board::{Board, Entry, Work};
 use super::link::{Cut, Link, hangs_up};
@@ -79,12 +79,16 @@ pub fn take_stdin() -> Result<OwnedFd> {
     Ok(control)
 }
 
-/// Ends this process as soon as its parent is gone, whatever its envs are doing.
+/// Ends this process, and what it has started, as soon as its parent is gone,
+/// whatever its envs are doing.
 fn watch(control: OwnedFd) -> Result<()> {
     use std::os::fd::AsFd;
     let parent = getppid();
     std::thread::Builder::new().name("corral-watch".into()).spawn(move || {
         while !hangs_up(control.as_fd(), LOOK_AROUND) && getppid() == parent {}
+        if getpgrp() == getpid() {
+            let _ = kill_process_group(getpid(), Signal::KILL);
+        }
         let _ = kill_process(getpid(), Signal::KILL);
     })?;
     Ok(())
