@@ -226,7 +226,7 @@ impl Actions {
                 }
             }),
             // SAFETY: as `ActRow::value`.
-            Held::Values(values) => format!("{:?}", unsafe { &*values[slot].get() }),
+            Held::Values(values) => shortened(format!("{:?}", unsafe { &*values[slot].get() })),
         };
         if self.space.is_single() {
             return show(&self.columns[0]);
@@ -235,6 +235,16 @@ impl Actions {
         let parts: Vec<String> = leaves.map(|(leaf, c)| format!("{}: {}", leaf.name, show(c))).collect();
         format!("{{{}}}", parts.join(", "))
     }
+}
+
+/// `text`, as much of it as people read.
+fn shortened(mut text: String) -> String {
+    const SHOWN: usize = 400;
+    if let Some((end, _)) = text.char_indices().nth(SHOWN) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// Integers are held to their values; floats to their dtype, so that whether a
