@@ -120,9 +120,10 @@ impl Actions {
             for slot in 0..self.num_slots {
                 match (&mut *to, from) {
                     (Held::Fixed(to), Held::Fixed(from)) => to.put_bytes(slot, 0, from.bytes_of(slot)),
-                    // SAFETY: as `ActRow::value`.
                     (Held::Values(to), Held::Values(from)) => {
-                        *to[slot].get_mut() = unsafe { &*from[slot].get() }.clone();
+                        // SAFETY: as `ActRow::value`.
+                        let value = unsafe { &*from[slot].get() };
+                        *to[slot].get_mut() = value.clone();
                     }
                     _ => unreachable!("both are of one space"),
                 }
