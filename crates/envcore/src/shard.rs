@@ -66,7 +66,7 @@ impl Shard {
             let slots = spec.num_slots..spec.num_slots + part.num_slots;
             spec.num_slots = slots.end;
             let remote = (spec.caps | part.caps) & Caps::REMOTE;
-            spec.caps = spec.caps & part.caps | remote;
+            spec.caps = (spec.caps & part.caps) | remote;
             joined.push(Part { envs, slots });
         }
         let pool = BatchPool::new(&Layout {

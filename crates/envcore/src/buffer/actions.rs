@@ -120,9 +120,10 @@ impl Actions {
             for slot in 0..self.num_slots {
                 match (&mut *to, from) {
                     (Held::Fixed(to), Held::Fixed(from)) => to.put_bytes(slot, 0, from.bytes_of(slot)),
-                    // SAFETY: as `ActRow::value`.
                     (Held::Values(to), Held::Values(from)) => {
-                        *to[slot].get_mut() = unsafe { &*from[slot].get() }.clone();
+                        // SAFETY: as `ActRow::value`.
+                        let value = unsafe { &*from[slot].get() };
+                        *to[slot].get_mut() = value.clone();
                     }
                     _ => unreachable!("both are of one space"),
                 }
@@ -226,7 +227,7 @@ impl Actions {
                 }
             }),
             // SAFETY: as `ActRow::value`.
-            Held::Values(values) => format!("{:?}", unsafe { &*values[slot].get() }),
+            Held::Values(values) => shortened(format!("{:?}", unsafe { &*values[slot].get() })),
         };
         if self.space.is_single() {
             return show(&self.columns[0]);
@@ -235,6 +236,16 @@ impl Actions {
         let parts: Vec<String> = leaves.map(|(leaf, c)| format!("{}: {}", leaf.name, show(c))).collect();
         format!("{{{}}}", parts.join(", "))
     }
+}
+
+/// `text`, as much of it as people read.
+fn shortened(mut text: String) -> String {
+    const SHOWN: usize = 400;
+    if let Some((end, _)) = text.char_indices().nth(SHOWN) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// Integers are held to their values; floats to their dtype, so that whether a

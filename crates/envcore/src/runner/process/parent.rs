@@ -173,7 +173,7 @@ impl Process {
         }
         let caps = built.iter().fold(Caps::all(), |caps, one| caps & one.spec.caps);
         let first = built.swap_remove(0);
-        let spec = Spec { num_slots: n, caps: caps - Caps::BRIEF | Caps::REMOTE, ..first.spec };
+        let spec = Spec { num_slots: n, caps: (caps - Caps::BRIEF) | Caps::REMOTE, ..first.spec };
         check_batch_size(&spec, &config, &ranges)?;
         Process::over(crew, ranges, spec, first.about, config, seeds)
     }
