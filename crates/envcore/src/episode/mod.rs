@@ -460,7 +460,8 @@ impl Episodes {
     /// when it is dropped, or a bug of this crate. The next reset rebuilds them.
     pub(crate) fn give_up(&mut self, failure: &Failure) -> Error {
         drop_guarded(std::mem::take(&mut self.side));
-        (self.own.clear(), self.ended.clear());
+        self.own.clear();
+        self.ended.clear();
         self.status.fill(Status::Lost);
         self.pending.fill(false);
         let (first, last) = (self.first_slot, self.first_slot + self.status.len() - 1);
