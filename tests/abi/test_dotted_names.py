@@ -47,10 +47,10 @@ def test_names_of_a_loaded_library_are_keys_as_they_are(isolation: str) -> None:
     assert list(final) == ["a", "a.b", "a.", "."]
     assert final["a"] == 7
     # The library's own info stands beside what corral tells of episodes.
-    assert infos["episode.r"].tolist() == [2, 2]
-    assert infos["_episode.r"].all()
+    assert infos["total.r"].tolist() == [2, 2]
+    assert infos["_total.r"].all()
     assert infos["episode"]["r"].tolist() == [2.0, 0.0]
-    assert infos["final_info"]["episode.r"].tolist() == [2, 0]
+    assert infos["final_info"]["total.r"].tolist() == [2, 0]
     with pytest.raises(errors.InvalidActionError, match=r"leaf 'a\.b': 9 is outside 0 to 2"):
         envs.step(actions(2, move=9))
     envs.close()
@@ -100,7 +100,7 @@ def test_gym3_finds_what_corral_finds_in_a_library_with_dots(tmp_path: Path) -> 
     found = told_by_gym3(tmp_path, compiled("DOTTED"), {})
     assert set(found["observation"]) == {"a", "a.b", "a.", "."}
     assert found["observation"]["a"] == [6, 6]
-    assert set(found["info"]) == {"episode.r", "x."}
+    assert set(found["info"]) == {"total.r", "x."}
     assert found["reward"] == [1.5, 12.5]
 
 

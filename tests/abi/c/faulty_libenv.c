@@ -12,7 +12,7 @@
 // With -DOURS it is as one that corral exported: env e ends terminated if e is even, truncated if
 // it is odd; a seed or an index is where an episode begins to count n from.
 //
-// With -DDOTTED names have dots: a, a.b, a., and . are seen, a.b and a taken, episode.r and x. told.
+// With -DDOTTED names have dots: a, a.b, a., and . are seen, a.b and a taken, total.r and x. told.
 // gym3's own host takes it then: its labels count from 0.
 #include <math.h>
 #include <signal.h>
@@ -213,7 +213,7 @@ LIBENV_API int libenv_get_tensortypes(libenv_env *handle, enum libenv_space_name
     leaf(&found[count++], EITHER("move", "a.b"), LIBENV_DTYPE_INT32, 0, 0, 0, 0, 2);
     leaf(&found[count++], EITHER("push", "a"), LIBENV_DTYPE_FLOAT32, 1, 2, 0, -1, 1);
   } else {
-    leaf(&found[count++], EITHER("total", "episode.r"), LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
+    leaf(&found[count++], EITHER("total", "total.r"), LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
     leaf(&found[count++], EITHER("pushed", "x."), LIBENV_DTYPE_FLOAT32, 1, 2, 0, 0, 0);
 #ifdef OURS
     leaf(&found[count++], "terminated", LIBENV_DTYPE_UINT8, 0, 0, 0, 0, 1);
@@ -221,7 +221,7 @@ LIBENV_API int libenv_get_tensortypes(libenv_env *handle, enum libenv_space_name
     leaf(&found[count++], "episode_return", LIBENV_DTYPE_FLOAT32, 0, 0, 0, 0, 0);
     leaf(&found[count++], "episode_length", LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
     count += observation(&found[count], "final_");
-    leaf(&found[count++], EITHER("final_total", "final_episode.r"), LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
+    leaf(&found[count++], EITHER("final_total", "final_total.r"), LIBENV_DTYPE_INT32, 0, 0, 0, 0, 1 << 30);
 #endif
   }
   if (types) memcpy(types, found, count * sizeof *types);
