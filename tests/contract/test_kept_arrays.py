@@ -173,7 +173,7 @@ def test_a_fork_and_its_parent_do_not_see_each_others_writes(how: str, mode: str
     seen = in_a_fork(lambda: [float(np.ravel(array)[0]) for array in batch])
     expected = repr([float(np.ravel(array)[0]) for array in batch])
     # The parent drops its arrays and uses their memory again.
-    del batch
+    batch = ()
     gc.collect()
     for _ in range(6):
         envs.step(np.zeros(4, int))
