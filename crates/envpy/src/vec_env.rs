@@ -235,7 +235,7 @@ impl VecEnv {
 
     /// Does `work`, which may wait, and lets other threads go on meanwhile.
     fn aside<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
-        if self.brief { work() } else { py.detach(work) }
+        if self.brief { work() } else { detach(py, work) }
     }
 
     /// Puts `slots` in flight with their actions.
@@ -255,7 +255,7 @@ impl VecEnv {
         let given = given.copied();
         let columns = given.columns();
         let before = envs.in_flight();
-        let sent = py.detach(|| envs.send(slots, &columns)).or_raise(py);
+        let sent = detach(py, || envs.send(slots, &columns)).or_raise(py);
         *interrupted |= sent.is_err() && envs.in_flight() > before;
         sent
     }

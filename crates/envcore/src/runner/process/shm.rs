@@ -16,12 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::{MemfdFlags, SealFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::{Keeper, Lease, check_machine_has};
 use crate::error::{Error, Result};
-use crate::fork::Birth;
 
 /// Alignment of every block, as of a batch's own memory.
 const ALIGN: usize = 64;
@@ -45,48 +44,24 @@ struct Segment {
     len: u64,
 }
 
-/// A block that is not lent out.
-struct Free {
-    ptr: NonNull<u8>,
-    span: Span,
-}
-
-// SAFETY: an address of memory that the arena maps and that nobody uses.
-unsafe impl Send for Free {}
-
-/// Blocks of one size that are not lent out, the last used on top.
 #[derive(Default)]
-struct Shelf {
-    free: Vec<Free>,
-    takes: u32,
-    /// The least that `free` has held in this window: blocks nobody needed.
-    idle: usize,
-    /// How many at the bottom take no memory.
-    empty: usize,
-}
-
-/// Takes after which blocks unused all the while give their memory back.
-const WINDOW: u32 = 1 << 14;
-
-#[derive(Default)]
-struct Shelves {
+struct Ground {
     segments: Vec<Segment>,
     /// What of the last segment was never lent.
     rest: u64,
-    free: HashMap<usize, Shelf>,
 }
 
-/// The memory's owner, who lends blocks of it.
+/// The memory's owner, who lends blocks of it. They do not come back: what a vec
+/// env needs, it needs as long as it lives.
 pub(super) struct Arena {
     file: File,
-    shelves: Mutex<Shelves>,
+    ground: Mutex<Ground>,
     taken: AtomicU64,
-    birth: Birth,
 }
 
 /// A block on loan.
 pub(super) struct Block {
-    arena: Arc<Arena>,
+    _arena: Arc<Arena>,
     ptr: NonNull<u8>,
     pub(super) span: Span,
     bytes: usize,
@@ -108,9 +83,8 @@ impl Arena {
             .map_err(std::io::Error::from)?;
         Ok(Arc::new(Arena {
             file: File::from(super::aside(file)?),
-            shelves: Mutex::default(),
+            ground: Mutex::default(),
             taken: AtomicU64::new(0),
-            birth: Birth::here(),
         }))
     }
 
@@ -123,58 +97,30 @@ impl Arena {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// A block of `bytes` bytes: one that came back, with its old contents, or
-    /// a new one, zeroed.
+    /// A new block of `bytes` bytes, zeroed.
     pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Result<Block> {
         let size = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or(Error::Memory(bytes))?;
-        let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        let shelf = shelves.free.entry(size).or_default();
-        let free = shelf.free.pop();
-        shelf.idle = shelf.idle.min(shelf.free.len());
-        shelf.empty = shelf.empty.min(shelf.free.len());
-        shelf.takes += 1;
-        if shelf.takes >= WINDOW {
-            self.empty(shelf, size);
-        }
-        let free = match free {
-            Some(free) => free,
-            None => {
-                self.taken.fetch_add(1, Ordering::Relaxed);
-                self.make(&mut shelves, size)?
-            }
-        };
-        Ok(Block { arena: self.clone(), ptr: free.ptr, span: free.span, bytes: size })
-    }
-
-    /// Gives back the memory of what was idle for a whole window.
-    fn empty(&self, shelf: &mut Shelf, size: usize) {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        for block in shelf.free.iter().take(shelf.idle).skip(shelf.empty) {
-            let _ = rustix::fs::fallocate(&self.file, flags, block.span.at, size as u64);
-        }
-        shelf.empty = shelf.idle;
-        (shelf.takes, shelf.idle) = (0, shelf.free.len());
-    }
-
-    fn make(&self, shelves: &mut Shelves, size: usize) -> Result<Free> {
-        if shelves.rest < size as u64 {
-            let offset = shelves.segments.last().map_or(0, |last| last.offset + last.len);
+        let mut ground = self.ground.lock().unwrap_or_else(PoisonError::into_inner);
+        if ground.rest < size as u64 {
+            let offset = ground.segments.last().map_or(0, |last| last.offset + last.len);
             // The kernel would promise more than it has, and kill for it later.
             check_machine_has(size)?;
             let len = segment_for(size);
             rustix::fs::ftruncate(&self.file, offset + len as u64).map_err(|_| Error::Memory(size))?;
             let map = MmapOptions::new().offset(offset).len(len).map_raw(&self.file);
             let map = map.map_err(|_| Error::Memory(size))?;
-            shelves.segments.push(Segment { map, offset, len: len as u64 });
-            shelves.rest = len as u64;
+            ground.segments.push(Segment { map, offset, len: len as u64 });
+            ground.rest = len as u64;
         }
-        let segment = shelves.segments.last().expect("there is one with room");
-        let within = segment.len - shelves.rest;
-        shelves.rest -= size as u64;
+        let segment = ground.segments.last().expect("there is one with room");
+        let within = segment.len - ground.rest;
         // SAFETY: `within + size` is at most the segment's length.
         let ptr = unsafe { segment.map.as_mut_ptr().add(within as usize) };
         let span = Span { segment: segment.offset, segment_len: segment.len, at: segment.offset + within };
-        Ok(Free { ptr: NonNull::new(ptr).expect("a map is not at 0"), span })
+        ground.rest -= size as u64;
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        let ptr = NonNull::new(ptr).expect("a map is not at 0");
+        Ok(Block { _arena: self.clone(), ptr, span, bytes: size })
     }
 }
 
@@ -197,20 +143,9 @@ impl Block {
         let (ptr, bytes) = (self.ptr, self.bytes);
         // SAFETY: the block's `bytes` bytes are mapped while the arena lives,
         // which the block holds, and lent to nobody else; they began as zeros.
-        // Workers write rows that they were told to, bools among them, and what
-        // they wrote is looked at (`Batch::is_sound`) before it is read.
+        // Workers write rows that they were told to, bools among them. What they
+        // wrote is looked at (`Batch::is_sound`) and copied before it is read.
         unsafe { Lease::kept(ptr, bytes, Box::new(self)) }
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        // A thread that the fork left behind may have held the lock.
-        if self.arena.birth.is_before_fork() {
-            return;
-        }
-        let mut shelves = self.arena.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        shelves.free.entry(self.bytes).or_default().free.push(Free { ptr: self.ptr, span: self.span });
     }
 }
 
@@ -249,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_side_writes_the_other_reads_and_blocks_come_back() {
+    fn what_one_side_writes_the_other_reads() {
         let arena = Arena::new().unwrap();
         let mut mapped = Mapped::new(arena.fd().try_clone_to_owned().unwrap());
         let small = arena.take(100).unwrap();
@@ -263,31 +198,7 @@ mod tests {
                 assert_eq!(other.as_ptr().read(), 7);
             }
         }
-        let span = small.span;
-        drop(small);
-        assert_eq!(arena.take(100).unwrap().span, span);
         assert_eq!(arena.allocations(), 2);
-    }
-
-    #[test]
-    fn what_nobody_needed_for_a_whole_window_takes_no_memory() {
-        let arena = Arena::new().unwrap();
-        let used = || rustix::fs::fstat(&arena.file).unwrap().st_blocks * 512;
-        let fill = |block: &Block| {
-            // SAFETY: the block is this test's, and as large.
-            unsafe { block.as_ptr().write_bytes(1, GROWTH) }
-        };
-        let many: Vec<Block> = (0..20).map(|_| arena.take(GROWTH).unwrap()).collect();
-        many.iter().for_each(fill);
-        assert!(used() >= 20 * GROWTH as i64);
-        drop(many);
-        for _ in 0..3 * WINDOW {
-            drop(arena.take(GROWTH).unwrap());
-        }
-        assert!(used() <= 3 * GROWTH as i64, "{}", used());
-        let again: Vec<Block> = (0..20).map(|_| arena.take(GROWTH).unwrap()).collect();
-        again.iter().for_each(fill);
-        assert_eq!(arena.allocations(), 20);
     }
 
     #[test]
