@@ -17,6 +17,9 @@ from typing import Any, ClassVar
 from corral import _native, errors
 from corral._transport import by_value
 
+# Their id, what makes them, whether to look for NaN, whether the user gave seeds.
+Envs = tuple[str, list[Callable[[], Any]], bool, bool]
+
 
 @dataclasses.dataclass(frozen=True)
 class _Payload:
@@ -26,9 +29,12 @@ class _Payload:
     # Pickled by themselves, for they may need the path.
     factories: bytes
     check_nan: bool
+    seeded: bool
 
 
-def payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) -> bytes:
+def payload(
+    id: str, factories: Sequence[Callable[[], Any]], check_nan: bool, seeded: bool
+) -> bytes:
     """What tells a worker to make these envs.
 
     Raises:
@@ -38,7 +44,8 @@ def payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) ->
         pickled = by_value(list(factories))
     except Exception as error:
         raise errors.UnsupportedError(_unpicklable(factories, error)) from error
-    return pickle.dumps(_Payload(id, list(sys.path), os.getcwd(), pickled, check_nan), protocol=5)
+    told = _Payload(id, list(sys.path), os.getcwd(), pickled, check_nan, seeded)
+    return pickle.dumps(told, protocol=5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +62,10 @@ class Inheritance:
     # Whoever makes the workers holds it, and nobody else does.
     _left: ClassVar[weakref.WeakValueDictionary[int, Inheritance]] = weakref.WeakValueDictionary()
 
-    def __init__(self, id: str, factories: list[Callable[[], Any]], check_nan: bool) -> None:
-        self._told = (id, factories, check_nan)
+    def __init__(
+        self, id: str, factories: list[Callable[[], Any]], check_nan: bool, seeded: bool
+    ) -> None:
+        self._told = (id, factories, check_nan, seeded)
         self._key = next(self._keys)
         self._left[self._key] = self
 
@@ -65,10 +74,10 @@ class Inheritance:
         return pickle.dumps(_Inherited(self._key, start, stop), protocol=5)
 
     @classmethod
-    def envs_of(cls, told: _Inherited) -> tuple[str, list[Callable[[], Any]], bool]:
+    def envs_of(cls, told: _Inherited) -> Envs:
         """As the module's `envs_of`."""
-        id, factories, check_nan = cls._left[told.key]._told
-        return id, factories[told.start : told.stop], check_nan
+        id, factories, check_nan, seeded = cls._left[told.key]._told
+        return id, factories[told.start : told.stop], check_nan, seeded
 
 
 def _unpicklable(factories: Sequence[Callable[[], Any]], error: Exception) -> str:
@@ -123,9 +132,9 @@ def _go_to(directory: str) -> None:
         os.chdir(directory)
 
 
-def told(data: bytes) -> _native.Source | tuple[str, list[Callable[[], Any]], bool]:
-    """What a `payload` says is to be hosted: a source that steps here, or Python envs, as (id,
-    factories, whether to look for NaN); called by the native half."""
+def told(data: bytes) -> _native.Source | Envs:
+    """What a `payload` says is to be hosted: a source that steps here, or Python envs;
+    called by the native half."""
     told = pickle.loads(data)
     if isinstance(told, Instance):
         return told.source()
@@ -133,7 +142,7 @@ def told(data: bytes) -> _native.Source | tuple[str, list[Callable[[], Any]], bo
         return Inheritance.envs_of(told)
     sys.path[:] = told.path
     _go_to(told.directory)
-    return told.id, pickle.loads(told.factories), told.check_nan
+    return told.id, pickle.loads(told.factories), told.check_nan, told.seeded
 
 
 def main() -> None:

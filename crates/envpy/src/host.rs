@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyModule};
 use crate::closing::Closing;
 use crate::errors::OrRaise;
 use crate::interpreter::{ENDING, enter};
-use crate::py_env::PySource;
+use crate::py_env::{How, PySource};
 use crate::source::Source;
 use crate::values::Opaque;
 
@@ -225,8 +225,8 @@ pub(crate) fn work(py: Python<'_>) -> PyResult<()> {
 
 /// What a worker is told to host.
 enum Told {
-    /// Python envs: their id, what makes them, whether to look for NaN.
-    Envs(String, Vec<Py<PyAny>>, bool),
+    /// Python envs: their id, what makes them, how they are hosted.
+    Envs(String, Vec<Py<PyAny>>, How),
     /// What steps in this process.
     Source(Option<Arc<dyn envcore::Source>>),
 }
@@ -239,18 +239,19 @@ fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
             match told.cast::<Source>() {
                 Ok(source) => Ok(Told::Source(source.get().here())),
                 Err(_) => {
-                    told.extract().map(|(id, factories, check_nan)| Told::Envs(id, factories, check_nan))
+                    let (id, factories, check_nan, seeded) = told.extract()?;
+                    Ok(Told::Envs(id, factories, How { check_nan, seeded }))
                 }
             }
         };
-        let (id, factories, check_nan) = match asked().map_err(core_error)? {
-            Told::Envs(id, factories, check_nan) => (id, factories, check_nan),
+        let (id, factories, how) = match asked().map_err(core_error)? {
+            Told::Envs(id, factories, how) => (id, factories, how),
             Told::Source(source) => {
                 let nested = || Error::Argument("a worker's envs cannot be in workers of their own".into());
                 return Ok((source.ok_or_else(nested)?, Vec::new()));
             }
         };
-        let (source, face) = PySource::new(py, &id, factories, order.first_slot, check_nan)?;
+        let (source, face) = PySource::new(py, &id, factories, order.first_slot, how)?;
         let about = pack(py, face.about.bind(py)).map_err(|error| {
             let why = format!("the envs' spaces or metadata cannot go to another process: {error}");
             Error::Unsupported(why)

@@ -196,10 +196,11 @@ impl Process {
         }
         (crew.board, crew.ground) = (Some(board), Some(ground));
         crew.seat(&workers, config.timeout)?;
+        let seeded = !spec.caps.contains(Caps::UNSEEDED);
         Ok(Process {
             front: Front::of(spec),
             crew: Native::new(crew),
-            slots: seeds.iter().map(|seed| Mirror::new(*seed)).collect(),
+            slots: seeds.iter().map(|seed| Mirror::new(*seed, seeded)).collect(),
             flying: vec![None; n],
             turns: vec![0; n],
             turn: 0,
@@ -248,6 +249,7 @@ impl Process {
             return Ok(());
         }
         let seeds = &self.seeds;
+        let seeded = !self.front.spec.caps.contains(Caps::UNSEEDED);
         let seed = |first: usize, launches: u64| {
             crate::episode::restart_seed(seeds[first], launches) & (i64::MAX >> 1)
         };
@@ -260,7 +262,7 @@ impl Process {
             let member = &crew.members[worker];
             let first = seed(member.slots.start, member.launches - 1);
             for (k, slot) in member.slots.clone().enumerate() {
-                self.slots[slot].rebuild(first + k as i64);
+                self.slots[slot].rebuild(first + k as i64, seeded);
                 self.skip[slot] = false;
             }
         }
