@@ -82,6 +82,7 @@ pub mod abi;
 mod begin;
 mod buffer;
 mod by_field;
+mod bytes;
 mod config;
 mod entry;
 mod env;

@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use envcore::process::{Child, Ended, Host, Objects, Order, serve, spawn, take_stdin};
 use envcore::{Error, Object, Result, Serial, VecEnv};
-use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyModule};
 
 use crate::closing::Closing;
 use crate::errors::OrRaise;
 use crate::interpreter::{ENDING, enter};
+use crate::plain;
 use crate::py_env::{How, PySource};
 use crate::source::Source;
 use crate::values::Opaque;
@@ -82,16 +84,35 @@ fn transport(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import("corral._transport")
 }
 
-/// The object that `corral._transport.pack` made these bytes of.
+/// What the bytes of an object begin with.
+const PICKLED: u8 = 0;
+const PLAIN: u8 = 1;
+
+/// The object that `pack` made these bytes of.
 pub(crate) fn unpack<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    transport(py)?.call_method1("unpack", (PyBytes::new(py, bytes),))
+    match bytes {
+        [PICKLED, pickled @ ..] => {
+            transport(py)?.call_method1(intern!(py, "unpack"), (PyBytes::new(py, pickled),))
+        }
+        [PLAIN, packed @ ..] => plain::unpack(py, packed)?.ok_or_else(|| PyValueError::new_err(GARBLED)),
+        _ => Err(PyValueError::new_err(GARBLED)),
+    }
 }
+
+const GARBLED: &str = "an object of another process came through garbled";
 
 fn pack(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    transport(py)?.call_method1("pack", (object,))?.extract()
+    let mut bytes = vec![PLAIN];
+    if !plain::pack(object, &mut bytes)? {
+        let pickled = transport(py)?.call_method1(intern!(py, "pack"), (object,))?;
+        bytes.clear();
+        bytes.push(PICKLED);
+        bytes.extend(pickled.cast::<PyBytes>()?.as_bytes());
+    }
+    Ok(bytes)
 }
 
-/// Python's objects, by pickle.
+/// Python's objects: plain data by itself, all else by pickle.
 struct Pickled;
 
 impl Pickled {

@@ -13,6 +13,7 @@ mod host;
 mod infos;
 mod interpreter;
 mod layers;
+mod plain;
 mod plugin;
 mod py_env;
 mod registry;
