@@ -69,7 +69,7 @@ def test_a_list_of_something_else_is_an_error_that_shows_it(sb3: Any) -> None:
     envs = over(SPACES["dict"])
     envs.reset()
     for actions in ([{"x": np.zeros(2, np.float32)}] * N, [3] * N):
-        with pytest.raises(errors.InvalidActionError, match="one action of Dict.* per env"):
+        with pytest.raises(errors.InvalidActionError, match=r"one action of Dict.* per env"):
             envs.step(actions)
     with pytest.raises(errors.InvalidActionError):
         envs.step([SPACES["dict"].sample()] * (N + 1))

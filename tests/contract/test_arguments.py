@@ -15,7 +15,17 @@ from corral import errors
 
 HUGE = (10**9, 10**12, 2**63, 10**30)
 NO_COUNTS = (0, -1, *HUGE)
-NO_INTS = ("2", 2.0, float("nan"), True, np.bool_(True), np.float64(2), np.ones(2, np.int64), [2], b"2")
+NO_INTS = (
+    "2",
+    2.0,
+    float("nan"),
+    True,
+    np.bool_(True),
+    np.float64(2),
+    np.ones(2, np.int64),
+    [2],
+    b"2",
+)
 
 
 class Still(gymnasium.Env[Any, Any]):
@@ -98,7 +108,9 @@ def test_lazy_frames_are_bounded_as_well(maker: str, value: int) -> None:
 
 def test_frames_that_fit_no_memory_are_an_error() -> None:
     for lazy in (False, True):
-        with pytest.raises(errors.ArgumentError, match="frame_stack is 65536: so many frames fit no"):
+        with pytest.raises(
+            errors.ArgumentError, match="frame_stack is 65536: so many frames fit no"
+        ):
             make_vec(num_envs=2**20, frame_stack=2**16, lazy_frames=lazy)
 
 
@@ -195,7 +207,9 @@ def test_a_seed_is_an_int_that_is_not_negative(maker: str, value: Any) -> None:
         MAKERS[maker](seed=value)
 
 
-@pytest.mark.parametrize("value", [float("nan"), -0.1, 1.1, float("inf"), "1", True, None], ids=repr)
+@pytest.mark.parametrize(
+    "value", [float("nan"), -0.1, 1.1, float("inf"), "1", True, None], ids=repr
+)
 def test_a_discount_is_within_0_and_1(value: Any) -> None:
     with pytest.raises((errors.ArgumentError, errors.ArgumentTypeError), match="reward_gamma"):
         make_vec(normalize_reward=True, reward_gamma=value)

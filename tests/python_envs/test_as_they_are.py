@@ -30,7 +30,10 @@ SHOWN: dict[str, Any] = {
     "a smaller label": (lambda: spaces.Discrete(9), np.int8),
     "a list": (lambda: spaces.Box(0, 9, (2,), np.float32), lambda age: [age, 0]),
     "an array": (lambda: spaces.Box(0, 9, (2,), np.float32), lambda age: np.full(2, age, "f4")),
-    "a wider array": (lambda: spaces.Box(0, 9, (2,), np.float32), lambda age: np.full(2, age, "f8")),
+    "a wider array": (
+        lambda: spaces.Box(0, 9, (2,), np.float32),
+        lambda age: np.full(2, age, "f8"),
+    ),
     "a float": (lambda: spaces.Box(0, 9, (), np.float32), float),
     "a dict": (_pair, lambda age: {"age": age, "at": np.full(2, age, "f4")}),
     "a dict with more": (
@@ -133,7 +136,9 @@ NONE = {
 def test_any_other_reward_is_shown_beside_what_is_due(kind: Kind, words: str) -> None:
     envs = kind([functools.partial(Pays, 2.0), functools.partial(Pays, NONE[words])])
     envs.reset()
-    with pytest.raises(errors.EnvError, match=f"slot 1 failed in step: the reward is {words}") as told:
+    with pytest.raises(
+        errors.EnvError, match=f"slot 1 failed in step: the reward is {words}"
+    ) as told:
         envs.step(np.zeros(2, np.int64))
     assert "where a float belongs" in str(told.value)
     assert told.value.batch is not None

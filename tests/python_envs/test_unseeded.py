@@ -43,7 +43,7 @@ class Legacy(Seeds):
     """Seeds NumPy's old generator, which takes 32 bits, as dm_control does."""
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        np.random.seed(seed)  # noqa: NPY002
+        np.random.seed(seed)
         return super().reset(seed=seed)
 
 
