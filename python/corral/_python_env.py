@@ -61,7 +61,7 @@ def _collect(space: Any, name: str, leaves: list[Leaf]) -> Tree:
         for key in space.spaces:
             if not isinstance(key, str):
                 raise errors.SpaceError(
-                    f"the key {key!r} of a Dict space is no string ({type(key).__name__}): corral's leaves "
+                    f"the key {key!r} of a Dict space is no string ({type(key).__name__}): leaves "
                     "have names, so give it keys that are strings"
                 )
         return "dict", [

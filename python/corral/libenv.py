@@ -168,8 +168,8 @@ def _in_workers(
     is_time = isinstance(make_timeout, numbers.Real) and not isinstance(make_timeout, bool)
     if make_timeout is not None and not (is_time and 0 < make_timeout <= _MAX_SECONDS):
         raise errors.ArgumentError(
-            f"make_timeout is {make_timeout!r}: give seconds above 0 (and at most {_MAX_SECONDS}), or None for "
-            "no limit"
+            f"make_timeout is {make_timeout!r}: give seconds above 0 (and at most "
+            f"{_MAX_SECONDS}), or None for no limit"
         )
     count, directory = len(instances), os.getcwd()
     options = {num_envs * k // count: instance for k, instance in enumerate(instances)}

@@ -158,9 +158,7 @@ def in_a_fork(work: Any) -> Any:
 @pytest.mark.parametrize("how", ["serial", "process"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_and_its_parent_do_not_see_each_others_writes(how: str, mode: str) -> None:
-    envs = corral.from_gymnasium(
-        [lambda: Changing("box")] * 4, autoreset_mode=mode, **HOW[how]
-    )
+    envs = corral.from_gymnasium([lambda: Changing("box")] * 4, autoreset_mode=mode, **HOW[how])
     envs.reset()
     batch = envs.step(np.zeros(4, int))[:4]
     before = [array.copy() for array in batch]

@@ -193,9 +193,7 @@ def test_a_handler_that_closes_and_returns_ends_the_call_that_it_interrupted() -
 @pytest.mark.parametrize("pending", ["call", "step"])
 @pytest.mark.parametrize("how", [{"terminate": True}, {"timeout": 0.1}], ids=str)
 def test_gymnasiums_close_ends_what_is_pending(pending: str, how: dict[str, Any]) -> None:
-    envs = corral.compat.gymnasium.AsyncVectorEnv(
-        [lambda: Plain(1000)] * 2, context="forkserver"
-    )
+    envs = corral.compat.gymnasium.AsyncVectorEnv([lambda: Plain(1000)] * 2, context="forkserver")
     envs.reset()
     workers = envs.call("pid")
     if pending == "call":

@@ -24,8 +24,8 @@ pub use column::{Column, Fixed};
 pub(crate) use foreign::Addresses;
 #[cfg(feature = "export")]
 pub(crate) use foreign::{HostActions, HostRows};
-pub(crate) use lease::{Keeper, check_machine_has};
 pub use lease::{Buffers, Lease, Part, Pool};
+pub(crate) use lease::{Keeper, check_machine_has};
 pub(crate) use pick::with_rows;
 pub use room::check_room;
 pub(crate) use rows::{InfosMut, Window};
