@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, Graph, GraphInstance
 
 
 class Trivial(gymnasium.Env[Any, Any]):
@@ -46,6 +46,34 @@ class Pixels(Trivial):
         super().__init__(render_mode)
         self.observation_space = Box(0, 255, (84, 84, 4), np.uint8)
         self._observation = np.full((84, 84, 4), 7, np.uint8)
+
+
+class Graphs(Trivial):
+    """A graph of 20 nodes and 40 edges, drawn anew at each step."""
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__(render_mode)
+        self.observation_space = Graph(Box(0, 1, (8,), np.float32), Box(0, 1, (4,), np.float32))
+
+    def _graph(self) -> GraphInstance:
+        random = self.np_random
+        nodes, edges = (random.random(shape, dtype=np.float32) for shape in ((20, 8), (40, 4)))
+        return GraphInstance(nodes, edges, random.integers(0, 20, (40, 2)))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        gymnasium.Env.reset(self, seed=seed)
+        super().reset(seed=seed)
+        return self._graph(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self._graph(), *super().step(action)[1:]
+
+
+def minigrid() -> Any:
+    """Its observations are an image, a direction and a mission in words."""
+    import minigrid  # noqa: F401
+
+    return gymnasium.make("MiniGrid-DoorKey-8x8-v0")
 
 
 class Sleeping(Trivial):

@@ -12,7 +12,7 @@ import numpy as np
 import corral
 from corral.bench import Bench, Contender, Loop, Skip, Turns, needs
 from pufferlib_elsewhere import needs_pufferlib
-from python_envs import Pixels, Sleeping, Spinning, Trivial
+from python_envs import Graphs, Pixels, Sleeping, Spinning, Trivial, minigrid
 
 WORKERS = 16
 
@@ -52,6 +52,33 @@ def gymnasium_async(env: Any, num_envs: int) -> Iterator[Turns]:
     envs = needs("gymnasium").vector.AsyncVectorEnv([env] * num_envs, shared_memory=True)
     yield loop(envs)
     envs.close()
+
+
+@contextmanager
+def gymnasium_pipes(env: Any, num_envs: int) -> Iterator[Turns]:
+    """Without shared memory, which takes neither graphs nor spaces of one's own."""
+    envs = needs("gymnasium").vector.AsyncVectorEnv([env] * num_envs, shared_memory=False)
+    yield loop(envs)
+    envs.close()
+
+
+def beside_pipes(name: str, what: str, env: Any, num_envs: int, at_least: float) -> Bench:
+    """Two workers of ours beside a process of Gymnasium's for each env."""
+    opened = partial(gymnasium_pipes, env, num_envs)
+    return Bench(
+        name=name,
+        what=what,
+        size=f"{num_envs} envs, 2 workers",
+        ours=processes("corral", env, num_envs),
+        theirs=[Contender("AsyncVectorEnv", opened, "gymnasium", wanted=at_least, apart=True)],
+    )
+
+
+@contextmanager
+def ours_of_minigrid(num_envs: int) -> Iterator[Turns]:
+    needs("minigrid")
+    with ours(minigrid, num_envs, runner="process", num_workers=2) as turns:
+        yield turns
 
 
 @contextmanager
@@ -176,6 +203,23 @@ BENCHES = [
                 partial(gymnasium_async, Pixels, 64),
                 "gymnasium",
                 wanted=10,
+                apart=True,
+            )
+        ],
+    ),
+    beside_pipes("python-graphs", "a Python env that shows graphs", Graphs, 64, 1),
+    beside_pipes("python-graphs-8", "a Python env that shows graphs", Graphs, 8, 1),
+    Bench(
+        name="python-minigrid",
+        what="MiniGrid-DoorKey-8x8-v0",
+        size="64 envs, 2 workers",
+        ours=Contender("corral", partial(ours_of_minigrid, 64)),
+        theirs=[
+            Contender(
+                "AsyncVectorEnv",
+                partial(gymnasium_pipes, minigrid, 64),
+                "gymnasium",
+                wanted=1.5,
                 apart=True,
             )
         ],

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from corral import errors
 from corral.spaces import Opaque
 
 # How leaves hang together: ("leaf", number), ("dict", [(key, tree), …]) or ("tuple", [tree, …]).
@@ -57,6 +58,12 @@ def leaves_of(space: Any) -> tuple[Tree, list[Leaf]]:
 def _collect(space: Any, name: str, leaves: list[Leaf]) -> Tree:
     kind = kind_of(space)
     if kind == "Dict":
+        for key in space.spaces:
+            if not isinstance(key, str):
+                raise errors.SpaceError(
+                    f"the key {key!r} of a Dict space is no string ({type(key).__name__}): leaves "
+                    "have names, so give it keys that are strings"
+                )
         return "dict", [
             (key, _collect(inner, _inner_name(name, key), leaves))
             for key, inner in space.spaces.items()
@@ -138,6 +145,8 @@ class Parts:
     reset: Any
     # Whether `reset` takes a seed and options, as Gymnasium's; else old gym's.
     is_modern: bool
+    # What no two envs have in common: where the env within the wrappers is.
+    identity: int
     # What holds Gymnasium's own generator, if it does.
     bare: Any | None
 
@@ -169,15 +178,37 @@ def parts_of(env: Any) -> Parts:
             modern = False
     bare = getattr(env, "unwrapped", None)
     owns = isinstance(bare, gymnasium.Env) and hasattr(bare, "_np_random")
-    return Parts(env, env.step, env.reset, modern, bare if owns else None)
+    identity = id(env if bare is None else bare)
+    return Parts(env, env.step, env.reset, modern, identity, bare if owns else None)
 
 
 def are_equal(space: Any, first: Any) -> bool | None:
     """Whether two spaces are equal; None where their class does not say."""
-    if space is first or bool(as_gymnasium(space) == first):
+    space = as_gymnasium(space)
+    if space is first or bool(space == first):
         return True
-    compare: Any = type(space).__eq__
-    return None if compare is object.__eq__ else False
+    if type(space) is not type(first):
+        return False
+    inner, others = _inner(space), _inner(first)
+    if not inner:
+        compare: Any = type(space).__eq__
+        return None if compare is object.__eq__ else False
+    if inner.keys() != others.keys():
+        return False
+    # They are unequal by what is in them, or by something of their own.
+    each = [are_equal(inner[key], others[key]) for key in inner]
+    return None if None in each and False not in each else False
+
+
+def _inner(space: Any) -> dict[Any, Any]:
+    """The spaces that it is made of."""
+    parts = getattr(space, "spaces", None)
+    if isinstance(parts, Mapping):
+        return dict(parts)
+    if isinstance(parts, tuple | list):
+        return dict(enumerate(parts))
+    names = ("feature_space", "node_space", "edge_space")
+    return {name: getattr(space, name) for name in names if getattr(space, name, None) is not None}
 
 
 def about(env: Any) -> About:

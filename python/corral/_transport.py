@@ -57,7 +57,7 @@ class _PackedException:
         exception: BaseException = (
             self.exception.open() if isinstance(self.exception, _Rebuilt) else self.exception
         )
-        exception.__corral_traceback__ = self.text  # type: ignore[attr-defined]
+        errors.set_in(exception, "__corral_traceback__", self.text)
         return exception
 
 
@@ -69,7 +69,7 @@ class _Rebuilt:
 
     def open(self) -> BaseException:
         exception = self.kind.__new__(self.kind)
-        exception.args = self.args
+        errors.set_in(exception, "args", self.args)
         exception.__dict__.update(self.state)
         return exception
 

@@ -20,6 +20,9 @@ from corral import _native, errors
 from corral._launch import import_path
 from corral._transport import by_value
 
+# Their id, what makes them, whether to look for NaN, whether the user gave seeds.
+Envs = tuple[str, list[Callable[[], Any]], bool, bool]
+
 
 @dataclasses.dataclass(frozen=True)
 class _Payload:
@@ -29,9 +32,12 @@ class _Payload:
     # Pickled by themselves, for they may need the path.
     factories: bytes
     check_nan: bool
+    seeded: bool
 
 
-def payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) -> bytes:
+def payload(
+    id: str, factories: Sequence[Callable[[], Any]], check_nan: bool, seeded: bool
+) -> bytes:
     """What tells a worker to make these envs.
 
     Raises:
@@ -41,22 +47,26 @@ def payload(id: str, factories: Sequence[Callable[[], Any]], check_nan: bool) ->
         pickled = by_value(list(factories))
     except Exception as error:
         raise errors.UnsupportedError(_unpicklable(factories, error)) from error
-    return pickle.dumps(_Payload(id, import_path(), os.getcwd(), pickled, check_nan), protocol=5)
+    told = _Payload(id, import_path(), os.getcwd(), pickled, check_nan, seeded)
+    return pickle.dumps(told, protocol=5)
 
 
 class Pickled:
     """What workers are told of envs: pickled when they are first told, and kept so for those that
     are started again."""
 
-    def __init__(self, id: str, factories: list[Callable[[], Any]], check_nan: bool) -> None:
-        self._id, self._factories, self._check_nan = id, factories, check_nan
+    def __init__(
+        self, id: str, factories: list[Callable[[], Any]], check_nan: bool, seeded: bool
+    ) -> None:
+        self._id, self._factories = id, factories
+        self._check_nan, self._seeded = check_nan, seeded
         self._told: dict[tuple[int, int], bytes] = {}
 
     def payload(self, start: int, stop: int) -> bytes:
         """As the module's `payload`, of these envs."""
         told = self._told.get((start, stop))
         if told is None:
-            told = payload(self._id, self._factories[start:stop], self._check_nan)
+            told = payload(self._id, self._factories[start:stop], self._check_nan, self._seeded)
             self._told[start, stop] = told
         return told
 
@@ -80,8 +90,10 @@ class Inheritance:
     # Whoever makes the workers holds it, and nobody else does.
     _left: ClassVar[weakref.WeakValueDictionary[int, Inheritance]] = weakref.WeakValueDictionary()
 
-    def __init__(self, id: str, factories: list[Callable[[], Any]], check_nan: bool) -> None:
-        self._told = (id, factories, check_nan)
+    def __init__(
+        self, id: str, factories: list[Callable[[], Any]], check_nan: bool, seeded: bool
+    ) -> None:
+        self._told = (id, factories, check_nan, seeded)
         self._key = next(self._keys)
         self._left[self._key] = self
 
@@ -95,10 +107,10 @@ class Inheritance:
         """Forgets nothing: workers that are started again find it here too."""
 
     @classmethod
-    def envs_of(cls, told: _Inherited) -> tuple[str, list[Callable[[], Any]], bool]:
-        """The envs that a payload is of: id, factories, whether to look for NaN."""
-        id, factories, check_nan = cls._left[told.key]._told
-        return id, factories[told.start : told.stop], check_nan
+    def envs_of(cls, told: _Inherited) -> Envs:
+        """As the module's `envs_of`."""
+        id, factories, check_nan, seeded = cls._left[told.key]._told
+        return id, factories[told.start : told.stop], check_nan, seeded
 
 
 def _unpicklable(factories: Sequence[Callable[[], Any]], error: Exception) -> str:
@@ -153,9 +165,9 @@ def _go_to(directory: str) -> None:
         os.chdir(directory)
 
 
-def told(data: bytes) -> _native.Source | tuple[str, list[Callable[[], Any]], bool]:
-    """What a `payload` says is to be hosted: a source that steps here, or Python envs, as (id,
-    factories, whether to look for NaN); called by the native half."""
+def told(data: bytes) -> _native.Source | Envs:
+    """What a `payload` says is to be hosted: a source that steps here, or Python envs;
+    called by the native half."""
     told = pickle.loads(data)
     if isinstance(told, Instance):
         return told.source()
@@ -163,7 +175,7 @@ def told(data: bytes) -> _native.Source | tuple[str, list[Callable[[], Any]], bo
         return Inheritance.envs_of(told)
     sys.path[:] = told.path
     _go_to(told.directory)
-    return told.id, pickle.loads(told.factories), told.check_nan
+    return told.id, pickle.loads(told.factories), told.check_nan, told.seeded
 
 
 def scatter(number: int) -> None:

@@ -192,12 +192,17 @@ def as_raised(exception: BaseException, error: EnvError) -> BaseException:
         error.__cause__ = WorkerTraceback("\n" + remote.rstrip())
     elif exception.__cause__ is not None and exception.__cause__ is not error:
         error.__cause__ = exception.__cause__
-    exception.__cause__ = error
+    set_in(exception, "__cause__", error)
     note = next((f.text for f in error.failures if f.exception is exception), None)
     told = getattr(exception, "__notes__", ())
     if note is not None and note not in told and hasattr(exception, "add_note"):
-        exception.add_note(note)
+        set_in(exception, "__notes__", [*told, note])
     return exception
+
+
+def set_in(exception: BaseException, name: str, value: Any) -> None:
+    """Sets an attribute of an exception, of a class that refuses it (a frozen dataclass), too."""
+    object.__setattr__(exception, name, value)
 
 
 class ConformanceError(CorralError, AssertionError):

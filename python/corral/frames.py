@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +12,7 @@ from gymnasium import spaces as gym_spaces
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors, spaces
-from corral.vector import VectorEnv, state_bytes
+from corral.vector import VectorEnv, split_options, state_bytes
 
 _WHOLE = "lazy_frames goes with reset and step of all envs: leave it out for send and recv"
 
@@ -74,6 +73,18 @@ class StackedFrames:
         return f"StackedFrames(shape={self.shape}, dtype={self.dtype})"
 
 
+def _check_room(box: gym_spaces.Box, k: int, num_envs: int) -> None:
+    """Errors where there is no memory for the stacked spaces, which hold their bounds in full."""
+    elements = k * int(np.prod(box.shape)) * (num_envs + 1)
+    try:
+        # Two bounds, and for each whether it is finite.
+        _native.check_room(elements * 2 * (np.dtype(box.dtype).itemsize + 1))
+    except MemoryError as error:
+        raise errors.ArgumentError(
+            f"frame_stack is {k}: so many frames fit no memory ({error})"
+        ) from None
+
+
 class LazyVectorEnv(VectorEnv):
     """A `VectorEnv` whose observations are `StackedFrames`; made by `corral.make_vec`.
 
@@ -90,6 +101,7 @@ class LazyVectorEnv(VectorEnv):
                 "leave it out, and frame_stack stacks any"
             )
         box = self.single_observation_space
+        _check_room(box, k, self.num_envs)
         self.frame_stack = k
         self.single_observation_space = gym_spaces.Box(
             np.stack([box.low] * k), np.stack([box.high] * k), dtype=cast("Any", box.dtype)
@@ -106,26 +118,29 @@ class LazyVectorEnv(VectorEnv):
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
         """As `VectorEnv.reset`, with `StackedFrames`."""
-        mask = None if options is None else options.get("reset_mask")
-        with self._failures(lambda batch: (self._begun(batch[0], mask), batch[1])):
+        _, mask, _ = split_options(options)
+        try:
             observations, infos = super().reset(seed=seed, options=options)
+        except BaseException as error:
+            self._show_in(error, lambda batch: (self._begun(batch[0], mask), batch[1]))
+            raise
         return self._begun(observations, mask), infos
 
     def step(self, actions: Any) -> Any:
         """As `VectorEnv.step`, with `StackedFrames`; final observations are stacked arrays."""
-        with self._failures(self._stepped):
+        try:
             batch = super().step(actions)
+        except BaseException as error:
+            self._show_in(error, self._stepped)
+            raise
         return self._stepped(batch)
 
-    @contextmanager
-    def _failures(self, show: Callable[[Any], Any]) -> Iterator[None]:
-        """Frames for the batch that an error carries, too."""
-        try:
-            yield
-        except errors.EnvError as error:
-            if error.batch is not None:
-                error.batch = show(error.batch)
-            raise
+    @staticmethod
+    def _show_in(error: BaseException, show: Callable[[Any], Any]) -> None:
+        """Frames for the batch that an error carries, or the `EnvError` that is its cause."""
+        told = error if isinstance(error, errors.EnvError) else error.__cause__
+        if isinstance(told, errors.EnvError) and told.batch is not None:
+            told.batch = show(told.batch)
 
     def _stacked(self) -> StackedFrames:
         missing = self.frame_stack - len(self._batches)
@@ -150,7 +165,8 @@ class LazyVectorEnv(VectorEnv):
         if same_step and "final_obs" in infos:
             before = self._stacked()
             for row in np.flatnonzero(infos["_final_obs"]):
-                last = infos["final_obs"][row]
+                # A Python env's own object may be a list.
+                last = np.asarray(infos["final_obs"][row], dtype=observations.dtype)
                 earlier = before[row][1:] if self.frame_stack > 1 else before[row][:0]
                 infos["final_obs"][row] = np.concatenate([earlier, last[np.newaxis]])
         first = ended if same_step else self._over

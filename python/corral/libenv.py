@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import numbers
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from corral import _launch, _native, _worker, errors
-from corral.settings import Settings, flag
+from corral.settings import MAX_ENVS, Settings, flag, whole
 from corral.vector import VectorEnv
 
 Options = Mapping[str, Any]
@@ -22,10 +22,11 @@ _ISOLATIONS = ("process", "thread")
 # gym3 leaves room for two NULs.
 _MAX_NAME_BYTES = 126
 _DTYPES = ("uint8", "int32", "float32")
-# As many envs as a vec env has, and threads as it starts; told here by the names of arguments here,
-# and before foreign code is.
-_MAX_ENVS = 1 << 24
+# As many threads as a vec env starts; told here by the name of the argument here, and before
+# foreign code is.
 _MAX_THREADS = 1024
+# A century or so, which any clock can count.
+_MAX_SECONDS = 1 << 32
 # Functions by these names are called with buffers and in an order that only Corral knows.
 _RESERVED = ("libenv_", "corral_libenv_")
 
@@ -115,9 +116,9 @@ def load_libenv(
         isolation = "thread" if ours else "process"
     if isolation not in _ISOLATIONS:
         raise errors.ArgumentError(f"isolation is 'process', 'thread' or None, not {isolation!r}")
-    num_envs = _count("num_envs", num_envs, _MAX_ENVS)
-    most = _MAX_THREADS if isolation == "thread" else _MAX_ENVS
-    num_workers = _count("num_workers", num_workers, most)
+    num_envs = whole("num_envs", num_envs, MAX_ENVS)
+    most = _MAX_THREADS if isolation == "thread" else MAX_ENVS
+    num_workers = whole("num_workers", num_workers, most)
     if num_workers > num_envs:
         raise errors.ArgumentError(
             f"num_workers is {num_workers}: {num_envs} envs cannot be divided among as many"
@@ -164,11 +165,11 @@ def _in_workers(
     functions: list[tuple[str, str]],
     make_timeout: float | None,
 ) -> _native.Source:
-    if make_timeout is not None and not (
-        isinstance(make_timeout, int | float) and 0 < make_timeout < float("inf")
-    ):
+    is_time = isinstance(make_timeout, numbers.Real) and not isinstance(make_timeout, bool)
+    if make_timeout is not None and not (is_time and 0 < make_timeout <= _MAX_SECONDS):
         raise errors.ArgumentError(
-            f"make_timeout is {make_timeout!r}: give seconds above 0, or None for no limit"
+            f"make_timeout is {make_timeout!r}: give seconds above 0 (and at most "
+            f"{_MAX_SECONDS}), or None for no limit"
         )
     count, directory = len(instances), os.getcwd()
     options = {num_envs * k // count: instance for k, instance in enumerate(instances)}
@@ -216,20 +217,6 @@ def _encoded(text: str, what: str, kind: type[errors.CorralError]) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         raise kind(f"{what} cannot be {text!r}: it has no UTF-8") from None
-
-
-def _count(name: str, value: Any, most: int) -> int:
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}") from None
-    if isinstance(value, bool):
-        raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}")
-    if count < 1:
-        raise errors.ArgumentError(f"{name} is {count}: it must be at least 1")
-    if count > most:
-        raise errors.ArgumentError(f"{name} is {count}: it must be at most {most}")
-    return count
 
 
 def _instances(options: Options | Callable[[int], Options] | None, count: int) -> list[list[Typed]]:

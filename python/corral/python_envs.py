@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 import gymnasium
@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode
 
 from corral import _launch, _native, _worker, errors
 from corral._python_env import are_equal, as_gymnasium
-from corral.settings import Settings
+from corral.settings import MAX_ENVS, Settings, flag, text, whole
 from corral.vector import VectorEnv
 
 Factory = Callable[[], Any]
@@ -89,8 +89,9 @@ def from_gymnasium(
         SpaceError: if the envs' spaces differ.
         Exception: what the making of an env raises.
     """
-    factories = _factories(env, num_envs, render_mode, kwargs)
-    name = name_of(env if isinstance(env, str) or callable(env) else env[0])
+    each = _each(env, num_envs)
+    factories = _factories(each, render_mode, kwargs)
+    name = name_of(each[0])
     settings = Settings(
         autoreset_mode=autoreset_mode,
         seed=seed,
@@ -157,16 +158,20 @@ def native_of(
     is used; see `from_gymnasium`."""
     if runner == "serial":
         settings = dataclasses.replace(settings, num_threads=1)
+    check_nan = flag("check_nan", check_nan)
+    text("runner", runner)
+    text("context", context)
+    seeded = settings.seed is not None
     held: Any = None
     if runner == "process":
         if settings.num_threads is not None:
             raise errors.ArgumentError('num_threads is for runner="thread": give num_workers')
-        source, held = _in_workers(name, factories, bool(check_nan), num_workers, context)
+        source, held = _in_workers(name, factories, check_nan, seeded, num_workers, context)
     elif runner in _RUNNERS:
         if num_workers is not None:
             raise errors.ArgumentError('num_workers is for runner="process"')
         held = _Factories(factories)
-        source = _native.Source.python(name, held.lent(), check_nan=bool(check_nan))
+        source = _native.Source.python(name, held.lent(), check_nan=check_nan, seeded=seeded)
     else:
         raise errors.ArgumentError(f"runner is one of {', '.join(_RUNNERS)}, not {runner!r}")
     native = settings.native(source, len(factories))
@@ -186,8 +191,9 @@ def _check_spaces(native: _native.VecEnv) -> None:
     for what, inside in leaves.items():
         if all(leaf["kind"] == "fixed" for leaf in inside):
             continue
-        first = as_gymnasium(getattr(native.about, f"{what}_space"))
-        for slot, space in enumerate(native.call(f"{what}_space", (), {})):
+        spaces = native.call(f"{what}_space", (), {})
+        first = as_gymnasium(spaces[0])
+        for slot, space in enumerate(spaces):
             if are_equal(space, first) is False:
                 raise errors.SpaceError(
                     f"{native.id}: the {what} space of slot {slot} is {space}, and that of slot 0 "
@@ -196,38 +202,44 @@ def _check_spaces(native: _native.VecEnv) -> None:
 
 
 def _in_workers(
-    name: str, factories: list[Factory], check_nan: bool, num_workers: int | None, context: str
+    name: str,
+    factories: list[Factory],
+    check_nan: bool,
+    seeded: bool,
+    num_workers: int | None,
+    context: str,
 ) -> tuple[_native.Source, _worker.Inheritance | _worker.Pickled]:
-    if num_workers is not None and (isinstance(num_workers, bool) or num_workers < 1):
-        raise errors.ArgumentError(f"num_workers is {num_workers}: it must be at least 1")
+    if num_workers is not None:
+        num_workers = whole("num_workers", num_workers, MAX_ENVS)
     launcher = _launch.launcher(context)
     kind = _worker.Inheritance if context == "fork" else _worker.Pickled
-    told = kind(name, factories, check_nan)
+    told = kind(name, factories, check_nan, seeded)
     return _native.Source.workers(told.payload, launcher, num_workers=num_workers), told
 
 
-def _factories(
-    env: Any, num_envs: int | None, render_mode: str | None, kwargs: dict[str, Any]
-) -> list[Factory]:
+def _each(env: Any, num_envs: int | None) -> list[str | Factory]:
+    """What makes each env."""
+    count = None if num_envs is None else whole("num_envs", num_envs, MAX_ENVS)
     if isinstance(env, str) or callable(env):
-        count = 1 if num_envs is None else num_envs
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise errors.ArgumentTypeError(f"num_envs is an int, not {count!r}")
-        if count < 1:
-            raise errors.ArgumentError(f"num_envs is {count}: it must be at least 1")
-        each = [env] * count
-    else:
-        try:
-            each = list(env)
-        except TypeError:
-            kind = type(env).__name__
-            raise errors.ArgumentTypeError(
-                f"env is an id, a function that makes an env, or a list of these, not {kind}"
-            ) from None
-        if not each:
-            raise errors.ArgumentError("there are no envs: give at least one")
-        if num_envs is not None and num_envs != len(each):
-            raise errors.ArgumentError(f"num_envs is {num_envs} and there are {len(each)} envs")
+        return [env] * (count or 1)
+    # What tells no length may have no end.
+    if not isinstance(env, Sized) or not isinstance(env, Iterable):
+        raise errors.ArgumentTypeError(
+            f"env is an id, a function that makes an env, or a list of these, not {env!r}"
+        )
+    each = list(env)
+    if not each:
+        raise errors.ArgumentError("there are no envs: give at least one")
+    if len(each) > MAX_ENVS:
+        raise errors.ArgumentError(f"there are {len(each)} envs: there can be at most {MAX_ENVS}")
+    if count is not None and count != len(each):
+        raise errors.ArgumentError(f"num_envs is {count} and there are {len(each)} envs")
+    return each
+
+
+def _factories(
+    each: list[str | Factory], render_mode: str | None, kwargs: dict[str, Any]
+) -> list[Factory]:
     if render_mode is not None:
         kwargs = {**kwargs, "render_mode": render_mode}
     if kwargs and not all(isinstance(one, str) for one in each):

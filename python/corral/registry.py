@@ -13,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors, plugins
-from corral.settings import Settings
+from corral.settings import Settings, text
 from corral.single import Env
 from corral.vector import VectorEnv
 
@@ -140,7 +140,7 @@ def make_vec(
         normalize_reward=normalize_reward,
         reward_gamma=reward_gamma,
     )
-    native = settings.native(plugins.source(id, config), num_envs)
+    native = settings.native(plugins.source(text("id", id), config), num_envs)
     vector_env = settings.vector(native, _check_render_mode(native, render_mode))
     vector_env.spec = _spec(native.id, render_mode, config)
     return vector_env
@@ -157,12 +157,12 @@ def make(
 ) -> Env:
     """One environment; arguments and errors as `make_vec`."""
     native = _native.make(
-        plugins.source(id, config),
+        plugins.source(text("id", id), config),
         1,
         seed=seed,
         autoreset_mode="disabled",
         max_episode_steps=max_episode_steps,
-        action_bounds=action_bounds,
+        action_bounds=text("action_bounds", action_bounds),
         num_threads=1,
     )
     env = Env(native, render_mode=_check_render_mode(native, render_mode))
@@ -171,7 +171,7 @@ def make(
 
 
 def _check_render_mode(native: _native.VecEnv, render_mode: str | None) -> str | None:
-    if render_mode not in _RENDER_MODES:
+    if not isinstance(render_mode, str | None) or render_mode not in _RENDER_MODES:
         raise errors.ArgumentError(f"render_mode is None or 'rgb_array', not {render_mode!r}")
     if render_mode is not None and not native.can("render"):
         raise errors.UnsupportedError(f"{native.id} draws no pictures: leave render_mode at None")

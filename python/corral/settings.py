@@ -6,7 +6,7 @@ import dataclasses
 import numbers
 import operator
 import os
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -14,6 +14,11 @@ from gymnasium.vector import AutoresetMode
 from corral import _native, errors
 from corral.frames import LazyVectorEnv
 from corral.vector import VectorEnv, autoreset_name
+
+MAX_ENVS = 1 << 24
+"""As many envs as a vec env has; the core's own limit."""
+MAX_FRAMES = 1 << 16
+"""As many frames as are stacked; the core's own limit."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,6 +52,9 @@ class Settings:
     def native(self, source: _native.Source, num_envs: int) -> _native.VecEnv:
         """The native vec env of `num_envs` envs of a source."""
         offset = self.thread_affinity_offset
+        frame_stack = self.frame_stack
+        if frame_stack is not None:
+            frame_stack = whole("frame_stack", frame_stack, MAX_FRAMES)
         normalize_reward = flag("normalize_reward", self.normalize_reward)
         return _native.make(
             source,
@@ -54,16 +62,16 @@ class Settings:
             seed=self.seed,
             autoreset_mode=autoreset_name(self.autoreset_mode),
             max_episode_steps=self.max_episode_steps,
-            episode_statistics=self.episode_statistics,
-            action_bounds=self.action_bounds,
+            episode_statistics=flag("episode_statistics", self.episode_statistics),
+            action_bounds=text("action_bounds", self.action_bounds),
             num_threads=self.num_threads,
             batch_size=self.batch_size,
             timeout=self.timeout,
-            on_failure=self.on_failure,
+            on_failure=text("on_failure", self.on_failure),
             max_restarts=self.max_restarts,
-            thread_affinity_offset=None if offset == -1 else offset,
-            record=self.record,
-            frame_stack=None if self.lazy_frames else self.frame_stack,
+            thread_affinity_offset=None if isinstance(offset, int) and offset == -1 else offset,
+            record=None if self.record is None else _path("record", self.record),
+            frame_stack=None if self.lazy_frames else frame_stack,
             normalize_observation=flag("normalize_observation", self.normalize_observation),
             reward_gamma=_gamma(self.reward_gamma) if normalize_reward else None,
         )
@@ -71,8 +79,31 @@ class Settings:
     def vector(self, native: _native.VecEnv, render_mode: str | None) -> VectorEnv:
         """The native vec env with Gymnasium's face."""
         if self.lazy_frames:
-            return LazyVectorEnv(native, _frames(self.frame_stack), render_mode=render_mode)
+            frames = operator.index(cast("int", self.frame_stack))
+            return LazyVectorEnv(native, frames, render_mode=render_mode)
         return VectorEnv(native, render_mode=render_mode)
+
+
+def text(name: str, value: Any) -> str:
+    """A string, checked to be one."""
+    if not isinstance(value, str):
+        raise errors.ArgumentTypeError(f"{name} is a str, not {value!r}")
+    return value
+
+
+def whole(name: str, value: Any, most: int) -> int:
+    """A number of things, checked to be an int from 1 to `most`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}")
+    if number < 1:
+        raise errors.ArgumentError(f"{name} is {number}: it must be at least 1")
+    if number > most:
+        raise errors.ArgumentError(f"{name} is {number}: it must be at most {most}")
+    return number
 
 
 def flag(name: str, value: Any) -> bool:
@@ -82,17 +113,15 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _frames(value: Any) -> int:
-    try:
-        frames = operator.index(value)
-    except TypeError:
-        raise errors.ArgumentTypeError(f"frame_stack is an int, not {value!r}") from None
-    if frames < 1:
-        raise errors.ArgumentError(f"frame_stack is {frames}: stack at least 1 frame")
-    return frames
+def _path(name: str, value: Any) -> str:
+    if not isinstance(value, str | os.PathLike):
+        raise errors.ArgumentTypeError(f"{name} is a path (a str or a Path), not {value!r}")
+    return os.fsdecode(value)
 
 
 def _gamma(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise errors.ArgumentTypeError(f"reward_gamma is a float, not {value!r}")
+    if not 0 <= value <= 1:
+        raise errors.ArgumentError(f"reward_gamma is {value!r}: it must be from 0 to 1")
     return float(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,44 @@ def from_leaves(leaves: list[Leaf]) -> spaces.Space[Any]:
 def batched(space: spaces.Space[Any], num_envs: int) -> spaces.Space[Any]:
     """The space of `num_envs` envs at once."""
     return batch_space(space, num_envs)
+
+
+def cast_actions(space: Any, actions: Any) -> Any:
+    """What stands for floats as the floats of its space: policies give float64s and ints."""
+    if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
+        if isinstance(actions, np.ndarray) and actions.dtype.kind in "fiu":
+            return actions.astype(space.dtype, copy=False)
+    elif isinstance(space, spaces.Dict) and isinstance(actions, Mapping):
+        return {name: cast_actions(space.spaces.get(name), part) for name, part in actions.items()}
+    elif isinstance(space, spaces.Tuple) and isinstance(actions, tuple):
+        # Another length is for the check behind this to name.
+        inner = (*space.spaces, *[None] * len(actions))
+        return tuple(cast_actions(one, part) for one, part in zip(inner, actions))
+    return actions
+
+
+def batch_actions(space: Any, actions: Sequence[Any]) -> Any:
+    """One action of each env as a batch of them, nested as `space`.
+
+    Raises:
+        LookupError, TypeError: for an action that lacks a part.
+    """
+    if isinstance(space, spaces.Dict):
+        return {
+            name: batch_actions(inner, [action[name] for action in actions])
+            for name, inner in space.spaces.items()
+        }
+    if isinstance(space, spaces.Tuple):
+        return tuple(
+            batch_actions(inner, [action[k] for action in actions])
+            for k, inner in enumerate(space.spaces)
+        )
+    if isinstance(space, _ARRAYS):
+        return cast_actions(space, np.asarray(actions))
+    return tuple(actions)
+
+
+_ARRAYS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 def _nest(paths: list[tuple[list[str], Leaf]]) -> spaces.Dict:

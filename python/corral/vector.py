@@ -31,7 +31,7 @@ NO_COPY = (
 def autoreset_name(mode: str | AutoresetMode) -> str:
     """The core's name of a mode: takes its own, Gymnasium's enum or that enum's values."""
     for name, known in _MODES.items():
-        if mode in (name, known, known.value):
+        if isinstance(mode, str | AutoresetMode) and mode in (name, known, known.value):
             return name
     raise errors.ArgumentError(
         f"autoreset_mode is one of {', '.join(_MODES)} or a gymnasium AutoresetMode, not {mode!r}"

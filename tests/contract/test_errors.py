@@ -123,7 +123,11 @@ MAKING: list[tuple[dict[str, Any], type[Exception], list[str]]] = [
     ({"seed": [1]}, errors.ArgumentTypeError, ["seed is an int here", "reset takes a list"]),
     ({"autoreset_mode": "never"}, errors.ArgumentError, ["'never'", "next_step, same_step"]),
     ({"autoreset_mode": None}, errors.ArgumentError, ["None"]),
-    ({"action_bounds": "wrap"}, errors.ArgumentError, ["'env', 'clip', 'error' or 'unchecked'", "'wrap'"]),
+    (
+        {"action_bounds": "wrap"},
+        errors.ArgumentError,
+        ["'env', 'clip', 'error' or 'unchecked'", "'wrap'"],
+    ),
     ({"render_mode": "human"}, errors.ArgumentError, ["rgb_array", "'human'"]),
     (
         {"id": ODD, "autoreset_mode": "same_step", "render_mode": "rgb_array"},

@@ -181,7 +181,11 @@ STEPS: dict[str, tuple[Wrong, type[Exception], str]] = {
     "three values": (lambda *all: all[:3], errors.EnvError, "tuple of 3"),
     "a list": (lambda *all: list(all), errors.EnvError, "tuple of 5"),
     "reward nan": (lambda o, r, *rest: (o, np.nan, *rest), errors.EnvError, "reward is NaN"),
-    "reward none": (lambda o, r, *rest: (o, None, *rest), TypeError, "NoneType"),
+    "reward none": (
+        lambda o, r, *rest: (o, None, *rest),
+        errors.EnvError,
+        "reward is None, a NoneType",
+    ),
     "info": (lambda o, r, t, u, i: (o, r, t, u, [1]), TypeError, "the info is a list"),
 }
 

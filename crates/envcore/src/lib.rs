@@ -82,6 +82,7 @@ pub mod abi;
 mod begin;
 mod buffer;
 mod by_field;
+mod bytes;
 mod config;
 mod entry;
 mod env;
@@ -117,8 +118,9 @@ pub mod __private {
 
 pub use begin::Begin;
 pub use buffer::{
-    ActRow, Actions, Batch, BatchPool, Buffers, Column, ColumnIn, Draft, Extra, Finals, Fixed, Infos, Layout,
-    Lease, Observations, Part, Pool, Row, RowKind, RowsMut, Slots, StepColumns,
+    ActRow, Actions, Batch, BatchPool, Buffers, Column, ColumnIn, Draft, Extra, FINAL_OBSERVATION, Finals,
+    Fixed, Infos, Layout, Lease, Observations, Part, Pool, Row, RowKind, RowsMut, Slots, StepColumns,
+    check_room,
 };
 pub use by_field::{ByField, Fields};
 pub use config::{Config, nearest};

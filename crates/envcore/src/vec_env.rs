@@ -93,6 +93,10 @@ bitflags! {
         /// Its slots are in other processes: any call may wait for one of those,
         /// so whoever calls lets others go on meanwhile.
         const REMOTE = 1 << 14;
+        /// A slot that nobody seeded has no seed: its env begins from what
+        /// randomness it finds itself. The seeds that chunks are built from then
+        /// mean nothing, and no report names one.
+        const UNSEEDED = 1 << 15;
     }
 }
 
@@ -402,6 +406,9 @@ pub struct ResetOf<'a> {
     pub begin: Begin,
     /// Build the env anew from this seed first: the old one failed.
     pub rebuild: Option<i64>,
+    /// Whether the slot has a seed: false where nobody gave it one, of a source
+    /// with [`Caps::UNSEEDED`].
+    pub seeded: bool,
     /// The options in force, where they must be given (again).
     pub options: Option<&'a Options>,
 }
@@ -463,6 +470,14 @@ pub trait Chunk: Send {
         reset_each(self, slots, first, rows, side);
     }
 
+    /// What `slot` showed last, where that is more than the leaves of its row:
+    /// an object of a foreign language that is not of the type that a sink would
+    /// make. Asked for in SAME_STEP, of a slot whose episode ended.
+    fn final_observation(&mut self, slot: usize) -> Option<Value> {
+        let _ = slot;
+        None
+    }
+
     /// Errors where an env of this chunk would refuse `options` at a reset; no
     /// env has seen them. One chunk of a runner is asked for all slots under the
     /// same options, so the answer must be any chunk's of this source.
@@ -511,7 +526,7 @@ pub(crate) fn reset_each<C: Chunk + ?Sized>(
     side: &mut Side,
 ) {
     for &slot in slots {
-        let reset = ResetOf { begin: Begin::Own, rebuild: None, options: None };
+        let reset = ResetOf { begin: Begin::Own, rebuild: None, seeded: true, options: None };
         if let Err(failure) = chunk.reset(slot, reset, rows, slot - first, side) {
             side.failures.push((slot, failure));
         }

@@ -40,20 +40,30 @@ impl Held<'_> {
     }
 }
 
+/// How actions are taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Taken {
+    /// Whether rows come first.
+    pub(crate) batched: bool,
+    /// Whether what the core has no kind for goes to Python envs, which get
+    /// objects of the types that were given.
+    pub(crate) to_python: bool,
+}
+
 /// The actions of one call, leaf by leaf.
 pub(crate) struct Given<'py>(SmallVec<[Held<'py>; 1]>);
 
 impl<'py> Given<'py> {
     /// Takes apart what the user gave: an array for a single leaf, a dict of
-    /// them otherwise; `batched` says whether rows come first.
+    /// them otherwise.
     pub(crate) fn new(
         space: &Space,
         tree: &Tree,
         actions: &Bound<'py, PyAny>,
-        batched: bool,
+        taken: Taken,
     ) -> PyResult<Self> {
         let mut held = SmallVec::with_capacity(space.leaves().len());
-        collect(space, tree, actions, "", batched, &mut held)?;
+        collect(space, tree, actions, "", taken, &mut held)?;
         Ok(Given(held))
     }
 
@@ -73,13 +83,13 @@ fn collect<'py>(
     tree: &Tree,
     given: &Bound<'py, PyAny>,
     path: &str,
-    batched: bool,
+    taken: Taken,
     held: &mut SmallVec<[Held<'py>; 1]>,
 ) -> PyResult<()> {
     let py = given.py();
     match tree {
         Tree::Leaf(leaf) => {
-            held.push(hold(&space.leaves()[*leaf].kind, given, path, batched)?);
+            held.push(hold(&space.leaves()[*leaf].kind, given, path, taken)?);
             Ok(())
         }
         Tree::Tuple(branches) => {
@@ -93,7 +103,7 @@ fn collect<'py>(
                 return Err(refuse(py, format!("{at} not the tuple of {n} that belongs there")));
             };
             for (k, (branch, part)) in branches.iter().zip(&parts).enumerate() {
-                collect(space, branch, part, &join(path, &k.to_string()), batched, held)?;
+                collect(space, branch, part, &join(path, &k.to_string()), taken, held)?;
             }
             Ok(())
         }
@@ -113,7 +123,7 @@ fn collect<'py>(
                     let why = format!("actions lack '{name}': give a dict of {}", names());
                     return Err(refuse(py, why));
                 };
-                collect(space, branch, &inner, &join(path, name), batched, held)?;
+                collect(space, branch, &inner, &join(path, name), taken, held)?;
             }
             if dict.len() > branches.len() {
                 let known = |key: &Bound<'_, PyAny>| {
@@ -133,17 +143,22 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
 }
 
-fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, batched: bool) -> PyResult<Held<'py>> {
+fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, taken: Taken) -> PyResult<Held<'py>> {
     let py = given.py();
+    let Taken { batched, to_python } = taken;
     let LeafKind::Fixed(tensor) = kind else {
+        let is_own = to_python && matches!(kind, LeafKind::Object);
+        let value = |given: &Bound<'py, PyAny>| {
+            if is_own { Ok(values::opaque(&values::deep_copy(given)?)) } else { values::from_py(given) }
+        };
         let values = if batched {
             let rows = given.try_iter().map_err(|_| {
                 let why = format!("actions '{path}' are no sequence of one value per env");
                 refuse(py, why)
             })?;
-            rows.map(|item| values::from_py(&item?)).collect::<PyResult<_>>()?
+            rows.map(|item| value(&item?)).collect::<PyResult<_>>()?
         } else {
-            vec![values::from_py(given)?]
+            vec![value(given)?]
         };
         return Ok(Held::Values(values));
     };

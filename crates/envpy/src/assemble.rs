@@ -1,6 +1,9 @@
 //! Batches as Gymnasium has them: arrays, dicts, infos with masks.
 
-use envcore::{Batch, Column, DType, Element, Fixed, Infos, LeafKind, RowKind, SlotError, Space, Value};
+use envcore::{
+    Batch, Column, DType, Element, Extra, FINAL_OBSERVATION, Fixed, Infos, LeafKind, RowKind, SlotError,
+    Space, Value,
+};
 use numpy::{PyArray1, PyArrayDescr};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -194,15 +197,24 @@ impl Trouble {
 pub(crate) struct Assembler {
     pub(crate) observation: Shapes,
     info: Shapes,
+    /// Whether observations are as the envs show them, and not what a layer made
+    /// of them.
+    as_shown: bool,
     float64: Py<PyArrayDescr>,
     bool_: Py<PyArrayDescr>,
 }
 
 impl Assembler {
-    pub(crate) fn new(py: Python<'_>, spec: &envcore::Spec, observation: Tree) -> PyResult<Self> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        spec: &envcore::Spec,
+        observation: Tree,
+        as_shown: bool,
+    ) -> PyResult<Self> {
         Ok(Assembler {
             observation: Shapes::with(py, &spec.observation, observation)?,
             info: Shapes::of(py, &spec.info)?,
+            as_shown,
             float64: array::descr(py, DType::F64)?,
             bool_: array::descr(py, DType::Bool)?,
         })
@@ -370,24 +382,21 @@ impl Assembler {
     }
 
     /// `final_obs`, `final_info` and their masks, where any row ended.
-    fn finals(&self, py: Python<'_>, infos: &Bound<'_, PyDict>, finals: envcore::Finals) -> PyResult<()> {
+    fn finals(&self, py: Python<'_>, infos: &Bound<'_, PyDict>, mut finals: envcore::Finals) -> PyResult<()> {
         let ended = finals.ended.as_slice::<bool>();
         if !ended.contains(&true) {
             return Ok(());
         }
         let rows = ended.len();
-        let observations = ended
-            .iter()
-            .enumerate()
-            .map(|(row, &ended)| {
-                ended.then(|| self.observation.row(py, &finals.observation, row)).transpose()
-            })
-            .collect::<PyResult<Vec<_>>>()?;
         let array = empty_objects(py, rows)?;
-        for (row, observation) in observations.into_iter().enumerate() {
-            if let Some(observation) = observation {
-                array.set_item(row, observation)?;
-            }
+        let is_own = |extra: &mut Extra| extra.key == FINAL_OBSERVATION;
+        let own: Vec<Extra> = finals.infos.extras.extract_if(.., is_own).collect();
+        for (row, _) in ended.iter().enumerate().filter(|(_, ended)| **ended) {
+            let observation = match own.iter().find(|extra| self.as_shown && extra.row == row) {
+                Some(extra) => values::to_py(py, &extra.value)?,
+                None => self.observation.row(py, &finals.observation, row)?,
+            };
+            array.set_item(row, observation)?;
         }
         infos.set_item(intern!(py, "final_obs"), array)?;
         let final_info = self.infos(py, finals.infos, rows)?;

@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use envcore::process::{Child, Ended, Host, Objects, Order, adopt, serve, take_stdin};
 use envcore::{Error, Object, Result, Serial, VecEnv};
-use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyModule};
 
 use crate::closing::Closing;
 use crate::errors::OrRaise;
 use crate::interpreter::{ENDING, enter};
-use crate::py_env::PySource;
+use crate::plain;
+use crate::py_env::{How, PySource};
 use crate::source::Source;
 use crate::values::Opaque;
 
@@ -88,16 +90,35 @@ fn transport(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import("corral._transport")
 }
 
-/// The object that `corral._transport.pack` made these bytes of.
+/// What the bytes of an object begin with.
+const PICKLED: u8 = 0;
+const PLAIN: u8 = 1;
+
+/// The object that `pack` made these bytes of.
 pub(crate) fn unpack<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    transport(py)?.call_method1("unpack", (PyBytes::new(py, bytes),))
+    match bytes {
+        [PICKLED, pickled @ ..] => {
+            transport(py)?.call_method1(intern!(py, "unpack"), (PyBytes::new(py, pickled),))
+        }
+        [PLAIN, packed @ ..] => plain::unpack(py, packed)?.ok_or_else(|| PyValueError::new_err(GARBLED)),
+        _ => Err(PyValueError::new_err(GARBLED)),
+    }
 }
+
+const GARBLED: &str = "an object of another process came through garbled";
 
 fn pack(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    transport(py)?.call_method1("pack", (object,))?.extract()
+    let mut bytes = vec![PLAIN];
+    if !plain::pack(object, &mut bytes)? {
+        let pickled = transport(py)?.call_method1(intern!(py, "pack"), (object,))?;
+        bytes.clear();
+        bytes.push(PICKLED);
+        bytes.extend(pickled.cast::<PyBytes>()?.as_bytes());
+    }
+    Ok(bytes)
 }
 
-/// Python's objects, by pickle.
+/// Python's objects: plain data by itself, all else by pickle.
 struct Pickled;
 
 impl Pickled {
@@ -233,8 +254,8 @@ pub(crate) fn work(py: Python<'_>) -> PyResult<()> {
 
 /// What a worker is told to host.
 enum Told {
-    /// Python envs: their id, what makes them, whether to look for NaN.
-    Envs(String, Vec<Py<PyAny>>, bool),
+    /// Python envs: their id, what makes them, how they are hosted.
+    Envs(String, Vec<Py<PyAny>>, How),
     /// What steps in this process.
     Source(Option<Arc<dyn envcore::Source>>),
 }
@@ -247,18 +268,19 @@ fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
             match told.cast::<Source>() {
                 Ok(source) => Ok(Told::Source(source.get().here())),
                 Err(_) => {
-                    told.extract().map(|(id, factories, check_nan)| Told::Envs(id, factories, check_nan))
+                    let (id, factories, check_nan, seeded) = told.extract()?;
+                    Ok(Told::Envs(id, factories, How { check_nan, seeded }))
                 }
             }
         };
-        let (id, factories, check_nan) = match asked().map_err(core_error)? {
-            Told::Envs(id, factories, check_nan) => (id, factories, check_nan),
+        let (id, factories, how) = match asked().map_err(core_error)? {
+            Told::Envs(id, factories, how) => (id, factories, how),
             Told::Source(source) => {
                 let nested = || Error::Argument("a worker's envs cannot be in workers of their own".into());
                 return Ok((source.ok_or_else(nested)?, Vec::new()));
             }
         };
-        let (source, face) = PySource::new(py, &id, factories, order.first_slot, check_nan)?;
+        let (source, face) = PySource::new(py, &id, factories, order.first_slot, how)?;
         let about = pack(py, face.about.bind(py)).map_err(|error| {
             let why = format!("the envs' spaces or metadata cannot go to another process: {error}");
             Error::Unsupported(why)

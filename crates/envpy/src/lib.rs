@@ -13,6 +13,7 @@ mod host;
 mod infos;
 mod interpreter;
 mod layers;
+mod plain;
 mod plugin;
 mod py_env;
 mod registry;
@@ -35,6 +36,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<schedule::Schedule>()?;
     module.add_class::<replay::Recording>()?;
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::check_room, module)?)?;
     module.add_function(wrap_pyfunction!(registry::entries, module)?)?;
     module.add_function(wrap_pyfunction!(host::work, module)?)?;
     module.add_function(wrap_pyfunction!(source::exports, module)?)?;

@@ -92,13 +92,13 @@ pub(crate) fn make(
     });
     let (envs, layered, about) = envs.or_raise(py)?;
     let face = source.face(py, about)?;
-    Ok(VecEnv::new(py, envs, batch_size, face, closing)?.layered(layered))
+    VecEnv::new(py, envs, batch_size, face, (closing, layered))
 }
 
 /// A number of things.
 fn count(what: &str, given: &Bound<'_, PyAny>) -> envcore::Result<usize> {
     let number = begin::number(what, given)?;
-    number.map(|n| n as usize).ok_or_else(|| Error::ArgumentType(format!("{what} is an int, not {given}")))
+    number.map(|n| n as usize).ok_or_else(|| Error::ArgumentType(format!("{what} is an int, not {given:?}")))
 }
 
 fn time_limit(given: &Bound<'_, PyAny>) -> envcore::Result<Option<u64>> {
@@ -107,7 +107,7 @@ fn time_limit(given: &Bound<'_, PyAny>) -> envcore::Result<Option<u64>> {
     }
     match begin::number("max_episode_steps", given) {
         Ok(Some(steps)) if steps > 0 => Ok(Some(steps as u64)),
-        Ok(None) => Err(Error::ArgumentType(format!("max_episode_steps is an int or None, not {given}"))),
+        Ok(None) => Err(Error::ArgumentType(format!("max_episode_steps is an int or None, not {given:?}"))),
         _ => Err(Error::Argument(format!(
             "max_episode_steps={given}: give at least 1, None for the env's own limit, -1 for none"
         ))),
@@ -124,6 +124,12 @@ fn bounds(name: &str) -> envcore::Result<ActionBounds> {
             "action_bounds is 'env', 'clip', 'error' or 'unchecked', not '{other}'"
         ))),
     }
+}
+
+/// Errors where the machine has no `bytes` bytes of memory to give.
+#[pyfunction]
+pub(crate) fn check_room(py: Python<'_>, bytes: &Bound<'_, PyAny>) -> PyResult<()> {
+    envcore::check_room(bytes.extract().unwrap_or(usize::MAX)).or_raise(py)
 }
 
 /// One dict per built-in env: id, about, max_episode_steps, reward_threshold,

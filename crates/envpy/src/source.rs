@@ -12,7 +12,7 @@ use crate::closing::Closing;
 use crate::errors::OrRaise;
 use crate::host::PyHost;
 use crate::plugin::Plugin;
-use crate::py_env::{BatchSource, Face, PySource};
+use crate::py_env::{BatchSource, Face, How, PySource};
 use crate::values;
 use crate::vec_env::seconds;
 
@@ -63,11 +63,19 @@ impl Source {
     }
 
     /// Python envs in this process: `factories` make one each, the first at once.
+    /// Unless they are `seeded`, their first reset is given no seed.
     #[staticmethod]
-    #[pyo3(signature = (id, factories, *, check_nan=true))]
-    fn python(py: Python<'_>, id: &str, factories: &Bound<'_, PyList>, check_nan: bool) -> PyResult<Self> {
+    #[pyo3(signature = (id, factories, *, check_nan=true, seeded=false))]
+    fn python(
+        py: Python<'_>,
+        id: &str,
+        factories: &Bound<'_, PyList>,
+        check_nan: bool,
+        seeded: bool,
+    ) -> PyResult<Self> {
         let factories = factories.iter().map(Bound::unbind).collect();
-        let (source, face) = PySource::new(py, id, factories, 0, check_nan).or_raise(py)?;
+        let how = How { check_nan, seeded };
+        let (source, face) = PySource::new(py, id, factories, 0, how).or_raise(py)?;
         Ok(Source { kind: Kind::Here(Arc::new(source)), face: Some(face) })
     }
 

@@ -143,7 +143,8 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         && dict.keys().iter().all(|key| key.is_exact_instance_of::<PyString>())
     {
         let mut map = Options::new();
-        for (key, value) in dict {
+        for item in dict.items() {
+            let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
             map.set(key.extract::<String>()?, faithful_to(&value, depth + 1)?);
         }
         return Ok(Value::Map(map));
@@ -201,7 +202,9 @@ pub(crate) fn options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
 
 fn nested_options(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Options> {
     let mut options = Options::new();
-    for (key, value) in dict {
+    // Looking at a value may run code of its own, which may change the dict.
+    for item in dict.items() {
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
         options.set(name_of(&key)?, nested_from_py(&value, depth)?);
     }
     Ok(options)

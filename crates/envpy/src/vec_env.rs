@@ -15,7 +15,7 @@ use envcore::{Batch, Begin, Birth, Call, Caps, Error, Slots, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyTuple};
 
-use crate::actions::Given;
+use crate::actions::{Given, Taken};
 use crate::assemble::{Assembler, Shapes};
 use crate::begin;
 use crate::closing::Closing;
@@ -32,6 +32,9 @@ const SLICE: Duration = Duration::from_millis(50);
 
 /// So many slots that are brief are brief together.
 const FEW: usize = 16;
+
+/// A century or so, which any clock can count.
+const MOST_SECONDS: f64 = 4_294_967_296.0;
 
 /// How long `close` waits for another thread's call to end; after that the call
 /// closes on its way out.
@@ -134,14 +137,15 @@ impl VecEnv {
         envs: Box<dyn envcore::VecEnv>,
         batch_size: Option<usize>,
         face: Option<Face>,
-        closing: Arc<Closing>,
+        (closing, layers): (Arc<Closing>, Layered),
     ) -> PyResult<Self> {
         let spec = envs.spec().clone();
         let (observation, action) = match &face {
             Some(face) => (face.observation.clone(), face.action.clone()),
             None => (Tree::of(&spec.observation), Tree::of(&spec.action)),
         };
-        let assembler = Assembler::new(py, &spec, observation)?;
+        let as_shown = layers.frame_stack.is_none() && layers.observation.is_none();
+        let assembler = Assembler::new(py, &spec, observation, as_shown)?;
         let brief = spec.caps.contains(Caps::BRIEF) && spec.num_slots <= FEW;
         let action = Shapes::with(py, &spec.action, action)?;
         Ok(VecEnv {
@@ -159,15 +163,10 @@ impl VecEnv {
             holder: AtomicUsize::new(0),
             closers: AtomicUsize::new(0),
             birth: Birth::here(),
-            layers: Layered::default(),
+            layers,
             about: face.map(|face| face.about),
             spec,
         })
-    }
-
-    /// Knowing which layers it has.
-    pub(crate) fn layered(self, layers: Layered) -> Self {
-        VecEnv { layers, ..self }
     }
 
     /// The state, for a call.
@@ -248,7 +247,8 @@ impl VecEnv {
     ) -> PyResult<()> {
         let py = actions.py();
         let State { envs, action, interrupted, .. } = state;
-        let given = Given::new(&envs.spec().action, action.tree(), actions, batched)?;
+        let taken = Taken { batched, to_python: self.about.is_some() };
+        let given = Given::new(&envs.spec().action, action.tree(), actions, taken)?;
         if !self.remote {
             return envs.send(slots, &given.columns()).or_raise(py);
         }
@@ -363,11 +363,15 @@ impl VecEnv {
 pub(crate) fn seconds(given: &Bound<'_, PyAny>, zero: bool) -> envcore::Result<Duration> {
     let number = if given.is_instance_of::<PyBool>() { None } else { given.extract::<f64>().ok() };
     let Some(number) = number else {
-        return Err(Error::ArgumentType(format!("timeout is a number of seconds or None, not {given}")));
+        return Err(Error::ArgumentType(format!("timeout is a number of seconds or None, not {given:?}")));
     };
-    let valid = number.is_finite() && (number > 0.0 || (zero && number == 0.0));
-    let time = if valid { Duration::try_from_secs_f64(number).ok() } else { None };
-    time.ok_or_else(|| Error::Argument(format!("timeout is {number}: give seconds above 0, or None")))
+    let valid = (number > 0.0 || (zero && number == 0.0)) && number <= MOST_SECONDS;
+    if !valid {
+        return Err(Error::Argument(format!(
+            "timeout is {given:?}: give seconds above 0 (and at most {MOST_SECONDS}), or None"
+        )));
+    }
+    Ok(Duration::from_secs_f64(number))
 }
 
 impl State {

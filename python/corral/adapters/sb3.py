@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces as gym_spaces
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
-from corral import errors
+from corral import errors, spaces
 from corral.adapters.infos import rows
 from corral.vector import VectorEnv
+
+# What envs that are not Python's answer for all of them.
+_OF_NATIVE = {
+    "spec": "spec",
+    "metadata": "metadata",
+    "observation_space": "single_observation_space",
+    "action_space": "single_action_space",
+    "max_episode_steps": "max_episode_steps",
+}
+# The leaf by which an env tells which actions are valid.
+_MASK = "action_mask"
 
 
 class SB3VecEnv(VecEnv):  # type: ignore[misc]
@@ -29,6 +42,8 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
                 'autoreset_mode="same_step"'
             )
         self.envs = envs
+        # What each env told last, of the episode that it is in.
+        self._told: list[dict[str, Any]] = [{} for _ in range(envs.num_envs)]
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
         self.metadata = envs.metadata
 
@@ -42,6 +57,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
             self.reset_infos = rows(infos, self.num_envs)
         else:
             observations = self._reset_one_by_one(seeds)
+        self._told = list(self.reset_infos)
         self._reset_seeds()
         self._reset_options()
         return observations
@@ -62,8 +78,17 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return observations
 
     def step_async(self, actions: Any) -> None:
-        """Sends the actions; `step_wait` receives."""
-        self.envs.send(actions)
+        """Sends the actions, an array `(num_envs, …)` or a list of one per env; `step_wait`
+        receives."""
+        space = self.action_space
+        if isinstance(actions, list | tuple):
+            try:
+                actions = spaces.batch_actions(space, actions)
+            except (LookupError, TypeError, ValueError) as error:
+                raise errors.InvalidActionError(
+                    f"actions are no list of one action of {space} per env: {error!r}"
+                ) from None
+        self.envs.send(spaces.cast_actions(space, actions))
 
     def step_wait(self) -> tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any], list[Any]]:
         """(observations, rewards float32, dones, infos), all `(num_envs, …)`."""
@@ -74,6 +99,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         del infos["env_id"]
         dones = terminations | truncations
         each = rows(infos, self.num_envs) if infos else [{} for _ in range(self.num_envs)]
+        self._told = list(each)
         ended = np.flatnonzero(dones)
         if ended.size:
             self._end(ended, infos, each)
@@ -109,9 +135,15 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return list(self.envs.render() or ())
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """An attribute of each env, through its wrappers."""
+        """An attribute of each env, through its wrappers.
+
+        Envs that are not Python's have `spec`, `metadata`, their spaces, `max_episode_steps`,
+        `render_mode` and `action_masks`.
+        """
         if attr_name == "render_mode":
-            return [self.envs.render_mode for _ in self._get_indices(indices)]
+            return [self.envs.render_mode for _ in self._numbers(indices)]
+        if self.envs.native.about is None and attr_name in _OF_NATIVE:
+            return [getattr(self.envs, _OF_NATIVE[attr_name]) for _ in self._numbers(indices)]
         return self._call(attr_name, indices, (), {})
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
@@ -121,20 +153,56 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Calls a method of each env, through its wrappers."""
+        """Calls a method of each env, through its wrappers.
+
+        Envs that are not Python's have `render` and `action_masks`.
+        """
         return self._call(method_name, indices, method_args, method_kwargs)
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """Whether each env has such a wrapper around it."""
         if not self.envs.native.can("call"):
-            return [False for _ in self._get_indices(indices)]
+            return [False for _ in self._numbers(indices)]
         return self._call("corral:is_wrapped", indices, (wrapper_class,), {})
 
     def _call(
         self, name: str, indices: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[Any]:
-        numbers = [int(index) for index in self._get_indices(indices)]
+        numbers = self._numbers(indices)
+        if self.envs.native.about is None and name == "action_masks" and not (args or kwargs):
+            return self._action_masks(numbers)
+        if self.envs.native.about is None and name == "render" and not (args or kwargs):
+            return list(self.envs.render(numbers) or [None] * len(numbers))
         try:
             return list(self.envs.native.call(name, args, kwargs, numbers))
         except errors.UnsupportedError as error:
             raise AttributeError(str(error)) from None
+
+    def _numbers(self, indices: Any) -> list[int]:
+        """The envs that `indices` name; a negative one counts from the last."""
+        n = self.num_envs
+        numbers = [operator.index(index) for index in self._get_indices(indices)]
+        for number in numbers:
+            if not -n <= number < n:
+                raise errors.ArgumentError(f"there is no env {number}: there are {n}")
+        return [number % n for number in numbers]
+
+    def _action_masks(self, numbers: list[int]) -> list[Any]:
+        """Which actions are valid: what the env tells as `action_mask`; else all that there are.
+
+        Raises:
+            AttributeError: for action spaces without a mask.
+        """
+        native, space = self.envs.native, self.action_space
+        if any(leaf["name"] == _MASK for leaf in native.info_leaves):
+            if not all(_MASK in self._told[number] for number in numbers):
+                raise AttributeError(f"the envs have told no {_MASK} yet: reset them")
+            return [np.asarray(self._told[number][_MASK], np.bool_) for number in numbers]
+        if any(leaf["name"] == _MASK for leaf in native.observation_leaves):
+            masks = self.envs.observe()[_MASK]
+            return [masks[number].astype(np.bool_) for number in numbers]
+        if isinstance(space, gym_spaces.Discrete):
+            return [np.ones(int(space.n), np.bool_) for _ in numbers]
+        if isinstance(space, gym_spaces.MultiDiscrete):
+            return [np.ones(int(space.nvec.sum()), np.bool_) for _ in numbers]
+        raise AttributeError(f"{native.id} has no action_masks: its actions are {space}")

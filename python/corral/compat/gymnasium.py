@@ -23,7 +23,6 @@ What is different on purpose:
   NaN that does not belong there is an error that names env and leaf.
 - Where an env fails the others finish their step, and its next reset makes it anew.
 - Options that are empty are none: envs are given None, not `{}`.
-- Without a seed, an env's first reset is seeded from the system's randomness, not left unseeded.
 - All envs have equal spaces: `observation_mode="different"` and spaces of one's own are refused.
 """
 
@@ -32,15 +31,16 @@ from __future__ import annotations
 import multiprocessing
 import operator
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium import Env, Space, logger, spaces
+from gymnasium import Env, Space, logger
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors, python_envs
 from corral.settings import Settings
+from corral.spaces import cast_actions
 from corral.vector import VectorEnv, split_options
 
 Factory = Callable[[], Env[Any, Any]]
@@ -88,11 +88,11 @@ class _Gymnasium(VectorEnv):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """As Gymnasium's: floats and ints stand for the floats of a Box."""
-        return super().step(_cast(self.single_action_space, actions))
+        return super().step(cast_actions(self.single_action_space, actions))
 
     def send(self, actions: Any, env_id: Any = None) -> None:
         """As `VectorEnv.send`, with actions as `step` takes them."""
-        super().send(_cast(self.single_action_space, actions), env_id)
+        super().send(cast_actions(self.single_action_space, actions), env_id)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_envs={self.num_envs})"
@@ -106,20 +106,6 @@ class _Gymnasium(VectorEnv):
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Each env's generator."""
         return self.get_attr("np_random")
-
-
-def _cast(space: Any, actions: Any) -> Any:
-    """What stands for floats as the floats of its space: policies give float64s and ints."""
-    if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
-        if isinstance(actions, np.ndarray) and actions.dtype.kind in "fiu":
-            return actions.astype(space.dtype, copy=False)
-    elif isinstance(space, spaces.Dict) and isinstance(actions, Mapping):
-        return {name: _cast(space.spaces.get(name), part) for name, part in actions.items()}
-    elif isinstance(space, spaces.Tuple) and isinstance(actions, tuple):
-        # Another length is for the check behind this to name.
-        inner = (*space.spaces, *[None] * len(actions))
-        return tuple(_cast(one, part) for one, part in zip(inner, actions))
-    return actions
 
 
 class SyncVectorEnv(_Gymnasium):

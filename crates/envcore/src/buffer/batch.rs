@@ -100,6 +100,11 @@ pub struct Extra {
     pub value: Value,
 }
 
+/// The key of an [`Extra`] that only finals have: the final observation as the
+/// chunk has it, where the row's leaves do not say all of that. See
+/// [`Chunk::final_observation`](crate::vec_env::Chunk::final_observation).
+pub const FINAL_OBSERVATION: &str = "\0final observation";
+
 /// The infos of a batch's rows.
 #[derive(Default)]
 pub struct Infos {

@@ -2,7 +2,7 @@
 //!
 //! `lease` is aligned memory that goes back to its pool; `column` a leaf's rows
 //! in it; `rows` the windows through which envs write; `actions` the checked
-//! actions that they read; `batch` all of it together.
+//! actions that they read; `batch` all of it together. `room` tells whether there is memory for what is asked for.
 
 #![allow(unsafe_code)]
 
@@ -12,12 +12,13 @@ mod column;
 mod foreign;
 mod lease;
 mod pick;
+mod room;
 mod rows;
 
 pub(crate) use actions::ActReader;
 pub use actions::{ActRow, Actions, ColumnIn};
 pub(crate) use batch::Either;
-pub use batch::{Batch, BatchPool, Draft, Extra, Finals, Infos, Layout, RowKind, Slots};
+pub use batch::{Batch, BatchPool, Draft, Extra, FINAL_OBSERVATION, Finals, Infos, Layout, RowKind, Slots};
 pub use column::{Column, Fixed};
 #[cfg(any(feature = "export", feature = "load"))]
 pub(crate) use foreign::Addresses;
@@ -26,5 +27,6 @@ pub(crate) use foreign::{HostActions, HostRows};
 pub use lease::{Buffers, Lease, Part, Pool};
 pub(crate) use lease::{Keeper, check_machine_has};
 pub(crate) use pick::with_rows;
+pub use room::check_room;
 pub(crate) use rows::{InfosMut, Window};
 pub use rows::{Observations, Row, RowsMut, StepColumns};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::passes::{AddUp, EndNextStep, Over, find};
 use super::{Episodes, Report, Status};
 use crate::begin::Begin;
-use crate::buffer::{RowKind, RowsMut, StepColumns};
+use crate::buffer::{Extra, FINAL_OBSERVATION, RowKind, RowsMut, StepColumns};
 use crate::simd;
 use crate::vec_env::AutoresetMode;
 
@@ -79,6 +79,10 @@ impl Episodes {
                 rows.finish(row, self.rules.statistics.unwrap_or(usize::MAX));
                 let row_in_batch = rows.start() + row;
                 report.final_infos.extend(report.infos.extract_if(.., |e| e.row == row_in_batch));
+                if let Some(value) = self.chunk.final_observation(slot) {
+                    let key = FINAL_OBSERVATION.into();
+                    report.final_infos.push(Extra { row: row_in_batch, key, value });
+                }
                 self.autoreset(slot, row, RowKind::Step, rows, report);
             }
         }

@@ -79,6 +79,12 @@ impl Guarded {
         guard(phase, || ask(self.0.as_mut())).unwrap_or_else(|failure| Err(Error::env(failure)))
     }
 
+    /// As [`Chunk::final_observation`]; `None` where it panics, for the row has an
+    /// observation too.
+    pub(super) fn final_observation(&mut self, slot: usize) -> Option<Value> {
+        guard(Phase::Step, || self.0.final_observation(slot)).ok().flatten()
+    }
+
     /// As [`Chunk::check_options`], for slots of `env`.
     pub(super) fn check_options(&mut self, env: &str, options: &Options) -> Result<()> {
         guard(Phase::Reset, || self.0.check_options(options)).unwrap_or_else(|failure| {

@@ -55,6 +55,8 @@ struct Life {
     seed: i64,
     /// The seed of its current stream: another after a rebuild.
     stream: i64,
+    /// Whether the env knows of these: see [`Caps::UNSEEDED`].
+    seeded: bool,
     /// Rebuilds after a failure since it was last seeded.
     restarts: u64,
     /// The options in force.
@@ -148,7 +150,8 @@ pub(crate) struct Report<'a> {
 impl Episodes {
     /// The slots from `first_slot` on, one per seed.
     pub(crate) fn new(source: &dyn Source, rules: &Rules, first_slot: usize, seeds: &[i64]) -> Result<Self> {
-        let life = |&seed: &i64| Life { seed, stream: seed, restarts: 0, options: Arc::default() };
+        let seeded = !source.spec().caps.contains(Caps::UNSEEDED);
+        let life = |&seed: &i64| Life { seed, stream: seed, seeded, restarts: 0, options: Arc::default() };
         let lives = seeds.iter().map(life).collect();
         let chunk = guard(Phase::Build, || source.chunk(first_slot, seeds)).unwrap_or_else(|failure| {
             let id = &source.spec().id;
@@ -225,7 +228,8 @@ impl Episodes {
         let mut episode = episodes.saturating_sub(1);
         if let Some(begin) = begin.filter(|begin| *begin != Begin::Keep) {
             if let Begin::Seed(seed) = begin {
-                (life.seed, life.stream, life.restarts, episodes) = (seed, seed, 0, 0);
+                (life.seed, life.stream, life.seeded) = (seed, seed, true);
+                (life.restarts, episodes) = (0, 0);
             }
             (begun, next, steps, episode) = (begin, Begin::Own, 0, episodes);
         }
@@ -330,20 +334,21 @@ impl Episodes {
         });
         match (begin, rebuild) {
             (Begin::Seed(seed), _) => {
-                (life.seed, life.stream) = (seed, seed);
+                (life.seed, life.stream, life.seeded) = (seed, seed, true);
                 (life.restarts, self.episodes[slot]) = (0, 0);
             }
             (_, Some(stream)) => (life.stream, self.episodes[slot]) = (stream, 0),
             _ => {}
         }
         let again = rebuild.is_some() || matches!(begin, Begin::Seed(_));
+        let seeded = life.seeded;
         let in_force = life.options.clone();
         let lasts = again && !self.caps.contains(Caps::OPTIONS_ONCE);
         let give = (options.is_some() || lasts) && !in_force.is_empty();
         if begin != Begin::Keep {
             self.begun[slot] = begin;
         }
-        let reset = ResetOf { begin, rebuild, options: give.then_some(&*in_force) };
+        let reset = ResetOf { begin, rebuild, seeded, options: give.then_some(&*in_force) };
         let rebuilt = rebuild.is_some();
         let begun = self.chunk.reset(slot, reset, rows, row, &mut self.side);
         report.infos.append(&mut self.side.extras);
@@ -407,7 +412,7 @@ impl Episodes {
             env: self.env.clone(),
             slot: self.first_slot + slot,
             begin: self.begun[slot],
-            seed: self.caps.contains(Caps::SEED).then_some(life.stream),
+            seed: (life.seeded && self.caps.contains(Caps::SEED)).then_some(life.stream),
             episode: self.episodes[slot].saturating_sub(1),
             step: self.ages.of(slot),
             action: None,

@@ -125,6 +125,7 @@ impl Episodes {
         self.lives[slot] = Life {
             seed: saved.seed,
             stream: saved.stream,
+            seeded: true,
             restarts: saved.restarts,
             options: Arc::new(saved.options),
         };

@@ -14,11 +14,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::buffer::{Batch, Column, Fixed};
+use crate::buffer::{Batch, Column, Fixed, check_room};
 use crate::error::{Error, Result};
 use crate::layer::{Layer, Shows, Transform, rows_of};
 use crate::space::{Bounds, DType, Leaf, LeafKind, Space, Tensor};
 use crate::vec_env::{AutoresetMode, Spec, VecEnv};
+
+/// As many frames as are stacked, at most.
+const MAX_FRAMES: usize = 1 << 16;
 
 /// One leaf's frames: `[slots, k, frame]`.
 struct Ring {
@@ -52,11 +55,14 @@ impl FrameStack {
     /// [`Error::Argument`] for no frames, or more than memory could hold;
     /// [`Error::Unsupported`] for leaves that are not of fixed shape.
     pub fn over(envs: Box<dyn VecEnv>, k: usize) -> Result<Layer<Self>> {
-        if k == 0 {
-            return Err(Error::Argument("frame_stack is 0: stack at least 1 frame".into()));
+        if !(1..=MAX_FRAMES).contains(&k) {
+            return Err(Error::Argument(format!(
+                "frame_stack is {k}: it must be at least 1 and at most {MAX_FRAMES}"
+            )));
         }
         let spec = envs.spec();
         let mut rings = Vec::new();
+        let mut total = 0usize;
         for leaf in spec.observation.leaves() {
             let Some(tensor) = leaf.as_fixed() else {
                 return Err(Error::Unsupported(format!(
@@ -68,6 +74,9 @@ impl FrameStack {
             let size = spec.num_slots.checked_mul(k).and_then(|frames| frames.checked_mul(frame_bytes));
             let too_large = || Error::Argument(format!("frame_stack is {k}: so many frames fit no memory"));
             let size = size.filter(|&size| size <= isize::MAX as usize / 2).ok_or_else(too_large)?;
+            total = total.saturating_add(size);
+            // A batch has as many bytes as the ring, and its space's bounds twice as many.
+            check_room(total.saturating_mul(4)).map_err(|_| too_large())?;
             let mut bytes = Vec::new();
             bytes.try_reserve_exact(size).map_err(|_| Error::Memory(size))?;
             bytes.resize(size, 0);

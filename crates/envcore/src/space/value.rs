@@ -18,6 +18,7 @@ pub type Object = Arc<dyn Any + Send + Sync>;
 pub struct Array {
     dtype: DType,
     shape: Vec<usize>,
+    #[serde(with = "crate::bytes")]
     bytes: Vec<u8>,
 }
 

@@ -108,7 +108,7 @@ impl Chunk for PyChunk {
         let done = enter(|py| {
             if let Some(seed) = reset.rebuild {
                 self.lose(py, slot);
-                let built = PyEnv::build(py, &self.factories[slot], seed);
+                let built = PyEnv::build(py, &self.factories[slot], reset.seeded.then_some(seed));
                 self.envs[slot] = Some(built.map_err(|error| failure(py, Phase::Build, error))?);
             }
             let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
@@ -120,6 +120,11 @@ impl Chunk for PyChunk {
             begun
         });
         done.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, ENDING)))
+    }
+
+    fn final_observation(&mut self, slot: usize) -> Option<Value> {
+        let env = self.envs[slot].as_ref()?;
+        enter(|py| env.last_of_its_own(py, &self.common.observation)).flatten()
     }
 
     fn render(&mut self, slot: usize) -> Result<Frame> {

@@ -3,8 +3,8 @@
 use envcore::{
     Begin, Call, Cause, Error, Failure, Frame, Options, Phase, Raised, Result, RowsMut, Side, Value,
 };
-use numpy::{PyArray3, PyArrayMethods, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
+use numpy::{PyArray3, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PySystemExit, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyTuple};
@@ -15,12 +15,17 @@ use super::shape::Shape;
 use crate::interpreter::{call, call_method};
 use crate::values::{self, Opaque};
 
+/// More characters of what an env gave are not shown.
+const MOST_SHOWN: usize = 80;
+
 /// A Python env in a slot.
 pub(super) struct PyEnv {
     env: Py<PyAny>,
     step: Py<PyAny>,
     reset: Py<PyAny>,
     is_modern: bool,
+    /// The address of the env within its wrappers, which no other env has.
+    pub(super) identity: usize,
     /// What holds Gymnasium's own generator, if it does.
     pub(super) bare: Option<Py<PyAny>>,
     /// Its own generator, put aside while an indexed episode runs.
@@ -55,23 +60,21 @@ pub(super) fn is_exit(py: Python<'_>, error: &PyErr) -> bool {
 }
 
 impl PyEnv {
-    /// What `factory` makes, seeded with `seed` at its first own reset.
-    pub(super) fn build(py: Python<'_>, factory: &Py<PyAny>, seed: i64) -> PyResult<Self> {
-        PyEnv::of(&call(factory.bind(py), &PyTuple::empty(py), None)?, seed)
-    }
-
-    pub(super) fn of(env: &Bound<'_, PyAny>, seed: i64) -> PyResult<Self> {
-        let py = env.py();
-        let parts = py.import("corral._python_env")?.call_method1("parts_of", (env,))?;
+    /// What `factory` makes, seeded with `seed`, if there is one, at its first own
+    /// reset.
+    pub(super) fn build(py: Python<'_>, factory: &Py<PyAny>, seed: Option<i64>) -> PyResult<Self> {
+        let env = call(factory.bind(py), &PyTuple::empty(py), None)?;
+        let parts = py.import("corral._python_env")?.call_method1("parts_of", (&env,))?;
         Ok(PyEnv {
-            env: env.clone().unbind(),
+            env: env.unbind(),
             step: parts.getattr("step")?.unbind(),
             reset: parts.getattr("reset")?.unbind(),
             is_modern: parts.getattr("is_modern")?.extract()?,
+            identity: parts.getattr("identity")?.extract()?,
             bare: parts.getattr("bare")?.extract()?,
             aside: None,
             last: None,
-            seed: Some(seed),
+            seed,
         })
     }
 
@@ -80,8 +83,8 @@ impl PyEnv {
     }
 
     /// The env anew, from the same kind of parts, with another seed.
-    pub(super) fn reseed(&mut self, seed: i64) {
-        self.seed = Some(seed);
+    pub(super) fn reseed(&mut self, seed: Option<i64>) {
+        self.seed = seed;
     }
 
     /// Plays `action` into row `row`.
@@ -109,15 +112,15 @@ impl PyEnv {
         }
         let item = |k: usize| result.get_borrowed_item(k).map_err(fail);
         let observation = item(0)?;
-        let reward = number(&*item(1)?).map_err(fail)?;
+        let reward = number(&*item(1)?).map_err(|why| refused(py, Phase::Step, why))?;
         if check_nan && reward.is_nan() {
             let why = "the reward is NaN (check_nan=False lets it pass)";
             return Err(Failure::new(Phase::Step, Cause::Error, why));
         }
-        let mut terminated = truth(&*item(2)?).map_err(fail)?;
+        let mut terminated = truth(&*item(2)?, "terminated").map_err(|why| refused(py, Phase::Step, why))?;
         let info = item(n - 1)?;
         let truncated = if n == 5 {
-            truth(&*item(3)?).map_err(fail)?
+            truth(&*item(3)?, "truncated").map_err(|why| refused(py, Phase::Step, why))?
         } else {
             let cut = cut_short(&info).map_err(fail)?;
             terminated &= !cut;
@@ -128,6 +131,16 @@ impl PyEnv {
         rows.set(row, reward, terminated, truncated);
         self.last = Some(observation.to_owned().unbind());
         tell(&info, rows.start() + row, side).map_err(fail)
+    }
+
+    /// A copy of what it showed last, where that has other types than what a sink
+    /// would make of its row.
+    pub(super) fn last_of_its_own(&self, py: Python<'_>, shape: &Shape) -> Option<Value> {
+        let last = self.last.as_ref()?.bind(py);
+        if observe::is_plain(shape, last) {
+            return None;
+        }
+        values::deep_copy(last).ok().map(|copy| values::opaque(&copy))
     }
 
     /// Begins an episode, or shows again what it showed, in row `row`.
@@ -240,28 +253,56 @@ fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import(intern!(py, "corral._python_env"))
 }
 
+/// A reward: a number, or an array of one.
 #[inline]
-fn number(given: &Bound<'_, PyAny>) -> PyResult<f64> {
+fn number(given: &Bound<'_, PyAny>) -> Result<f64, Refused> {
     match given.cast_exact::<PyFloat>() {
         Ok(float) => Ok(float.value()),
-        Err(_) => given.extract().or_else(|_| {
-            // An array of one, as Gymnasium takes.
-            given.py().import("builtins")?.call_method1("float", (given,))?.extract()
-        }),
+        Err(_) => any_number(given).map_err(|error| misfit(given, error, "reward", "a float")),
+    }
+}
+
+fn any_number(given: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match given.cast::<PyUntypedArray>() {
+        Ok(array) if array.len() == 1 => array.call_method0(intern!(given.py(), "item"))?.extract(),
+        // Old NumPys say that of these, too, but as a warning.
+        Ok(_) => Err(PyTypeError::new_err("an array of other than one")),
+        Err(_) => given.extract(),
     }
 }
 
 #[inline]
-fn truth(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn truth(given: &Bound<'_, PyAny>, what: &str) -> Result<bool, Refused> {
     match given.cast_exact::<PyBool>() {
         Ok(truth) => Ok(truth.is_true()),
-        Err(_) => given.is_truthy(),
+        Err(_) => given.is_truthy().map_err(|error| misfit(given, error, what, "a bool")),
     }
+}
+
+/// What an env gave as `what` is not `right`; another exception, such as
+/// Ctrl-C, is its own.
+#[cold]
+fn misfit(given: &Bound<'_, PyAny>, error: PyErr, what: &str, right: &str) -> Refused {
+    let py = given.py();
+    let is_misfit = error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyOverflowError>(py);
+    if !is_misfit {
+        return Refused::Raised(error);
+    }
+    let shown = given.repr().map_or_else(|_| String::new(), |shown| shown.to_string());
+    let shown = match shown.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    };
+    let kind = observe::kind_of(given);
+    Refused::Misfit(format!("the {what} is {shown}, a {kind}, where {right} belongs"))
 }
 
 /// Whether old gym's time limit ended the episode.
 fn cut_short(info: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let dict = info.cast::<PyDict>()?;
+    // What is no dict is told by `tell`.
+    let Ok(dict) = info.cast::<PyDict>() else { return Ok(false) };
     dict.get_item("TimeLimit.truncated")?.map_or(Ok(false), |cut| cut.is_truthy())
 }
 

@@ -82,8 +82,42 @@ fn write_node(
     }
 }
 
-fn kind_of(given: &Bound<'_, PyAny>) -> String {
+pub(super) fn kind_of(given: &Bound<'_, PyAny>) -> String {
     given.get_type().name().map_or_else(|_| "thing".into(), |name| name.to_string())
+}
+
+/// Whether a sink makes just this, in type and value, of the row that it was
+/// written to.
+pub(super) fn is_plain(shape: &Shape, given: &Bound<'_, PyAny>) -> bool {
+    is_plain_node(&shape.node, shape, given)
+}
+
+fn is_plain_node(node: &Node, shape: &Shape, given: &Bound<'_, PyAny>) -> bool {
+    match node {
+        Node::Leaf(leaf) => is_plain_leaf(&shape.parts[*leaf], given),
+        Node::Dict(branches) => given.cast_exact::<PyDict>().is_ok_and(|dict| {
+            dict.len() == branches.len()
+                && branches.iter().all(|(key, branch)| {
+                    let item = dict.get_item(key).ok().flatten();
+                    item.is_some_and(|item| is_plain_node(branch, shape, &item))
+                })
+        }),
+        Node::Tuple(branches) => given.cast_exact::<PyTuple>().is_ok_and(|tuple| {
+            let mut pairs = branches.iter().zip(tuple.iter_borrowed());
+            pairs.all(|(branch, item)| is_plain_node(branch, shape, &item))
+        }),
+    }
+}
+
+fn is_plain_leaf(part: &Part, given: &Bound<'_, PyAny>) -> bool {
+    let Some((tensor, descr)) = &part.tensor else { return true };
+    let descr = descr.bind(given.py());
+    if tensor.is_discrete_scalar() && tensor.dtype != DType::Bool {
+        return given.get_type().is(descr.typeobj());
+    }
+    given
+        .cast_exact::<PyUntypedArray>()
+        .is_ok_and(|array| array.shape() == tensor.shape && array.dtype().is(descr))
 }
 
 #[inline]

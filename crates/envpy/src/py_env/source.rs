@@ -17,6 +17,15 @@ use crate::errors;
 use crate::interpreter::{ENDING, enter};
 use crate::spaces::Tree;
 
+/// How Python envs are hosted.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    /// Whether a NaN is the env's failure.
+    pub(crate) check_nan: bool,
+    /// Whether the user gave seeds: else their first reset is given none.
+    pub(crate) seeded: bool,
+}
+
 /// Python envs, one factory per slot.
 pub(crate) struct PySource {
     spec: SourceSpec,
@@ -27,6 +36,8 @@ pub(crate) struct PySource {
     /// The first slot's env, made to learn its spaces.
     first: Mutex<Option<PyEnv>>,
     first_slot: usize,
+    /// By slot: the `identity` of each env built so far.
+    built: Mutex<Vec<usize>>,
 }
 
 /// The trees of observations and actions, and what a sink shows of the envs.
@@ -55,12 +66,12 @@ impl Face {
 }
 
 /// `slot` is the source's own.
-fn unbuilt(id: &str, slot: usize, seed: i64, failure: Failure) -> Error {
+fn unbuilt(id: &str, slot: usize, seed: Option<i64>, failure: Failure) -> Error {
     Error::Slots(vec![SlotError {
         env: id.into(),
         slot,
-        begin: Begin::Seed(seed),
-        seed: Some(seed),
+        begin: seed.map_or(Begin::Own, Begin::Seed),
+        seed,
         episode: 0,
         step: 0,
         action: None,
@@ -78,13 +89,13 @@ impl PySource {
         id: &str,
         factories: Vec<Py<PyAny>>,
         first_slot: usize,
-        check_nan: bool,
+        how: How,
     ) -> Result<(Self, Face)> {
         let Some(factory) = factories.first() else {
             return Err(Error::Argument("there are no envs: give at least one".into()));
         };
-        let unmade = |error| unbuilt(id, 0, 0, failure(py, Phase::Build, error));
-        let first = PyEnv::build(py, factory, 0).map_err(unmade)?;
+        let unmade = |error| unbuilt(id, 0, None, failure(py, Phase::Build, error));
+        let first = PyEnv::build(py, factory, None).map_err(unmade)?;
         let read = || -> PyResult<(Shape, Shape, Face)> {
             let env = first.env(py);
             let observation = Shape::of(&env.getattr("observation_space")?)?;
@@ -102,6 +113,7 @@ impl PySource {
         let (actor, observation, face) = read.inspect_err(|_| drop(first.close(py)))?;
         let mut caps = Caps::ENV | Caps::OPTIONS | Caps::OPTIONS_ONCE | Caps::CALL;
         caps.set(Caps::INDEX, first.bare.is_some());
+        caps.set(Caps::UNSEEDED, !how.seeded);
         let about = face.about.clone_ref(py);
         let render_mode = about.bind(py).getattr("render_mode").map_err(Error::env)?;
         caps.set(Caps::RENDER, !render_mode.is_none());
@@ -116,28 +128,43 @@ impl PySource {
             metadata: Options::new(),
             config: String::new(),
         };
-        let common = Arc::new(Common { observation, actor, check_nan });
+        let common = Arc::new(Common { observation, actor, check_nan: how.check_nan });
         let first = Mutex::new(Some(first));
-        Ok((PySource { spec, common, factories, about, first, first_slot }, face))
+        Ok((PySource { spec, common, factories, about, first, first_slot, built: Mutex::default() }, face))
     }
 
-    fn build(&self, py: Python<'_>, k: usize, seed: i64) -> Result<PyEnv> {
+    fn build(&self, py: Python<'_>, k: usize, seed: Option<i64>) -> Result<PyEnv> {
         let slot = self.first_slot + k;
         let report = |error| unbuilt(&self.spec.id, k, seed, failure(py, Phase::Build, error));
         if k == 0
             && let Some(mut first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
             first.reseed(seed);
+            *self.built.lock().unwrap_or_else(PoisonError::into_inner) = vec![first.identity];
             return Ok(first);
         }
         let env = PyEnv::build(py, &self.factories[k], seed).map_err(report)?;
-        match self.check(&env, slot, py) {
+        match self.check_new(&env, slot).map_err(Ok).and_then(|()| self.check(&env, slot, py)) {
             Ok(()) => Ok(env),
             Err(error) => {
                 let _ = env.close(py);
                 Err(error.unwrap_or_else(report))
             }
         }
+    }
+
+    /// Errors where an env is that of another slot.
+    fn check_new(&self, env: &PyEnv, slot: usize) -> Result<()> {
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = built.iter().position(|identity| *identity == env.identity) {
+            let (id, other) = (&self.spec.id, self.first_slot + other);
+            return Err(Error::Argument(format!(
+                "{id}: slots {other} and {slot} were given the same env: what makes an env must make a new one \
+                 at every call, and not, as `lambda: env` does, give one that there is already"
+            )));
+        }
+        built.push(env.identity);
+        Ok(())
     }
 
     /// Errors where an env has other spaces than the first.
@@ -187,8 +214,9 @@ impl Source for PySource {
     fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
         let built = enter(|py| {
             let mut envs: Vec<Option<PyEnv>> = Vec::with_capacity(seeds.len());
+            let seeded = !self.spec.caps.contains(Caps::UNSEEDED);
             for (k, &seed) in seeds.iter().enumerate() {
-                match self.build(py, first_slot + k, seed) {
+                match self.build(py, first_slot + k, seeded.then_some(seed)) {
                     Ok(env) => envs.push(Some(env)),
                     Err(error) => {
                         envs.iter().flatten().for_each(|env| drop(env.close(py)));

@@ -343,6 +343,7 @@ unsafe extern "C" fn reset(
                 other => return Err(Error::Argument(format!("{other} is no way to begin"))),
             },
             rebuild: (begin.rebuild != 0).then_some(begin.rebuild_seed),
+            seeded: true,
             options: (!begin.options.is_null()).then_some(&options),
         };
         // SAFETY: the host's duty: its rows are this call's.

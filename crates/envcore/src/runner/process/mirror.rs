@@ -26,6 +26,8 @@ pub(super) struct Mirror {
     restarts: u64,
     /// The seed of its stream.
     seed: i64,
+    /// Whether its env knows of these: see [`Caps::UNSEEDED`].
+    seeded: bool,
     begun: Begin,
     next: Begin,
     episodes: u64,
@@ -40,17 +42,20 @@ pub(super) struct Mirror {
     owes_options: bool,
     /// Its worker died while it was not in flight: its next row says so.
     pub(super) doomed: Option<Arc<Failure>>,
-    /// The seed that it has in a new worker, once that is said.
-    heir: Option<i64>,
+    /// The seed that it has in a new worker, once that is said, and whether its
+    /// env there knows of it.
+    heir: Option<(i64, bool)>,
 }
 
 impl Mirror {
-    pub(super) fn new(seed: i64) -> Self {
+    /// One of `seed`, which its env knows of where it is `seeded`.
+    pub(super) fn new(seed: i64, seeded: bool) -> Self {
         Mirror {
             status: Status::Fresh,
             root: seed,
             restarts: 0,
             seed,
+            seeded,
             begun: Begin::Own,
             next: Begin::Own,
             episodes: 0,
@@ -121,10 +126,16 @@ impl Mirror {
         }
     }
 
+    /// Notes that it was seeded.
+    fn take_seed(&mut self, seed: i64) {
+        (self.root, self.seed, self.seeded) = (seed, seed, true);
+        (self.restarts, self.episodes) = (0, 0);
+    }
+
     /// Takes the seed that it has in a new worker, if there is one.
     fn inherit(&mut self) {
-        if let Some(seed) = self.heir.take() {
-            (self.root, self.restarts, self.seed) = (seed, 0, seed);
+        if let Some((seed, seeded)) = self.heir.take() {
+            (self.root, self.restarts, self.seed, self.seeded) = (seed, 0, seed, seeded);
             (self.episodes, self.next) = (0, Begin::Own);
             (self.anew, self.owes_options) = (true, true);
         }
@@ -134,7 +145,7 @@ impl Mirror {
     fn tried(&mut self, begin: Begin) {
         self.next = Begin::Own;
         if let Begin::Seed(seed) = begin {
-            (self.root, self.restarts, self.seed, self.episodes) = (seed, 0, seed, 0);
+            self.take_seed(seed);
         } else if self.status == Status::Lost && !self.anew {
             self.restarts += 1;
             self.seed = restart_seed(self.root, self.restarts);
@@ -189,7 +200,7 @@ impl Mirror {
 
     fn began(&mut self, begin: Begin) {
         if let Begin::Seed(seed) = begin {
-            (self.root, self.restarts, self.seed, self.episodes) = (seed, 0, seed, 0);
+            self.take_seed(seed);
         }
         self.status = Status::Running;
         (self.begun, self.steps) = (begin, 0);
@@ -212,7 +223,7 @@ impl Mirror {
         let mut episode = self.episodes.saturating_sub(1);
         if let Some(begin) = begin.filter(|begin| *begin != Begin::Keep) {
             if let Begin::Seed(seed) = begin {
-                (self.root, self.restarts, self.seed, self.episodes) = (seed, 0, seed, 0);
+                self.take_seed(seed);
             }
             (self.begun, self.steps, episode) = (begin, 0, self.episodes);
         }
@@ -237,7 +248,7 @@ impl Mirror {
             env: spec.id.clone(),
             slot,
             begin: self.begun,
-            seed: spec.caps.contains(Caps::SEED).then_some(self.seed),
+            seed: (self.seeded && spec.caps.contains(Caps::SEED)).then_some(self.seed),
             episode: self.episodes.saturating_sub(1),
             step: self.steps,
             action: None,
@@ -254,9 +265,9 @@ impl Mirror {
         }
     }
 
-    /// Its env is a new one, of `seed`.
-    pub(super) fn rebuild(&mut self, seed: i64) {
-        self.heir = Some(seed);
+    /// Its env is a new one, of `seed`, which it knows of where it is `seeded`.
+    pub(super) fn rebuild(&mut self, seed: i64, seeded: bool) {
+        self.heir = Some((seed, seeded));
         // What is still to be told is told of the old one.
         if self.doomed.is_none() {
             self.inherit();
@@ -277,6 +288,7 @@ impl Mirror {
             root: life.seed,
             restarts: life.restarts,
             seed: life.stream,
+            seeded: true,
             begun: life.begun,
             next: life.next,
             episodes: life.episodes,

@@ -225,10 +225,11 @@ impl Process {
             let end = crew.end(worker);
             mute.error(end)
         })?;
+        let seeded = !spec.caps.contains(Caps::UNSEEDED);
         Ok(Process {
             front: Front::of(spec),
             crew: Native::new(crew),
-            slots: seeds.iter().map(|seed| Mirror::new(*seed)).collect(),
+            slots: seeds.iter().map(|seed| Mirror::new(*seed, seeded)).collect(),
             flying: vec![None; n],
             turns: vec![0; n],
             turn: 0,
@@ -282,6 +283,7 @@ impl Process {
             return Ok(lost);
         }
         let seeds = &self.seeds;
+        let seeded = !self.front.spec.caps.contains(Caps::UNSEEDED);
         let seed = |first: usize, launches: u64| {
             crate::episode::restart_seed(seeds[first], launches) & (i64::MAX >> 1)
         };
@@ -308,7 +310,7 @@ impl Process {
             let member = &crew.members[worker];
             let first = seed(member.slots.start, member.launches - 1);
             for (k, slot) in member.slots.clone().enumerate() {
-                self.slots[slot].rebuild(first + k as i64);
+                self.slots[slot].rebuild(first + k as i64, seeded);
                 self.skip[slot] = false;
             }
         }

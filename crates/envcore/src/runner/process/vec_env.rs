@@ -4,7 +4,7 @@ use super::board::{Entry, Work};
 use super::crew::Mute;
 use super::mirror::Sent;
 use super::parent::{Change, Process};
-use super::wire::{Answer, Packed, Question, ToWorker, pack_call};
+use super::wire::{Answer, Packed, PackedFrame, Question, ToWorker, pack_call};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::env::Frame;
@@ -355,9 +355,10 @@ impl VecEnv for Process {
         self.settle_earlier()?;
         self.check_begun(slots, "shows nothing")?;
         let frames = |_: &Self, answer| match answer {
-            Answer::Frames(frames) => {
-                frames.into_iter().map(|(height, width, pixels)| Frame::new(height, width, pixels)).collect()
-            }
+            Answer::Frames(frames) => frames
+                .into_iter()
+                .map(|PackedFrame(height, width, pixels)| Frame::new(height, width, pixels))
+                .collect(),
             _ => Ok(Vec::new()),
         };
         self.ask_each(slots, Phase::Render, |own, _| Question::Render(own), frames)

@@ -29,6 +29,7 @@ pub struct Order {
     /// The worker's number.
     pub worker: usize,
     /// What tells its side which envs: see [`Host::payload`](super::Host::payload).
+    #[serde(with = "crate::bytes")]
     pub payload: Vec<u8>,
     /// The number, in the whole, of its first slot.
     pub first_slot: usize,
@@ -63,16 +64,24 @@ pub(super) enum Question {
     CheckReset(Vec<usize>, Vec<Begin>, Packed),
     SetNext(Vec<usize>, Vec<Begin>),
     Save(usize),
-    Load(usize, Vec<u8>),
+    Load(usize, #[serde(with = "crate::bytes")] Vec<u8>),
     Render(Vec<usize>),
     Call(Vec<usize>, String, Packed, Packed),
 }
 
+/// A picture: height, width, pixels.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PackedFrame(
+    pub(super) usize,
+    pub(super) usize,
+    #[serde(with = "crate::bytes")] pub(super) Vec<u8>,
+);
+
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
     Done,
-    State(Vec<u8>),
-    Frames(Vec<(usize, usize, Vec<u8>)>),
+    State(#[serde(with = "crate::bytes")] Vec<u8>),
+    Frames(Vec<PackedFrame>),
     Values(Vec<Packed>),
 }
 
@@ -104,7 +113,7 @@ pub(super) enum Packed {
     Plain(Value),
     List(Vec<Packed>),
     Map(Vec<(String, Packed)>),
-    Object(Vec<u8>),
+    Object(#[serde(with = "crate::bytes")] Vec<u8>),
     /// One that could not be packed, and why.
     Lost(String),
 }
@@ -349,8 +358,9 @@ pub(super) fn pack_extras(extras: &[Extra], objects: &dyn Objects) -> Vec<(usize
     extras.iter().map(|extra| (extra.row, extra.key.clone(), Packed::of(&extra.value, objects))).collect()
 }
 
-pub(super) fn pack_frames(frames: Vec<Frame>) -> Vec<(usize, usize, Vec<u8>)> {
-    frames.into_iter().map(|frame| (frame.height(), frame.width(), frame.into_pixels())).collect()
+pub(super) fn pack_frames(frames: Vec<Frame>) -> Vec<PackedFrame> {
+    let packed = |frame: Frame| PackedFrame(frame.height(), frame.width(), frame.into_pixels());
+    frames.into_iter().map(packed).collect()
 }
 
 pub(super) fn pack_call(slots: Vec<usize>, call: &Call, objects: &dyn Objects) -> Question {
