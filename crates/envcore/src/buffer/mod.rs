@@ -21,6 +21,8 @@ pub use batch::{Batch, BatchPool, Draft, Extra, Finals, Infos, Layout, RowKind, 
 pub use column::{Column, Fixed};
 #[cfg(any(feature = "export", feature = "load"))]
 pub(crate) use foreign::Addresses;
+#[cfg(feature = "load")]
+pub(crate) use foreign::LeafLayout;
 #[cfg(feature = "export")]
 pub(crate) use foreign::{HostActions, HostRows};
 pub(crate) use lease::{Keeper, check_machine_has};

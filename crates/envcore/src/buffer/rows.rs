@@ -48,14 +48,22 @@ impl Place {
     }
 
     /// Copies row `row` of `self` to row `to_row` of `to`, a place of the same leaf.
+    /// A byte that makes no `bool` becomes one on the way.
     ///
     /// # Safety
-    /// Both places must have that row, and nobody else may use it meanwhile.
+    /// Both places must have that row, and nobody else in this process may use it
+    /// meanwhile. Another process may write to the row of `self`: what is copied
+    /// then is any of what stood there.
     unsafe fn copy_row(self, row: usize, to: Place, to_row: usize) {
-        if self.fixed {
-            let bytes = self.elements * self.dtype.size();
+        let bytes = self.elements * self.dtype.size();
+        if self.fixed && self.dtype == DType::Bool {
+            for k in 0..bytes {
+                // SAFETY: both columns have the row (the caller's duty).
+                unsafe { to.ptr.add(to_row * bytes + k).write(u8::from(self.byte(row * bytes + k) != 0)) }
+            }
+        } else if self.fixed {
             // SAFETY: both columns have the row (the caller's duty) and are
-            // different blocks.
+            // different blocks. No reference to either is made.
             unsafe {
                 std::ptr::copy_nonoverlapping(self.ptr.add(row * bytes), to.ptr.add(to_row * bytes), bytes);
             }
@@ -63,6 +71,26 @@ impl Place {
             // SAFETY: the caller's duty; both point to `Value`s.
             unsafe { *to.ptr.cast::<Value>().add(to_row) = (*self.ptr.cast::<Value>().add(row)).clone() }
         }
+    }
+
+    /// Byte `k` of the column, read once.
+    ///
+    /// # Safety
+    /// The column must have it. Another process may write it meanwhile.
+    unsafe fn byte(self, k: usize) -> u8 {
+        // SAFETY: the caller's duty; volatile, so that what is looked at is what is
+        // used.
+        unsafe { self.ptr.add(k).read_volatile() }
+    }
+
+    /// Whether row `row` holds nothing but what its dtype may.
+    ///
+    /// # Safety
+    /// As [`byte`](Self::byte), of the whole row.
+    unsafe fn is_sound(self, row: usize) -> bool {
+        let bytes = row * self.elements..(row + 1) * self.elements;
+        // SAFETY: the caller's duty.
+        self.dtype() != Some(DType::Bool) || bytes.into_iter().all(|k| unsafe { self.byte(k) } <= 1)
     }
 
     /// # Safety
@@ -148,7 +176,8 @@ impl Window {
     /// Copies row `row` to row `to_row` of `to`, a draft of the same leaves.
     ///
     /// # Safety
-    /// As [`rows`](Self::rows), for both rows.
+    /// As [`rows`](Self::rows), for both rows; but another process may write to
+    /// this draft's, of which no reference is made.
     pub(crate) unsafe fn copy_row(self, row: usize, to: Window, to_row: usize) {
         assert!(row < self.rows && to_row < to.rows);
         // SAFETY: as in `rows`.
@@ -169,14 +198,89 @@ impl Window {
         copy(&from.info_mask, &to.info_mask);
         if let (Some(from), Some(to)) = (&from.finals, &to.finals) {
             let ended = from.ended.expect("finals have all their places");
-            // SAFETY: as above; the column is of bools.
-            if unsafe { *ended.ptr.cast::<bool>().add(row) } {
+            // SAFETY: as above; the column has a byte for each row.
+            if unsafe { ended.byte(row) } != 0 {
                 copy(from.ended.as_slice(), to.ended.as_slice());
                 copy(&from.observation, &to.observation);
                 copy(&from.info, &to.info);
                 copy(&from.info_mask, &to.info_mask);
             }
         }
+    }
+}
+
+/// What a row that another process wrote says of itself.
+pub(crate) struct Said {
+    /// [`RowKind`](crate::RowKind)'s number, or any.
+    pub(crate) kind: u8,
+    /// Whether it ended an episode.
+    pub(crate) ended: bool,
+    /// Whether every byte that is to be a `bool` was one.
+    pub(crate) is_sound: bool,
+}
+
+/// Rows that another process may write at any time. No reference to them is
+/// made: they are read byte by byte, and written as bytes.
+impl Window {
+    /// What row `row` says of itself.
+    ///
+    /// # Safety
+    /// The draft must live, and nobody else in this process write that row
+    /// meanwhile.
+    pub(crate) unsafe fn said(self, row: usize) -> Said {
+        assert!(row < self.rows);
+        // SAFETY: the places are the draft's own and live as long (the caller's
+        // duty).
+        let places = unsafe { &*self.places };
+        let flag = |place: Option<Place>| {
+            // SAFETY: the column has a byte for each row.
+            unsafe { place.expect("a draft has all its places").byte(row) }
+        };
+        let (kind, terminated, truncated) =
+            (flag(places.kind), flag(places.terminated), flag(places.truncated));
+        let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);
+        let finals = places.finals.iter().flat_map(|finals| {
+            finals.ended.iter().chain(&finals.observation).chain(&finals.info).chain(&finals.info_mask)
+        });
+        // SAFETY: every column has that row.
+        let is_sound = leaves.chain(finals).all(|place| unsafe { place.is_sound(row) });
+        Said {
+            kind,
+            ended: terminated != 0 || truncated != 0,
+            is_sound: is_sound && terminated <= 1 && truncated <= 1,
+        }
+    }
+
+    /// Sets what row `row` is, as [`RowKind`](crate::RowKind)'s number.
+    ///
+    /// # Safety
+    /// As [`said`](Self::said).
+    pub(crate) unsafe fn set_kind(self, row: usize, kind: u8) {
+        assert!(row < self.rows);
+        // SAFETY: as in `said`; the column has a byte for each row.
+        unsafe { (*self.places).kind.expect("a draft has all its places").ptr.add(row).write_volatile(kind) }
+    }
+
+    /// Makes row `row` all zeros, of a row that showed nothing and ended nothing,
+    /// but for `kind`.
+    ///
+    /// # Safety
+    /// As [`said`](Self::said).
+    pub(crate) unsafe fn clear_row(self, row: usize, kind: u8) {
+        assert!(row < self.rows);
+        // SAFETY: as in `said`.
+        let places = unsafe { &*self.places };
+        let flags = places.reward.iter().chain(&places.terminated).chain(&places.truncated);
+        let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);
+        let finals = places.finals.iter().flat_map(|finals| {
+            finals.ended.iter().chain(&finals.info).chain(&finals.info_mask)
+        });
+        for place in flags.chain(leaves).chain(finals) {
+            // SAFETY: every column has that row, and it is the caller's alone.
+            unsafe { place.clear_row(row) }
+        }
+        // SAFETY: as above.
+        unsafe { self.set_kind(row, kind) }
     }
 }
 

@@ -220,8 +220,12 @@ impl Mapped {
         Mapped { file: File::from(fd), segments: HashMap::new() }
     }
 
-    /// The address of `span`.
-    pub(super) fn at(&mut self, span: Span) -> Result<NonNull<u8>> {
+    /// The address of `span`, where `bytes` bytes are.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] where this process has no room to map it, or it is no
+    /// span: the board lies where others can write.
+    pub(super) fn at(&mut self, span: Span, bytes: usize) -> Result<NonNull<u8>> {
         use std::collections::hash_map::Entry;
         let map = match self.segments.entry(span.segment) {
             Entry::Occupied(known) => known.into_mut(),
@@ -231,10 +235,10 @@ impl Mapped {
                 new.insert(map.map_err(|_| Error::Memory(len))?)
             }
         };
-        let within = (span.at - span.segment) as usize;
-        assert!(within < map.len(), "a span outside of its segment");
+        let within = span.at.checked_sub(span.segment).map(|within| within as usize);
+        let within = within.filter(|&at| at <= map.len() && bytes <= map.len() - at);
         // SAFETY: within the map.
-        let ptr = unsafe { map.as_mut_ptr().add(within) };
+        let ptr = unsafe { map.as_mut_ptr().add(within.ok_or(Error::Memory(bytes))?) };
         Ok(NonNull::new(ptr).expect("a map is not at 0"))
     }
 }
@@ -250,7 +254,9 @@ mod tests {
         let small = arena.take(100).unwrap();
         let large = arena.take(3 * GROWTH).unwrap();
         for block in [&small, &large] {
-            let other = mapped.at(block.span).unwrap();
+            let other = mapped.at(block.span, block.bytes).unwrap();
+            assert!(mapped.at(block.span, usize::MAX).is_err());
+            assert!(mapped.at(Span { at: u64::MAX, ..block.span }, 1).is_err());
             assert_eq!(block.as_ptr() as usize % ALIGN, 0);
             // SAFETY: both point to the block, which is this test's.
             unsafe {
