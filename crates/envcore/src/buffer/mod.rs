@@ -25,8 +25,8 @@ pub(crate) use foreign::Addresses;
 pub(crate) use foreign::LeafLayout;
 #[cfg(feature = "export")]
 pub(crate) use foreign::{HostActions, HostRows};
-pub(crate) use lease::{Keeper, check_machine_has};
 pub use lease::{Buffers, Lease, Part, Pool};
+pub(crate) use lease::{Keeper, check_machine_has};
 pub(crate) use pick::with_rows;
 pub(crate) use rows::{InfosMut, Window};
 pub use rows::{Observations, Row, RowsMut, StepColumns};

@@ -272,9 +272,10 @@ impl Window {
         let places = unsafe { &*self.places };
         let flags = places.reward.iter().chain(&places.terminated).chain(&places.truncated);
         let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);
-        let finals = places.finals.iter().flat_map(|finals| {
-            finals.ended.iter().chain(&finals.info).chain(&finals.info_mask)
-        });
+        let finals = places
+            .finals
+            .iter()
+            .flat_map(|finals| finals.ended.iter().chain(&finals.info).chain(&finals.info_mask));
         for place in flags.chain(leaves).chain(finals) {
             // SAFETY: every column has that row, and it is the caller's alone.
             unsafe { place.clear_row(row) }
@@ -687,4 +688,88 @@ fn overrun(leaves: usize) -> ! {
 fn mismatch(leaf: usize, declared: Option<DType>, written: &str) -> ! {
     let declared = declared.map_or("no fixed shape", DType::name);
     panic!("leaf {leaf} was declared with {declared} and written with {written}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::{BatchPool, Layout, RowKind};
+    use crate::space::{Leaf, Space};
+    use crate::{Slots, buffer::Draft};
+
+    fn draft(pool: &mut BatchPool) -> Draft {
+        pool.draft(Slots::All, 2, None).unwrap()
+    }
+
+    fn pool() -> BatchPool {
+        let observation = Leaf::real::<bool>(&[3]).named("awake");
+        let info = Space::from(Leaf::real::<bool>(&[]).named("asked"));
+        BatchPool::new(&Layout { observation: observation.into(), info, finals: true, capacity: 2 }).unwrap()
+    }
+
+    /// Every place of a draft that is to hold bools.
+    fn bools(places: &Places) -> Vec<Place> {
+        let finals = places.finals.as_ref().unwrap();
+        let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);
+        let finals =
+            finals.ended.iter().chain(&finals.observation).chain(&finals.info).chain(&finals.info_mask);
+        leaves.chain(&places.terminated).chain(&places.truncated).chain(finals).copied().collect()
+    }
+
+    #[test]
+    fn bytes_that_another_process_wrote_are_bools_before_anyone_sees_them() {
+        let mut pool = pool();
+        let count = bools(draft(&mut pool).rows_mut().places()).len();
+        for k in 0..count {
+            let (mut from, to) = (draft(&mut pool), draft(&mut pool));
+            let place = bools(from.rows_mut().places())[k];
+            let ended = from.rows_mut().places().finals.as_ref().unwrap().ended.unwrap();
+            // SAFETY: both columns have a second row, and no reference to it is there.
+            unsafe {
+                ended.ptr.add(1).write(1);
+                place.ptr.add(place.elements).write(7);
+            }
+            // SAFETY: the drafts are here, and nobody else's.
+            unsafe {
+                assert!(from.window().said(0).is_sound);
+                assert!(!from.window().said(1).is_sound, "place {k}");
+                from.window().set_kind(1, 99);
+                from.window().copy_row(1, to.window(), 1);
+            }
+            let batch = pool.finish(to);
+            let finals = batch.finals.as_ref().unwrap();
+            let columns = batch.observation.iter().chain(&batch.infos.columns);
+            let columns = columns.chain(&finals.observation).chain(&finals.infos.columns);
+            let columns = columns.filter_map(Column::as_fixed).chain(&batch.infos.masks);
+            let columns = columns.chain(&finals.infos.masks).chain([&finals.ended]);
+            let columns: Vec<&Fixed> = columns.chain([&batch.terminated, &batch.truncated]).collect();
+            assert_eq!(columns.len(), count);
+            let bytes: Vec<u8> = columns.iter().flat_map(|column| column.bytes().to_vec()).collect();
+            assert!(bytes.iter().all(|byte| *byte <= 1), "place {k}: {bytes:?}");
+            assert!(bytes.contains(&1));
+            assert_eq!(batch.kind(1), RowKind::Failed);
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_cleared_says_so_and_nothing_else() {
+        let mut pool = pool();
+        let mut draft = draft(&mut pool);
+        draft.rows_mut().observation(1).fixed::<bool>().fill(true);
+        draft.rows_mut().info(1).scalar(true);
+        draft.rows_mut().set(1, 2.5, true, true);
+        draft.rows_mut().finish(1, 1);
+        // SAFETY: the draft is here, and nobody else's.
+        unsafe {
+            assert!(draft.window().said(1).ended);
+            draft.window().clear_row(1, RowKind::Failed as u8);
+        }
+        let batch = pool.finish(draft);
+        assert_eq!(batch.kind(1), RowKind::Failed);
+        assert_eq!(batch.reward.as_slice::<f64>(), [0.0; 2]);
+        let finals = batch.finals.as_ref().unwrap();
+        let flags = [&batch.terminated, &batch.truncated, &finals.ended, &batch.infos.masks[0]];
+        assert!(flags.iter().all(|flags| !flags.as_slice::<bool>()[1]));
+        assert_eq!(batch.observation[0].as_fixed().unwrap().row::<bool>(1), [false; 3]);
+    }
 }

@@ -178,7 +178,8 @@ impl Statistics {
     /// # Errors
     /// [`Error::Memory`].
     pub(super) fn new(elements: impl Iterator<Item = Option<usize>>) -> Result<Self> {
-        let leaves = elements.map(|elements| elements.map(Moments::new).transpose()).collect::<Result<_>>()?;
+        let leaves =
+            elements.map(|elements| elements.map(Moments::new).transpose()).collect::<Result<_>>()?;
         Ok(Statistics(Arc::new(Mutex::new(Running { updates: true, leaves }))))
     }
 

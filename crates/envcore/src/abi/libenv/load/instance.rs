@@ -377,7 +377,12 @@ impl Instance {
             // SAFETY: there is such an env, and room for as many bytes as it
             // says.
             let n = unsafe {
-                (state.get)(self.made.handle, self.number(env), bytes.as_mut_ptr().cast(), bytes.len() as c_int)
+                (state.get)(
+                    self.made.handle,
+                    self.number(env),
+                    bytes.as_mut_ptr().cast(),
+                    bytes.len() as c_int,
+                )
             };
             library.check(self.made.handle, "get_state")?;
             match usize::try_from(n) {
