@@ -40,7 +40,15 @@ impl PyHost {
         what: Option<String>,
         make_timeout: Option<Duration>,
     ) -> Self {
-        PyHost { payload, command, launcher, what, make_timeout, stop: Stop::default(), closing: Arc::default() }
+        PyHost {
+            payload,
+            command,
+            launcher,
+            what,
+            make_timeout,
+            stop: Stop::default(),
+            closing: Arc::default(),
+        }
     }
 
     /// How far the vec env of its workers is on its way to being closed.
@@ -99,8 +107,7 @@ impl Pickled {
         let Some(Opaque(object)) = object.downcast_ref::<Opaque>() else {
             return Err(PyTypeError::new_err("it is no object of Python's"));
         };
-        enter(|py| pack(py, object.bind(py)))
-            .unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING)))
+        enter(|py| pack(py, object.bind(py))).unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING)))
     }
 
     fn unpacked(&self, bytes: &[u8]) -> PyResult<Object> {
@@ -148,9 +155,7 @@ impl Host for PyHost {
     }
 
     fn payload(&self, slots: Range<usize>) -> Result<Vec<u8>> {
-        let made = enter(|py| {
-            self.payload.bind(py).call1((slots.start, slots.end))?.extract::<Vec<u8>>()
-        });
+        let made = enter(|py| self.payload.bind(py).call1((slots.start, slots.end))?.extract::<Vec<u8>>());
         made.unwrap_or_else(|| Err(PyRuntimeError::new_err(ENDING))).map_err(Error::env)
     }
 
@@ -190,8 +195,7 @@ impl Child for PyChild {
     }
 
     fn ended(&mut self) -> Option<Ended> {
-        let code =
-            enter(|py| self.child.bind(py).call_method0("poll")?.extract::<Option<i32>>());
+        let code = enter(|py| self.child.bind(py).call_method0("poll")?.extract::<Option<i32>>());
         match code {
             Some(Ok(None)) => None,
             Some(Ok(Some(code))) if code < 0 => Some(Ended::Signal(-code)),
@@ -260,8 +264,7 @@ fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
         })?;
         Ok((Arc::new(source) as Arc<dyn envcore::Source>, about))
     });
-    let made: Result<(Arc<dyn envcore::Source>, Vec<u8>)> =
-        made.unwrap_or_else(|| Err(Error::env(ENDING)));
+    let made: Result<(Arc<dyn envcore::Source>, Vec<u8>)> = made.unwrap_or_else(|| Err(Error::env(ENDING)));
     let (source, about) = made?;
     Ok((Box::new(Serial::new(&*source, order.config)?), about))
 }

@@ -119,7 +119,9 @@ impl Actions {
         for (to, from) in copy.columns.iter_mut().zip(&self.columns) {
             for slot in 0..self.num_slots {
                 match (&mut *to, from) {
-                    (Held::Fixed(to), Held::Fixed(from)) => to.put_bytes(slot, 0, &from.copy_of(slot, usize::MAX)),
+                    (Held::Fixed(to), Held::Fixed(from)) => {
+                        to.put_bytes(slot, 0, &from.copy_of(slot, usize::MAX))
+                    }
                     // SAFETY: as `ActRow::value`.
                     (Held::Values(to), Held::Values(from)) => {
                         *to[slot].get_mut() = unsafe { &*from[slot].get() }.clone();

@@ -324,13 +324,7 @@ fn read_leaf(part: &Part, given: &Bound<'_, PyAny>, n: usize) -> Result<Shown, R
 }
 
 /// Writes env `slot`'s part of what is shown to row `row`.
-fn show(
-    py: Python<'_>,
-    shown: &[Shown],
-    rows: &mut RowsMut<'_>,
-    slot: usize,
-    row: usize,
-) -> PyResult<()> {
+fn show(py: Python<'_>, shown: &[Shown], rows: &mut RowsMut<'_>, slot: usize, row: usize) -> PyResult<()> {
     let mut observation = rows.observation(row);
     for leaf in shown {
         match leaf {
@@ -399,9 +393,8 @@ impl Chunk for BatchChunk {
             let why = format!("all {n} envs are stepped by one call: send actions for all of them");
             Err(Failure::new(Phase::Step, Cause::Error, why))
         } else {
-            let played = enter(|py| {
-                self.play(py, actions, rows, side).map_err(|why| refused(py, Phase::Step, why))
-            });
+            let played =
+                enter(|py| self.play(py, actions, rows, side).map_err(|why| refused(py, Phase::Step, why)));
             played.unwrap_or_else(|| Err(Failure::new(Phase::Step, Cause::Error, ENDING)))
         };
         if let Err(failure) = played {

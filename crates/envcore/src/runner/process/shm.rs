@@ -190,10 +190,12 @@ impl Block {
     /// Its use as a batch's memory.
     pub(super) fn lend(self) -> Lease {
         let (ptr, bytes) = (self.ptr, self.bytes);
-        // SAFETY: the block's `bytes` bytes are mapped while the arena lives,
-        // which the block holds, and lent to nobody else; they began as zeros.
-        // Workers write rows that they were told to, bools among them, and what
-        // they wrote is looked at (`Batch::is_sound`) before it is read.
+        // SAFETY: the block's `bytes` bytes are mapped while the arena lives, which the
+        // block holds, and lent to nobody else in this process; they began as zeros.
+        // Workers write to it. A draft there is only written as long as no worker
+        // was told of it, and then copied from as bytes (`Window::said`,
+        // `Window::copy_row`, `Fixed::take`), which makes bools of them; actions
+        // there are written by this process alone.
         unsafe { Lease::kept(ptr, bytes, Box::new(self)) }
     }
 }
