@@ -14,7 +14,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan bench bench-peers bench-rust bench-instructions lint format headers docs clean
+.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan test-asan bench bench-peers bench-rust bench-instructions lint format headers docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,7 +34,7 @@ demo: build ## Train PPO on CartPole, evaluate, draw: demo/*.png, *.gif, *.csv.
 
 test: test-rust test-python ## Run all tests.
 
-test-threads: test-loom test-tsan ## Check the threads: every interleaving of their hand-off, and for data races.
+test-threads: test-loom test-tsan test-asan ## Check what is unsafe: every interleaving of the hand-off to threads, data races, memory.
 
 test-loom: ## Check the hand-off to threads under loom.
 	RUSTFLAGS="--cfg loom" cargo test --locked --release --target-dir target/loom -p envcore --lib models
@@ -44,6 +44,12 @@ test-tsan: ## Run the runners' tests under ThreadSanitizer.
 	TSAN_OPTIONS="suppressions=$(abspath tests/sanitizers/tsan.txt)" \
 	cargo test --locked --target $(HOST) --target-dir target/tsan -p envs \
 	--test threads --test on_failure --test states -- --test-threads=1 --skip as_many_slots
+
+test-asan: ## Run the tests of what is unsafe under AddressSanitizer.
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" \
+	ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=1" \
+	cargo test --locked --target $(HOST) --target-dir target/asan -p envcore -p envs --lib \
+	--test spaces --test buffers --test actions --test plugin --test processes
 
 test-rust: ## Run the Rust tests, examples in the docs included.
 	cargo test --workspace --exclude envpy --locked

@@ -386,6 +386,12 @@ impl<'a> StepOf<'a> {
         self.0.leaf(leaf, slots)
     }
 
+    /// Whether they are of these leaves, and of `slots` slots.
+    #[cfg(feature = "load")]
+    pub(crate) fn are_of(&self, leaves: &[crate::buffer::LeafLayout], slots: usize) -> bool {
+        self.0.are_of(leaves, slots)
+    }
+
     /// Where slot 0's actions are, leaf by leaf; null for a leaf that is not of
     /// fixed shape.
     #[cfg(feature = "load")]

@@ -13,29 +13,16 @@ use crate::spaces::Tree;
 use crate::values;
 
 /// One leaf's actions, held while the core looks at them.
-enum Held<'py> {
-    Array { array: Bound<'py, PyUntypedArray>, dtype: DType, shape: SmallVec<[usize; 4]> },
-    Copy { bytes: Vec<u8>, dtype: DType, shape: SmallVec<[usize; 4]> },
+enum Held {
+    Array { bytes: array::Bytes, dtype: DType, shape: SmallVec<[usize; 4]> },
     Values(Vec<Value>),
 }
 
-impl Held<'_> {
+impl Held {
     fn column(&self) -> ColumnIn<'_> {
         match self {
-            Held::Array { array, dtype, shape } => {
-                ColumnIn::Fixed { dtype: *dtype, shape, bytes: array::bytes(array).unwrap_or_default() }
-            }
-            Held::Copy { bytes, dtype, shape } => ColumnIn::Fixed { dtype: *dtype, shape, bytes },
+            Held::Array { bytes, dtype, shape } => ColumnIn::Fixed { dtype: *dtype, shape, bytes },
             Held::Values(values) => ColumnIn::Values(values),
-        }
-    }
-
-    fn copied(self) -> Self {
-        match self {
-            Held::Array { array, dtype, shape } => {
-                Held::Copy { bytes: array::bytes(&array).unwrap_or_default().to_vec(), dtype, shape }
-            }
-            other => other,
         }
     }
 }
@@ -51,15 +38,15 @@ pub(crate) struct Taken {
 }
 
 /// The actions of one call, leaf by leaf.
-pub(crate) struct Given<'py>(SmallVec<[Held<'py>; 1]>);
+pub(crate) struct Given(SmallVec<[Held; 1]>);
 
-impl<'py> Given<'py> {
+impl Given {
     /// Takes apart what the user gave: an array for a single leaf, a dict of
     /// them otherwise.
     pub(crate) fn new(
         space: &Space,
         tree: &Tree,
-        actions: &Bound<'py, PyAny>,
+        actions: &Bound<'_, PyAny>,
         taken: Taken,
     ) -> PyResult<Self> {
         let mut held = SmallVec::with_capacity(space.leaves().len());
@@ -67,24 +54,19 @@ impl<'py> Given<'py> {
         Ok(Given(held))
     }
 
-    /// These, in memory that nobody else writes when the GIL is let go of.
-    pub(crate) fn copied(self) -> Self {
-        Given(self.0.into_iter().map(Held::copied).collect())
-    }
-
-    /// The core's view, valid while the GIL is held or they are `copied`.
+    /// The core's view of a copy: others may write to the arrays that were given.
     pub(crate) fn columns(&self) -> SmallVec<[ColumnIn<'_>; 1]> {
         self.0.iter().map(Held::column).collect()
     }
 }
 
-fn collect<'py>(
+fn collect(
     space: &Space,
     tree: &Tree,
-    given: &Bound<'py, PyAny>,
+    given: &Bound<'_, PyAny>,
     path: &str,
     taken: Taken,
-    held: &mut SmallVec<[Held<'py>; 1]>,
+    held: &mut SmallVec<[Held; 1]>,
 ) -> PyResult<()> {
     let py = given.py();
     match tree {
@@ -143,7 +125,7 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
 }
 
-fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, taken: Taken) -> PyResult<Held<'py>> {
+fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, taken: Taken) -> PyResult<Held> {
     let py = given.py();
     let Taken { batched, to_python } = taken;
     let LeafKind::Fixed(tensor) = kind else {
@@ -193,7 +175,7 @@ fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, taken: Take
         shape.push(1);
     }
     shape.extend_from_slice(array.shape());
-    Ok(Held::Array { array, dtype, shape })
+    Ok(Held::Array { bytes: array::bytes(&array).unwrap_or_default(), dtype, shape })
 }
 
 fn refuse(py: Python<'_>, why: String) -> PyErr {

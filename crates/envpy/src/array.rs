@@ -6,9 +6,10 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::ptr;
 
-use envcore::{DType, Fixed, Lease};
+use envcore::{DType, Fixed, Lease, Row};
 use numpy::npyffi::{self, NPY_ARRAY_CARRAY, NpyTypes, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -16,6 +17,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
+use smallvec::SmallVec;
 
 /// As many as any NumPy has; those before 2.0 refuse more than 32.
 const MAX_AXES: usize = 64;
@@ -61,20 +63,26 @@ pub(crate) fn descr(py: Python<'_>, dtype: DType) -> PyResult<Py<PyArrayDescr>> 
 
 /// An array of `shape` over a column's memory, which it owns from now on.
 ///
-/// `shape` must have as many elements as the column.
+/// # Panics
+/// Where `shape` has not as many elements as the column, or `descr` is of another
+/// size than its dtype.
 pub(crate) fn over<'py>(
     py: Python<'py>,
     column: Fixed,
     descr: &Py<PyArrayDescr>,
     shape: &[usize],
 ) -> PyResult<Bound<'py, PyAny>> {
-    assert!(shape.iter().product::<usize>() == column.rows() * column.elements());
+    let elements = shape.iter().try_fold(1usize, |n, &extent| n.checked_mul(extent));
+    assert!(elements == Some(column.rows() * column.elements()));
+    assert!(!descr.bind(py).has_object() && descr.bind(py).itemsize() == column.dtype().size());
     let lease = column.into_lease();
     let data = lease.as_ptr();
     let base = base_of(py, lease)?;
-    // SAFETY: `data` points to an aligned block with room for `shape` of the
-    // column's dtype, which `descr` is; the block lives as long as `base`, which
-    // becomes the array's base. SetBaseObject takes over one reference to it.
+    // SAFETY: `data` points to an aligned block with room for `shape` of elements as
+    // large as `descr`'s, which are no objects (checked); the block lives as long as
+    // `base`, which becomes the array's base. Where the array cannot be made, `base`
+    // is dropped and gives the block back. SetBaseObject takes over one reference,
+    // whether it succeeds or not.
     unsafe {
         let array = new_array(py, descr, shape, data.cast(), NPY_ARRAY_CARRAY)?;
         if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base.into_ptr()) < 0 {
@@ -91,9 +99,11 @@ pub(crate) fn copy_of<'py>(
     shape: &[usize],
     bytes: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    let size = shape.iter().product::<usize>() * descr.bind(py).itemsize();
-    assert!(!descr.bind(py).has_object() && size == bytes.len());
-    // SAFETY: without data of ours the array has `size` bytes of its own.
+    let size = shape.iter().try_fold(descr.bind(py).itemsize(), |n, &extent| n.checked_mul(extent));
+    assert!(!descr.bind(py).has_object() && size == Some(bytes.len()));
+    let size = bytes.len();
+    // SAFETY: without data of ours the array has `size` bytes of its own, which
+    // nobody else has seen.
     unsafe {
         let array = new_array(py, descr, shape, ptr::null_mut(), 0)?;
         let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).data.cast::<u8>();
@@ -193,20 +203,58 @@ pub(crate) fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> Option<DType> {
     })
 }
 
-/// The bytes of a C-contiguous array, for as long as the GIL is held.
+/// Bytes of an array's, copied.
+pub(crate) type Bytes = SmallVec<[u8; 64]>;
+
+/// A copy of the bytes of a C-contiguous array.
 ///
 /// `None` where it is not contiguous or holds Python objects.
-pub(crate) fn bytes<'a>(array: &'a Bound<'_, PyUntypedArray>) -> Option<&'a [u8]> {
+pub(crate) fn bytes(array: &Bound<'_, PyUntypedArray>) -> Option<Bytes> {
+    let (data, size) = memory(array)?;
+    let mut copy = SmallVec::from_elem(0, size);
+    // SAFETY: so many bytes are there, and other memory than the copy's.
+    unsafe { ptr::copy_nonoverlapping(data, copy.as_mut_ptr(), size) }
+    Some(copy)
+}
+
+/// Writes bytes `range` of a C-contiguous array, which are numbers of `dtype`, to
+/// the next leaf of `row`; what was written.
+///
+/// # Panics
+/// Where the array has not so many bytes, the leaf has another number, or the
+/// dtype is bool: any bytes make numbers, but not bools.
+pub(crate) fn put<'a>(
+    array: &Bound<'_, PyUntypedArray>,
+    range: Range<usize>,
+    dtype: DType,
+    row: &'a mut Row<'_>,
+) -> &'a [u8] {
+    let (data, size) = memory(array).expect("whoever asks has looked");
+    assert!(range.start <= range.end && range.end <= size && dtype != DType::Bool);
+    envcore::with_element!(dtype, T => {
+        let leaf = row.fixed::<T>();
+        assert!(size_of_val(leaf) == range.len(), "{} bytes for a leaf of {}", range.len(), size_of_val(leaf));
+        // SAFETY: the bytes are within the array (checked), the leaf has room for as
+        // many and is other memory. Any bits make a number, and numbers are bytes
+        // without gaps.
+        unsafe {
+            ptr::copy_nonoverlapping(data.add(range.start), leaf.as_mut_ptr().cast::<u8>(), range.len());
+            std::slice::from_raw_parts(leaf.as_ptr().cast::<u8>(), range.len())
+        }
+    })
+}
+
+/// Where the elements of a C-contiguous array are, and how many bytes they take.
+///
+/// Others may write them at any time: NumPy lets go of the GIL while it writes,
+/// and the memory may be shared with other processes. So whoever reads them copies
+/// them, makes no reference to them, and looks at the copy.
+fn memory(array: &Bound<'_, PyUntypedArray>) -> Option<(*const u8, usize)> {
     let descr = array.dtype();
     if !array.is_c_contiguous() || descr.has_object() {
         return None;
     }
-    // SAFETY: the array is contiguous memory of `len · itemsize` initialised
-    // bytes, alive while borrowed. The GIL keeps Python code from writing; the
-    // caller copies before it lets go of it.
-    unsafe {
-        let data = (*array.as_array_ptr()).data.cast::<u8>().cast_const();
-        let size = array.len() * descr.itemsize();
-        Some(if size == 0 { &[] } else { std::slice::from_raw_parts(data, size) })
-    }
+    // SAFETY: it is an array, and the GIL is held.
+    let data = unsafe { (*array.as_array_ptr()).data.cast::<u8>() };
+    Some((data, array.len() * descr.itemsize()))
 }

@@ -249,7 +249,10 @@ impl Child for PyChild {
 #[pyfunction]
 pub(crate) fn work(py: Python<'_>) -> PyResult<()> {
     let control = take_stdin().or_raise(py)?;
-    py.detach(|| serve(control, &Pickled, build)).or_raise(py)
+    // SAFETY: `corral._worker` is started with the socket that `PyHost::launch` was
+    // given, as its standard input.
+    #[allow(unsafe_code)]
+    py.detach(|| unsafe { serve(control, &Pickled, build) }).or_raise(py)
 }
 
 /// What a worker is told to host.

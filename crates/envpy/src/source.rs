@@ -111,7 +111,10 @@ impl Source {
         let instances = instances.into_iter().map(options).collect::<Result<_>>().or_raise(py)?;
         let config = LibenvConfig { instances, num_slots: num_envs, seeded, functions };
         // Its code is foreign, and may take its time.
-        let source = py.detach(|| LibenvSource::new(&path, config)).or_raise(py)?;
+        // SAFETY: whoever names a library wants its code run, and whoever declares its
+        // functions says what they are.
+        #[allow(unsafe_code)]
+        let source = py.detach(|| unsafe { LibenvSource::new(&path, config) }).or_raise(py)?;
         Ok(Source { kind: Kind::Here(Arc::new(source)), face: None })
     }
 

@@ -219,7 +219,7 @@ pub(crate) fn options_to_py<'py>(py: Python<'py>, options: &Options) -> PyResult
 
 fn array_from_py(array: &Bound<'_, PyUntypedArray>) -> Option<Array> {
     let dtype = array::dtype_of(array)?;
-    let bytes = array::bytes(array)?.to_vec();
+    let bytes = array::bytes(array)?.into_vec();
     Array::from_bytes(dtype, array.shape(), bytes).ok()
 }
 

@@ -252,7 +252,6 @@ impl VecEnv {
         if !self.remote {
             return envs.send(slots, &given.columns()).or_raise(py);
         }
-        let given = given.copied();
         let columns = given.columns();
         let before = envs.in_flight();
         let sent = detach(py, || envs.send(slots, &columns)).or_raise(py);

@@ -11,7 +11,10 @@ use common::plugin::{Echo, plugin, raw, through_plugin};
 use common::{MODES, config, refusal, saved, some_actions, source_of, view};
 use envcore::abi::plugin::load::Plugin;
 use envcore::abi::plugin::sys;
-use envcore::{Begin, Cause, Error, Options, Phase, Serial, Slots, VecEnv, Want};
+use envcore::{
+    BatchPool, Begin, Cause, Error, Layout, Leaf, Options, Phase, ResetOf, Serial, Side, Slots, Source,
+    Space, VecEnv, Want,
+};
 
 const SLOTS: usize = 4;
 
@@ -227,4 +230,29 @@ fn a_host_that_calls_with_nothing_gets_errors() {
     assert!(text.iter().any(|text| text.contains("a beginning that is NULL")), "{text:?}");
     assert!(text.iter().any(|text| text.contains("rows that are NULL")), "{text:?}");
     assert!(said.iter().all(|(kind, _)| *kind == sys::CORRAL_ERROR_ARGUMENT), "{said:?}");
+}
+
+#[test]
+fn a_chunk_writes_to_no_rows_and_asks_of_no_slots_that_are_not_its_own() {
+    let source = through_plugin("CartPole-v1", &Options::new());
+    let mut chunk = source.chunk(0, &[1, 2]).unwrap();
+    let spec = source.spec().clone();
+    let mut reset = |observation: &Space, slot: usize| {
+        let layout =
+            Layout { observation: observation.clone(), info: spec.info.clone(), finals: false, capacity: 1 };
+        let mut draft = BatchPool::new(&layout).unwrap().draft(Slots::All, 1, None).unwrap();
+        let of = ResetOf { begin: Begin::Own, rebuild: None, options: None };
+        chunk.reset(slot, of, &mut draft.rows_mut(), 0, &mut Side::default())
+    };
+    reset(&spec.observation, 1).unwrap();
+    let narrow = Space::from(Leaf::real::<u8>(&[1]));
+    let several = Space::of([Leaf::real::<f32>(&[4]).named("a"), Leaf::discrete(2).named("b")]);
+    for (observation, slot) in [(&narrow, 1), (&several, 1), (&Space::empty(), 1), (&spec.observation, 2)] {
+        let refused = reset(observation, slot).unwrap_err();
+        assert!(refused.message.contains("not of its plugin's spaces"), "{}", refused.message);
+    }
+    for refused in [chunk.save(2).map(drop), chunk.load(usize::MAX, &[]), chunk.render(2).map(drop)] {
+        assert!(matches!(refused, Err(Error::Argument(_))));
+    }
+    assert!(matches!(source.chunk(0, &[]).map(drop), Err(Error::Argument(_))));
 }

@@ -119,7 +119,9 @@ impl Actions {
         for (to, from) in copy.columns.iter_mut().zip(&self.columns) {
             for slot in 0..self.num_slots {
                 match (&mut *to, from) {
-                    (Held::Fixed(to), Held::Fixed(from)) => to.put_bytes(slot, 0, from.bytes_of(slot)),
+                    (Held::Fixed(to), Held::Fixed(from)) => {
+                        to.put_bytes(slot, 0, &from.copy_of(slot, usize::MAX))
+                    }
                     (Held::Values(to), Held::Values(from)) => {
                         // SAFETY: as `ActRow::value`.
                         let value = unsafe { &*from[slot].get() };
@@ -218,12 +220,16 @@ impl Actions {
     /// `slot`'s action, for reading by people.
     pub fn describe(&self, slot: usize) -> String {
         let show = |column: &Held| match column {
-            Held::Fixed(fixed) => with_element!(fixed.dtype(), T => match fixed.row::<T>(slot) {
-                [one] if fixed.elements() == 1 => format!("{one:?}"),
-                many => {
-                    let shown: Vec<String> = many.iter().take(16).map(|e| format!("{e:?}")).collect();
-                    let more = if many.len() > 16 { ", …" } else { "" };
-                    format!("[{}{more}]", shown.join(", "))
+            Held::Fixed(fixed) => with_element!(fixed.dtype(), T => {
+                // A copy of what may be shared with other processes, as elements
+                // whatever the bytes are.
+                let first = fixed.copy_of(slot, 16);
+                let first = first.chunks_exact(size_of::<T>()).map(T::from_ne_slice);
+                let shown: Vec<String> = first.map(|e| format!("{e:?}")).collect();
+                let more = if fixed.elements() > 16 { ", …" } else { "" };
+                match &shown[..] {
+                    [one] => one.clone(),
+                    many => format!("[{}{more}]", many.join(", ")),
                 }
             }),
             // SAFETY: as `ActRow::value`.
@@ -402,6 +408,12 @@ impl<'a> ActReader<'a> {
             let first = place.ptr.cast::<T>().add((self.first_slot + slots.start) * place.elements);
             std::slice::from_raw_parts(first, slots.len() * place.elements)
         }
+    }
+
+    /// Whether they are of these leaves, and of `slots` slots.
+    #[cfg(feature = "load")]
+    pub(crate) fn are_of(&self, leaves: &[crate::buffer::LeafLayout], slots: usize) -> bool {
+        self.slots == slots && crate::buffer::foreign::are_of(self.places, leaves)
     }
 
     /// Where the first slot's actions are, leaf by leaf; null for a leaf that is

@@ -84,8 +84,10 @@ pub enum RowKind {
 }
 
 impl RowKind {
-    fn from_u8(kind: u8) -> Self {
-        [RowKind::Step, RowKind::Reset, RowKind::Kept, RowKind::Failed, RowKind::Restarted][usize::from(kind)]
+    /// The kind of this number, if one has it.
+    pub(crate) fn of(kind: u8) -> Option<Self> {
+        let kinds = [RowKind::Step, RowKind::Reset, RowKind::Kept, RowKind::Failed, RowKind::Restarted];
+        kinds.get(usize::from(kind)).copied()
     }
 }
 
@@ -158,9 +160,9 @@ impl Batch {
         self.reward.rows()
     }
 
-    /// What row `row` is.
+    /// What row `row` is; [`RowKind::Failed`] where its number is none's.
     pub fn kind(&self, row: usize) -> RowKind {
-        RowKind::from_u8(self.kinds.as_slice::<u8>()[row])
+        RowKind::of(self.kinds.as_slice::<u8>()[row]).unwrap_or(RowKind::Failed)
     }
 }
 
@@ -286,20 +288,6 @@ impl Batch {
             Column::Fixed(_) => None,
             Column::Values(values) => Some(values),
         })
-    }
-
-    /// Whether row `row` holds what rows may; see [`Fixed::is_sound`].
-    pub(crate) fn is_sound(&self, row: usize) -> bool {
-        let sound = |columns: &[Column]| columns.iter().filter_map(Column::as_fixed).all(|c| c.is_sound(row));
-        let of = |infos: &Infos| sound(&infos.columns) && infos.masks.iter().all(|mask| mask.is_sound(row));
-        let finals =
-            |finals: &Finals| finals.ended.is_sound(row) && sound(&finals.observation) && of(&finals.infos);
-        sound(&self.observation)
-            && of(&self.infos)
-            && self.terminated.is_sound(row)
-            && self.truncated.is_sound(row)
-            && self.kinds.row::<u8>(row)[0] <= RowKind::Restarted as u8
-            && self.finals.as_ref().is_none_or(finals)
     }
 
     /// Makes row `row` all zeros.

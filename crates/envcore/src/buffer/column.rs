@@ -111,8 +111,10 @@ impl Fixed {
 
     /// All rows' bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the lease holds that many initialised bytes (`new` checked),
-        // and is borrowed for as long.
+        // SAFETY: the lease holds that many initialised bytes (`new` checked the
+        // number), is borrowed for as long, and is this column's alone: who writes
+        // through `Places` meanwhile has the batch still as a draft, whose columns
+        // nobody sees.
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr(), self.rows * self.row_bytes()) }
     }
 
@@ -135,20 +137,21 @@ impl Fixed {
         self.bytes_mut()[from..from + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The bytes of one row.
-    #[inline]
-    pub(crate) fn bytes_of(&self, row: usize) -> &[u8] {
+    /// A copy of the first elements of row `row`, at most `most`; a byte that makes no
+    /// `bool` is one in the copy.
+    pub(crate) fn copy_of(&self, row: usize, most: usize) -> Vec<u8> {
         assert!(row < self.rows);
-        let n = self.row_bytes();
-        // SAFETY: the row's bytes are within the lease (`new` checked), and
-        // initialised; of this row alone, for others may be written.
-        unsafe { std::slice::from_raw_parts(self.lease.as_ptr().add(row * n), n) }
-    }
-
-    /// Whether row `row` holds what its dtype may: others may have written
-    /// it who know nothing of `bool`.
-    pub(crate) fn is_sound(&self, row: usize) -> bool {
-        self.dtype != DType::Bool || self.bytes_of(row).iter().all(|byte| *byte <= 1)
+        let mut copy = vec![0; self.elements.min(most) * self.dtype.size()];
+        // SAFETY: the row's bytes are within the lease (`new` checked). No reference
+        // to them is made, for others may write them.
+        unsafe {
+            let first = self.lease.as_ptr().add(row * self.row_bytes());
+            std::ptr::copy_nonoverlapping(first, copy.as_mut_ptr(), copy.len());
+        }
+        if self.dtype == DType::Bool {
+            copy.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        copy
     }
 
     /// Copies `rows` of `source`, a column of the same leaf and as many rows, which
@@ -179,8 +182,10 @@ impl Fixed {
     /// Where `T` is not the column's dtype.
     pub fn as_slice<T: Element>(&self) -> &[T] {
         self.expect::<T>();
-        // SAFETY: `new` checked size and alignment; the dtype is T's, only elements
-        // of that dtype are written, and a column of bools begins as zeros.
+        // SAFETY: as `bytes`; `new` checked the alignment, and the dtype is T's. Any
+        // bits make a number. A column of bools began as zeros or was copied bool by
+        // bool, and whatever writes to it writes bools (`Row`, `put_bytes`,
+        // `make_bools`).
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr().cast(), self.rows * self.elements) }
     }
 
@@ -196,7 +201,7 @@ impl Fixed {
     pub fn row<T: Element>(&self, row: usize) -> &[T] {
         self.expect::<T>();
         assert!(row < self.rows);
-        // SAFETY: as `as_slice`; of this row alone, for others may be written.
+        // SAFETY: as `as_slice`; of this row alone, for threads may write others.
         unsafe {
             let first = self.lease.as_ptr().cast::<T>().add(row * self.elements);
             std::slice::from_raw_parts(first, self.elements)
@@ -210,7 +215,7 @@ impl Fixed {
     #[allow(clippy::mut_from_ref)]
     pub(super) unsafe fn rows_mut<T: Element>(&self, from: usize, count: usize) -> &mut [T] {
         self.expect::<T>();
-        assert!(from + count <= self.rows);
+        assert!(from <= self.rows && count <= self.rows - from);
         // SAFETY: as `as_slice`; the rows are the caller's alone.
         unsafe {
             let first = self.lease.as_ptr().cast::<T>().add(from * self.elements);

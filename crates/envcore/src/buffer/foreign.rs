@@ -25,7 +25,21 @@ pub(crate) struct Addresses {
 // SAFETY: addresses only, of which none is followed here.
 unsafe impl Send for Addresses {}
 
+/// Dtype and elements of a leaf; `None` where it is not of fixed shape.
+pub(crate) type LeafLayout = Option<(DType, usize)>;
+
+/// Whether `places` are of these leaves.
+pub(super) fn are_of(places: &[Place], leaves: &[LeafLayout]) -> bool {
+    let layout = |place: &Place| place.dtype().map(|dtype| (dtype, place.elements));
+    places.len() == leaves.len() && places.iter().zip(leaves).all(|(place, leaf)| layout(place) == *leaf)
+}
+
 impl RowsMut<'_> {
+    /// Whether these rows are of these leaves of the observation and the infos.
+    pub(crate) fn are_of(&self, observation: &[LeafLayout], info: &[LeafLayout]) -> bool {
+        are_of(&self.places().observation, observation) && are_of(&self.places().info, info)
+    }
+
     /// Where these rows are, for code that writes them during a call that has
     /// them borrowed. What it writes may be no `bool` where one belongs:
     /// [`make_bools`](Self::make_bools) before anyone looks.
@@ -53,8 +67,9 @@ impl RowsMut<'_> {
         let leaves = places.observation.iter().chain(&places.info);
         for place in flags.chain(leaves.filter(|place| place.dtype() == Some(DType::Bool))) {
             let first = place.row(start).cast::<u8>();
-            // SAFETY: the column has rows start..start + len of `elements` bytes,
-            // and they are this window's alone.
+            // SAFETY: the column has rows start..start + len of `elements` bytes, and
+            // they are this window's alone: what the foreign code was told to write
+            // is written (`addresses`).
             let bytes = unsafe { std::slice::from_raw_parts_mut(first, len * place.elements) };
             bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }

@@ -188,10 +188,11 @@ pub(crate) trait Keeper: Send + Sync {}
 /// Exclusive use of one block of memory, until dropped.
 pub struct Lease(Memory);
 
-// SAFETY: a lease is the one owner of its memory (`from_host`'s caller vouches
-// for host memory).
+// SAFETY: in this process a lease is the one owner of its memory (`from_host`'s
+// caller vouches for host memory).
 unsafe impl Send for Lease {}
-// SAFETY: shared access only reads.
+// SAFETY: shared access only gives the address and the length; whoever follows
+// the address says why nobody else writes there.
 unsafe impl Sync for Lease {}
 
 impl Lease {
@@ -208,7 +209,8 @@ impl Lease {
     /// A lease of memory that `keeper` keeps while it lives.
     ///
     /// # Safety
-    /// As [`from_host`](Self::from_host), for as long as the keeper lives.
+    /// As [`from_host`](Self::from_host), for as long as the keeper lives. Other
+    /// processes may write the memory, if then nobody makes a reference to it.
     pub(crate) unsafe fn kept(ptr: NonNull<u8>, bytes: usize, keeper: Box<dyn Keeper>) -> Self {
         Lease(Memory::Host { ptr, bytes, _keeper: Some(keeper) })
     }

@@ -22,6 +22,8 @@ pub use batch::{Batch, BatchPool, Draft, Extra, FINAL_OBSERVATION, Finals, Infos
 pub use column::{Column, Fixed};
 #[cfg(any(feature = "export", feature = "load"))]
 pub(crate) use foreign::Addresses;
+#[cfg(feature = "load")]
+pub(crate) use foreign::LeafLayout;
 #[cfg(feature = "export")]
 pub(crate) use foreign::{HostActions, HostRows};
 pub use lease::{Buffers, Lease, Part, Pool};

@@ -48,14 +48,22 @@ impl Place {
     }
 
     /// Copies row `row` of `self` to row `to_row` of `to`, a place of the same leaf.
+    /// A byte that makes no `bool` becomes one on the way.
     ///
     /// # Safety
-    /// Both places must have that row, and nobody else may use it meanwhile.
+    /// Both places must have that row, and nobody else in this process may use it
+    /// meanwhile. Another process may write to the row of `self`: what is copied
+    /// then is any of what stood there.
     unsafe fn copy_row(self, row: usize, to: Place, to_row: usize) {
-        if self.fixed {
-            let bytes = self.elements * self.dtype.size();
+        let bytes = self.elements * self.dtype.size();
+        if self.fixed && self.dtype == DType::Bool {
+            for k in 0..bytes {
+                // SAFETY: both columns have the row (the caller's duty).
+                unsafe { to.ptr.add(to_row * bytes + k).write(u8::from(self.byte(row * bytes + k) != 0)) }
+            }
+        } else if self.fixed {
             // SAFETY: both columns have the row (the caller's duty) and are
-            // different blocks.
+            // different blocks. No reference to either is made.
             unsafe {
                 std::ptr::copy_nonoverlapping(self.ptr.add(row * bytes), to.ptr.add(to_row * bytes), bytes);
             }
@@ -63,6 +71,26 @@ impl Place {
             // SAFETY: the caller's duty; both point to `Value`s.
             unsafe { *to.ptr.cast::<Value>().add(to_row) = (*self.ptr.cast::<Value>().add(row)).clone() }
         }
+    }
+
+    /// Byte `k` of the column, read once.
+    ///
+    /// # Safety
+    /// The column must have it. Another process may write it meanwhile.
+    unsafe fn byte(self, k: usize) -> u8 {
+        // SAFETY: the caller's duty; volatile, so that what is looked at is what is
+        // used.
+        unsafe { self.ptr.add(k).read_volatile() }
+    }
+
+    /// Whether row `row` holds nothing but what its dtype may.
+    ///
+    /// # Safety
+    /// As [`byte`](Self::byte), of the whole row.
+    unsafe fn is_sound(self, row: usize) -> bool {
+        let bytes = row * self.elements..(row + 1) * self.elements;
+        // SAFETY: the caller's duty.
+        self.dtype() != Some(DType::Bool) || bytes.into_iter().all(|k| unsafe { self.byte(k) } <= 1)
     }
 
     /// # Safety
@@ -148,7 +176,8 @@ impl Window {
     /// Copies row `row` to row `to_row` of `to`, a draft of the same leaves.
     ///
     /// # Safety
-    /// As [`rows`](Self::rows), for both rows.
+    /// As [`rows`](Self::rows), for both rows; but another process may write to
+    /// this draft's, of which no reference is made.
     pub(crate) unsafe fn copy_row(self, row: usize, to: Window, to_row: usize) {
         assert!(row < self.rows && to_row < to.rows);
         // SAFETY: as in `rows`.
@@ -169,14 +198,90 @@ impl Window {
         copy(&from.info_mask, &to.info_mask);
         if let (Some(from), Some(to)) = (&from.finals, &to.finals) {
             let ended = from.ended.expect("finals have all their places");
-            // SAFETY: as above; the column is of bools.
-            if unsafe { *ended.ptr.cast::<bool>().add(row) } {
+            // SAFETY: as above; the column has a byte for each row.
+            if unsafe { ended.byte(row) } != 0 {
                 copy(from.ended.as_slice(), to.ended.as_slice());
                 copy(&from.observation, &to.observation);
                 copy(&from.info, &to.info);
                 copy(&from.info_mask, &to.info_mask);
             }
         }
+    }
+}
+
+/// What a row that another process wrote says of itself.
+pub(crate) struct Said {
+    /// [`RowKind`](crate::RowKind)'s number, or any.
+    pub(crate) kind: u8,
+    /// Whether it ended an episode.
+    pub(crate) ended: bool,
+    /// Whether every byte that is to be a `bool` was one.
+    pub(crate) is_sound: bool,
+}
+
+/// Rows that another process may write at any time. No reference to them is
+/// made: they are read byte by byte, and written as bytes.
+impl Window {
+    /// What row `row` says of itself.
+    ///
+    /// # Safety
+    /// The draft must live, and nobody else in this process write that row
+    /// meanwhile.
+    pub(crate) unsafe fn said(self, row: usize) -> Said {
+        assert!(row < self.rows);
+        // SAFETY: the places are the draft's own and live as long (the caller's
+        // duty).
+        let places = unsafe { &*self.places };
+        let flag = |place: Option<Place>| {
+            // SAFETY: the column has a byte for each row.
+            unsafe { place.expect("a draft has all its places").byte(row) }
+        };
+        let (kind, terminated, truncated) =
+            (flag(places.kind), flag(places.terminated), flag(places.truncated));
+        let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);
+        let finals = places.finals.iter().flat_map(|finals| {
+            finals.ended.iter().chain(&finals.observation).chain(&finals.info).chain(&finals.info_mask)
+        });
+        // SAFETY: every column has that row.
+        let is_sound = leaves.chain(finals).all(|place| unsafe { place.is_sound(row) });
+        Said {
+            kind,
+            ended: terminated != 0 || truncated != 0,
+            is_sound: is_sound && terminated <= 1 && truncated <= 1,
+        }
+    }
+
+    /// Sets what row `row` is, as [`RowKind`](crate::RowKind)'s number.
+    ///
+    /// # Safety
+    /// As [`said`](Self::said).
+    pub(crate) unsafe fn set_kind(self, row: usize, kind: u8) {
+        assert!(row < self.rows);
+        // SAFETY: as in `said`; the column has a byte for each row.
+        unsafe { (*self.places).kind.expect("a draft has all its places").ptr.add(row).write_volatile(kind) }
+    }
+
+    /// Makes row `row` all zeros, of a row that showed nothing and ended nothing,
+    /// but for `kind`.
+    ///
+    /// # Safety
+    /// As [`said`](Self::said).
+    pub(crate) unsafe fn clear_row(self, row: usize, kind: u8) {
+        assert!(row < self.rows);
+        // SAFETY: as in `said`.
+        let places = unsafe { &*self.places };
+        let flags = places.reward.iter().chain(&places.terminated).chain(&places.truncated);
+        let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);
+        let finals = places
+            .finals
+            .iter()
+            .flat_map(|finals| finals.ended.iter().chain(&finals.info).chain(&finals.info_mask));
+        for place in flags.chain(leaves).chain(finals) {
+            // SAFETY: every column has that row, and it is the caller's alone.
+            unsafe { place.clear_row(row) }
+        }
+        // SAFETY: as above.
+        unsafe { self.set_kind(row, kind) }
     }
 }
 
@@ -583,4 +688,88 @@ fn overrun(leaves: usize) -> ! {
 fn mismatch(leaf: usize, declared: Option<DType>, written: &str) -> ! {
     let declared = declared.map_or("no fixed shape", DType::name);
     panic!("leaf {leaf} was declared with {declared} and written with {written}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::{BatchPool, Layout, RowKind};
+    use crate::space::{Leaf, Space};
+    use crate::{Slots, buffer::Draft};
+
+    fn draft(pool: &mut BatchPool) -> Draft {
+        pool.draft(Slots::All, 2, None).unwrap()
+    }
+
+    fn pool() -> BatchPool {
+        let observation = Leaf::real::<bool>(&[3]).named("awake");
+        let info = Space::from(Leaf::real::<bool>(&[]).named("asked"));
+        BatchPool::new(&Layout { observation: observation.into(), info, finals: true, capacity: 2 }).unwrap()
+    }
+
+    /// Every place of a draft that is to hold bools.
+    fn bools(places: &Places) -> Vec<Place> {
+        let finals = places.finals.as_ref().unwrap();
+        let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);
+        let finals =
+            finals.ended.iter().chain(&finals.observation).chain(&finals.info).chain(&finals.info_mask);
+        leaves.chain(&places.terminated).chain(&places.truncated).chain(finals).copied().collect()
+    }
+
+    #[test]
+    fn bytes_that_another_process_wrote_are_bools_before_anyone_sees_them() {
+        let mut pool = pool();
+        let count = bools(draft(&mut pool).rows_mut().places()).len();
+        for k in 0..count {
+            let (mut from, to) = (draft(&mut pool), draft(&mut pool));
+            let place = bools(from.rows_mut().places())[k];
+            let ended = from.rows_mut().places().finals.as_ref().unwrap().ended.unwrap();
+            // SAFETY: both columns have a second row, and no reference to it is there.
+            unsafe {
+                ended.ptr.add(1).write(1);
+                place.ptr.add(place.elements).write(7);
+            }
+            // SAFETY: the drafts are here, and nobody else's.
+            unsafe {
+                assert!(from.window().said(0).is_sound);
+                assert!(!from.window().said(1).is_sound, "place {k}");
+                from.window().set_kind(1, 99);
+                from.window().copy_row(1, to.window(), 1);
+            }
+            let batch = pool.finish(to);
+            let finals = batch.finals.as_ref().unwrap();
+            let columns = batch.observation.iter().chain(&batch.infos.columns);
+            let columns = columns.chain(&finals.observation).chain(&finals.infos.columns);
+            let columns = columns.filter_map(Column::as_fixed).chain(&batch.infos.masks);
+            let columns = columns.chain(&finals.infos.masks).chain([&finals.ended]);
+            let columns: Vec<&Fixed> = columns.chain([&batch.terminated, &batch.truncated]).collect();
+            assert_eq!(columns.len(), count);
+            let bytes: Vec<u8> = columns.iter().flat_map(|column| column.bytes().to_vec()).collect();
+            assert!(bytes.iter().all(|byte| *byte <= 1), "place {k}: {bytes:?}");
+            assert!(bytes.contains(&1));
+            assert_eq!(batch.kind(1), RowKind::Failed);
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_cleared_says_so_and_nothing_else() {
+        let mut pool = pool();
+        let mut draft = draft(&mut pool);
+        draft.rows_mut().observation(1).fixed::<bool>().fill(true);
+        draft.rows_mut().info(1).scalar(true);
+        draft.rows_mut().set(1, 2.5, true, true);
+        draft.rows_mut().finish(1, 1);
+        // SAFETY: the draft is here, and nobody else's.
+        unsafe {
+            assert!(draft.window().said(1).ended);
+            draft.window().clear_row(1, RowKind::Failed as u8);
+        }
+        let batch = pool.finish(draft);
+        assert_eq!(batch.kind(1), RowKind::Failed);
+        assert_eq!(batch.reward.as_slice::<f64>(), [0.0; 2]);
+        let finals = batch.finals.as_ref().unwrap();
+        let flags = [&batch.terminated, &batch.truncated, &finals.ended, &batch.infos.masks[0]];
+        assert!(flags.iter().all(|flags| !flags.as_slice::<bool>()[1]));
+        assert_eq!(batch.observation[0].as_fixed().unwrap().row::<bool>(1), [false; 3]);
+    }
 }

@@ -105,7 +105,10 @@ impl Source for BatchSource {
 
 /// One leaf of what all envs show.
 enum Shown {
-    Fixed(DType, Py<PyUntypedArray>),
+    /// Their array, and how many bytes of it are an env's.
+    Fixed(DType, Py<PyUntypedArray>, usize),
+    /// A copy, which nobody makes anything but bools.
+    Bools(array::Bytes, usize),
     Values(Vec<Py<PyAny>>),
 }
 
@@ -310,11 +313,14 @@ fn read_leaf(part: &Part, given: &Bound<'_, PyAny>, n: usize) -> Result<Shown, R
             "the observations{at} have dtype {dtype} where {right} belongs"
         )));
     };
-    if tensor.dtype == DType::Bool && array::bytes(&array).is_some_and(|all| all.iter().any(|byte| *byte > 1))
-    {
-        return Err(Refused::Misfit(format!("the observations{at} hold bools that are none")));
+    if tensor.dtype == DType::Bool {
+        let bools = array::bytes(&array).unwrap_or_default();
+        if bools.iter().any(|byte| *byte > 1) {
+            return Err(Refused::Misfit(format!("the observations{at} hold bools that are none")));
+        }
+        return Ok(Shown::Bools(bools, tensor.row_bytes()));
     }
-    Ok(Shown::Fixed(tensor.dtype, array.unbind()))
+    Ok(Shown::Fixed(tensor.dtype, array.unbind(), tensor.row_bytes()))
 }
 
 /// Writes env `slot`'s part of what is shown to row `row`.
@@ -322,11 +328,11 @@ fn show(py: Python<'_>, shown: &[Shown], rows: &mut RowsMut<'_>, slot: usize, ro
     let mut observation = rows.observation(row);
     for leaf in shown {
         match leaf {
-            Shown::Fixed(dtype, array) => {
-                let array = array.bind(py);
-                let bytes = array::bytes(array).expect("read_leaf has checked it");
-                let size = bytes.len() / array.shape()[0];
-                observation.bytes(*dtype, &bytes[slot * size..(slot + 1) * size]);
+            Shown::Bools(bools, size) => {
+                observation.bytes(DType::Bool, &bools[slot * size..(slot + 1) * size]);
+            }
+            Shown::Fixed(dtype, array, size) => {
+                array::put(array.bind(py), slot * size..(slot + 1) * size, *dtype, &mut observation);
             }
             Shown::Values(values) => observation.value(loose(values[slot].bind(py))?),
         }
@@ -351,7 +357,7 @@ fn numbers(given: &Bound<'_, PyAny>, what: &str, dtype: DType, n: usize) -> Resu
         _ => None,
     };
     match right.as_ref().and_then(array::bytes) {
-        Some(bytes) => Ok(bytes.to_vec()),
+        Some(bytes) => Ok(bytes.into_vec()),
         None => Err(Refused::Misfit(format!("the {what} are no array of {dtype}"))),
     }
 }

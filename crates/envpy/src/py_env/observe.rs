@@ -134,9 +134,9 @@ fn write_leaf(
     if let Ok(array) = given.cast::<PyUntypedArray>()
         && array.shape() == tensor.shape
         && array.dtype().is_equiv_to(descr.bind(given.py()))
-        && let Some(bytes) = array::bytes(array)
+        && array.is_c_contiguous()
     {
-        return write_bytes(part, tensor, bytes, row, check_nan);
+        return write_array(part, tensor, array, row, check_nan);
     }
     if tensor.shape.is_empty() && write_number(tensor, given, row, check_nan) {
         return Ok(());
@@ -162,6 +162,22 @@ fn write_number(tensor: &Tensor, given: &Bound<'_, PyAny>, row: &mut Row<'_>, ch
         return false;
     }
     given.extract::<i64>().map(|label| row.scalar(label)).is_ok()
+}
+
+/// Writes a contiguous array of the leaf's own shape and dtype, of which others may
+/// change the elements meanwhile: what is looked at is what was written.
+fn write_array(
+    part: &Part,
+    tensor: &Tensor,
+    array: &Bound<'_, PyUntypedArray>,
+    row: &mut Row<'_>,
+    check_nan: bool,
+) -> Result<(), Refused> {
+    if tensor.dtype == DType::Bool {
+        return write_bytes(part, tensor, &array::bytes(array).unwrap_or_default(), row, check_nan);
+    }
+    let written = array::put(array, 0..tensor.row_bytes(), tensor.dtype, row);
+    if check_nan && cast::holds_nan(tensor.dtype, written) { Err(holds_nan(part)) } else { Ok(()) }
 }
 
 fn write_bytes(
@@ -208,19 +224,19 @@ fn write_cast(
     }
     if let (Some(from), Some(bytes)) = (array::dtype_of(&array), array::bytes(&array)) {
         if from == tensor.dtype {
-            return write_bytes(part, tensor, bytes, row, check_nan);
+            return write_bytes(part, tensor, &bytes, row, check_nan);
         }
         // Plain ints have no dtype that they came with: what fits, fits.
         let is_int = is_plain && from == DType::I64 && !tensor.dtype.is_float();
-        if is_int && !cast::fits(bytes, tensor.dtype) {
+        if is_int && !cast::fits(&bytes, tensor.dtype) {
             let why = format!("the observation{at} is {given}, which does not fit {}", tensor.dtype);
             return Err(Refused::Misfit(why));
         }
         if is_int || cast::is_same_kind(from, tensor.dtype) {
-            if check_nan && cast::holds_nan(from, bytes) {
+            if check_nan && cast::holds_nan(from, &bytes) {
                 return Err(holds_nan(part));
             }
-            if cast::write(row, from, tensor.dtype, bytes) {
+            if cast::write(row, from, tensor.dtype, &bytes) {
                 return Ok(());
             }
         }
@@ -230,7 +246,7 @@ fn write_cast(
         Refused::Misfit(format!("the observation{at} has dtype {dtype} where {right} belongs"))
     })?;
     match array::bytes(&cast) {
-        Some(bytes) => write_bytes(part, tensor, bytes, row, check_nan),
+        Some(bytes) => write_bytes(part, tensor, &bytes, row, check_nan),
         None => Err(Refused::Misfit(format!("the observation{at} is no plain array"))),
     }
 }

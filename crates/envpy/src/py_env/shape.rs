@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::array;
+use crate::errors::raise;
 use crate::spaces::Tree;
 
 /// One leaf, ready to be read and written.
@@ -101,9 +102,14 @@ fn read_leaf(leaf: &Bound<'_, PyAny>) -> PyResult<Leaf> {
                     Ok(get(key)?.extract::<Vec<i128>>()?.into_iter().map(Scalar::Int).collect())
                 }
             };
+            let shape = get("shape")?;
+            let too_large = |_| {
+                let at = if name.is_empty() { String::new() } else { format!("leaf '{name}': ") };
+                raise(leaf.py(), "SpaceError", format!("{at}shape {shape} is too large for any memory"))
+            };
             LeafKind::Fixed(Tensor {
                 dtype,
-                shape: get("shape")?.extract()?,
+                shape: shape.extract().map_err(too_large)?,
                 bounds: Bounds { low: side("low")?, high: side("high")? },
                 discrete: get("discrete")?.extract()?,
             })

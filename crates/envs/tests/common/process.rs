@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use envcore::process::{Child, Host, Objects, serve, spawn, take_stdin};
+use envcore::process::{Child, Host, Objects, Order, serve, spawn, take_stdin};
 use envcore::{Error, Object, Options, Process, Result, VecConfig, VecEnv, start, state};
 
 /// Set where the program is a worker.
@@ -66,12 +66,15 @@ fn worker() {
         return;
     }
     let control = take_stdin().unwrap();
-    let served = serve(control, &Bytes, |order| {
+    let build = |order: Order| {
         let (id, options): (String, Options) = state::from_bytes(&order.payload)?;
         let source: Arc<dyn envcore::Source> = envs::find(&id)?.source(&options)?.into();
         let envs: Box<dyn VecEnv> = start(source, order.config)?;
         Ok::<_, Error>((envs, b"about".to_vec()))
-    });
+    };
+    // SAFETY: `Builtin::launch` started this with the socket that it was given.
+    #[allow(unsafe_code)]
+    let served = unsafe { serve(control, &Bytes, build) };
     if let Err(error) = served {
         eprintln!("{error}");
         std::process::exit(70);

@@ -104,6 +104,9 @@ impl SourceHandle {
             let why = format!("{} resets itself, which a plugin's envs do not", about.id);
             return Err(Error::Unsupported(why));
         }
+        about.observation.check(&format!("{}: observation", about.id))?;
+        about.action.check(&format!("{}: action", about.id))?;
+        about.info.check(&format!("{}: info", about.id))?;
         let (mut spaces, mut values) = (space::Parts::default(), value::Parts::default());
         let config = c_text(&about.config);
         let spec = sys::Spec {

@@ -549,20 +549,20 @@ impl Process {
     /// Notes that `slot`'s row is there.
     fn land(&mut self, slot: usize) {
         let mode = self.front.spec.autoreset;
-        let batch = self.draft(slot).batch();
-        if !batch.is_sound(slot) {
+        let window = self.draft(slot).window();
+        // SAFETY: the draft is here; in this process only `self` uses it.
+        let said = unsafe { window.said(slot) };
+        let Some(mut kind) = RowKind::of(said.kind).filter(|_| said.is_sound) else {
             let why = "its worker wrote bytes that are no truth values";
             self.fail_row(slot, Failure::new(Phase::Step, Cause::Error, why));
             return;
-        }
-        let mut kind = batch.kind(slot);
-        let ended = batch.terminated.row::<bool>(slot)[0] || batch.truncated.row::<bool>(slot)[0];
+        };
+        let ended = said.ended;
         let sent = self.flying[slot].take().expect("only slots in flight land");
         if kind == RowKind::Reset && self.slots[slot].is_lost() {
             kind = RowKind::Restarted;
-            let window = self.draft(slot).window();
-            // SAFETY: the row is done, and with it nobody else's.
-            unsafe { window.rows(slot, 1) }.kind()[0] = kind as u8;
+            // SAFETY: as above.
+            unsafe { window.set_kind(slot, kind as u8) }
         }
         self.slots[slot].land(sent, kind, ended, mode);
         self.skip[slot] = self.slots[slot].is_pending(mode);
@@ -575,11 +575,8 @@ impl Process {
         let action = self.actions.describe(slot);
         let error = self.slots[slot].lose(&self.front.spec, slot, sent, Some(action), failure);
         let window = self.draft(slot).window();
-        // SAFETY: whoever was to write the row is dead, or done with it.
-        let mut rows = unsafe { window.rows(slot, 1) };
-        rows.renew(0);
-        rows.clear(0);
-        rows.kind()[0] = RowKind::Failed as u8;
+        // SAFETY: the draft is here; in this process only `self` uses it.
+        unsafe { window.clear_row(slot, RowKind::Failed as u8) }
         self.notes[slot] = Notes { failures: vec![error], ..Notes::default() };
         self.skip[slot] = false;
         self.landed.push_back(slot);
@@ -770,8 +767,8 @@ impl Process {
         let to = draft.window();
         for (row, slot) in slots.iter(n).enumerate() {
             let from = self.draft(slot).window();
-            // SAFETY: the slot's row has landed and is nobody else's; the draft
-            // is new.
+            // SAFETY: the drafts are here, the second one new; in this process only
+            // `self` uses them, and the first one's rows are copied as bytes.
             unsafe { from.copy_row(slot, to, row) };
             self.in_whole[slot] = false;
         }

@@ -85,10 +85,10 @@ impl Rows<'_> {
     /// Where these rows of `part` are, which take `bytes` bytes.
     pub(super) fn place(&mut self, part: Part, bytes: usize) -> Result<NonNull<u8>> {
         let span = self.board.part(self.whole, self.counts.number(part));
-        let start = self.mapped.at(span)?;
-        let row_bytes = bytes / self.rows;
-        // SAFETY: the buffer has room for the rows of all slots.
-        Ok(unsafe { start.add(row_bytes * self.first) })
+        let before = bytes / self.rows * self.first;
+        let start = self.mapped.at(span, before.checked_add(bytes).ok_or(Error::Memory(bytes))?)?;
+        // SAFETY: so many bytes are there.
+        Ok(unsafe { start.add(before) })
     }
 }
 

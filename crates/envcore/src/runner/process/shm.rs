@@ -141,10 +141,12 @@ impl Block {
     /// Its use as a batch's memory.
     pub(super) fn lend(self) -> Lease {
         let (ptr, bytes) = (self.ptr, self.bytes);
-        // SAFETY: the block's `bytes` bytes are mapped while the arena lives,
-        // which the block holds, and lent to nobody else; they began as zeros.
-        // Workers write rows that they were told to, bools among them. What they
-        // wrote is looked at (`Batch::is_sound`) and copied before it is read.
+        // SAFETY: the block's `bytes` bytes are mapped while the arena lives, which the
+        // block holds, and lent to nobody else in this process; they began as zeros.
+        // Workers write to it. A draft there is only written as long as no worker
+        // was told of it, and then copied from as bytes (`Window::said`,
+        // `Window::copy_row`, `Fixed::take`), which makes bools of them; actions
+        // there are written by this process alone.
         unsafe { Lease::kept(ptr, bytes, Box::new(self)) }
     }
 }
@@ -160,8 +162,12 @@ impl Mapped {
         Mapped { file: File::from(fd), segments: HashMap::new() }
     }
 
-    /// The address of `span`.
-    pub(super) fn at(&mut self, span: Span) -> Result<NonNull<u8>> {
+    /// The address of `span`, where `bytes` bytes are.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] where this process has no room to map it, or it is no
+    /// span: the board lies where others can write.
+    pub(super) fn at(&mut self, span: Span, bytes: usize) -> Result<NonNull<u8>> {
         use std::collections::hash_map::Entry;
         let map = match self.segments.entry(span.segment) {
             Entry::Occupied(known) => known.into_mut(),
@@ -171,10 +177,10 @@ impl Mapped {
                 new.insert(map.map_err(|_| Error::Memory(len))?)
             }
         };
-        let within = (span.at - span.segment) as usize;
-        assert!(within < map.len(), "a span outside of its segment");
+        let within = span.at.checked_sub(span.segment).map(|within| within as usize);
+        let within = within.filter(|&at| at <= map.len() && bytes <= map.len() - at);
         // SAFETY: within the map.
-        let ptr = unsafe { map.as_mut_ptr().add(within) };
+        let ptr = unsafe { map.as_mut_ptr().add(within.ok_or(Error::Memory(bytes))?) };
         Ok(NonNull::new(ptr).expect("a map is not at 0"))
     }
 }
@@ -190,7 +196,9 @@ mod tests {
         let small = arena.take(100).unwrap();
         let large = arena.take(3 * GROWTH).unwrap();
         for block in [&small, &large] {
-            let other = mapped.at(block.span).unwrap();
+            let other = mapped.at(block.span, block.bytes).unwrap();
+            assert!(mapped.at(block.span, usize::MAX).is_err());
+            assert!(mapped.at(Span { at: u64::MAX, ..block.span }, 1).is_err());
             assert_eq!(block.as_ptr() as usize % ALIGN, 0);
             // SAFETY: both point to the block, which is this test's.
             unsafe {

@@ -375,3 +375,45 @@ pub(super) fn open_call(name: String, args: Packed, kwargs: Packed, objects: &dy
     };
     Ok(Call { name, args, kwargs: kwargs.open_options(objects)? })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Leaf;
+
+    struct NoObjects;
+
+    impl Objects for NoObjects {
+        fn pack(&self, _: &Object) -> Result<Vec<u8>, String> {
+            Err("no objects here".into())
+        }
+
+        fn unpack(&self, _: &[u8]) -> Result<Object, String> {
+            Err("no objects here".into())
+        }
+    }
+
+    #[test]
+    fn a_space_that_a_worker_tells_of_is_checked() {
+        let good = || Space::from(Leaf::discrete(2));
+        let bad = || Space::from(Leaf::real::<f64>(&[1 << 61]).named("push"));
+        let spaces = [(bad(), good(), good()), (good(), bad(), good()), (good(), good(), bad())];
+        for (observation, action, info) in spaces {
+            let packed = PackedSpec {
+                id: "Odd".into(),
+                num_slots: 2,
+                observation,
+                action,
+                info,
+                autoreset: AutoresetMode::NextStep,
+                caps: Caps::ENV.bits(),
+                max_episode_steps: None,
+                metadata: Packed::Map(Vec::new()),
+            };
+            let bytes = postcard::to_allocvec(&packed).unwrap();
+            let packed: PackedSpec = postcard::from_bytes(&bytes).unwrap();
+            let error = packed.open(&NoObjects).unwrap_err();
+            assert!(matches!(&error, Error::Space(why) if why.contains("'push'")), "{error}");
+        }
+    }
+}

@@ -37,7 +37,13 @@ pub(super) const CLOSING: usize = u32::MAX as usize;
 ///
 /// # Errors
 /// Where the parent cannot be understood.
-pub fn serve(
+///
+/// # Safety
+/// `control` must be what a [`Host`](super::Host) was given to start this process
+/// with: at its other end is a [`Process`](crate::Process) of the same version of
+/// this crate. The worker writes to the memory that the parent sends, at the
+/// places that the parent tells.
+pub unsafe fn serve(
     control: OwnedFd,
     objects: &dyn Objects,
     build: impl FnOnce(Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)>,
@@ -57,10 +63,10 @@ pub fn serve(
     send(&mut link, &FromWorker::Built { spec, about })?;
     let ToWorker::Plan(plan) = receive(&mut link)? else { return Err(confused()) };
     let mut mapped = Mapped::new(memory);
-    let base = mapped.at(super::board_span(&plan))?;
+    let base = mapped.at(super::board_span(&plan), plan.bytes())?;
     let look = look_for(plan.workers.len());
-    // SAFETY: the parent laid the board out there, by the same plan; `mapped`
-    // lives as long as the worker.
+    // SAFETY: the parent laid the board out there, by the same plan (the caller's
+    // duty); so many bytes are mapped, for as long as the worker lives.
     let board = unsafe { Board::new(base.as_ptr(), plan, look) };
     send(&mut link, &FromWorker::Ready)?;
     let (counts, action) = (Counts::of(envs.spec()), envs.spec().action.clone());
@@ -229,22 +235,25 @@ impl Worker<'_> {
                 _ => Vec::new(),
             });
         }
+        // Copies: the memory is shared.
+        let mut copies = Vec::with_capacity(shapes.len());
+        for (k, leaf) in leaves.iter().enumerate() {
+            let bytes = leaf.as_fixed().map_or(0, |tensor| tensor.row_bytes());
+            let mut copy = vec![0u8; bytes * entry.count];
+            if !copy.is_empty() {
+                let start = self.mapped.at(self.board.actions(k), bytes * entry.slots().end)?;
+                // SAFETY: so many bytes are there; no reference to them is made.
+                unsafe {
+                    let first = start.as_ptr().add(bytes * entry.first);
+                    std::ptr::copy_nonoverlapping(first, copy.as_mut_ptr(), copy.len());
+                }
+            }
+            copies.push(copy);
+        }
         let mut columns = Vec::with_capacity(shapes.len());
         for (k, (leaf, shape)) in leaves.iter().zip(&shapes).enumerate() {
             columns.push(match &leaf.kind {
-                LeafKind::Fixed(tensor) => {
-                    let start = self.mapped.at(self.board.actions(k))?;
-                    let bytes = tensor.row_bytes();
-                    // SAFETY: the parent put a row for every slot there, and
-                    // leaves those of slots in flight alone.
-                    let bytes = unsafe {
-                        std::slice::from_raw_parts(
-                            start.as_ptr().add(bytes * entry.first),
-                            bytes * entry.count,
-                        )
-                    };
-                    ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes }
-                }
+                LeafKind::Fixed(tensor) => ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes: &copies[k] },
                 _ => ColumnIn::Values(loose.next().ok_or_else(confused)?),
             });
         }
@@ -302,13 +311,12 @@ fn put_in_place(batch: &Batch, rows: &mut Rows<'_>) -> Result<()> {
     let mut placed = Ok(());
     batch.visit(|part, column| {
         if let Either::Fixed(fixed) = column {
-            let bytes = fixed.bytes();
-            match rows.place(part, bytes.len()) {
+            let bytes = fixed.rows() * fixed.row_bytes();
+            match rows.place(part, bytes) {
                 Ok(place) if place.as_ptr() != fixed.as_ptr() => {
-                    // SAFETY: both hold that many bytes and are different blocks.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.as_ptr(), bytes.len());
-                    }
+                    // SAFETY: both hold that many bytes and are different blocks; no
+                    // reference to the shared one is made.
+                    unsafe { std::ptr::copy_nonoverlapping(fixed.as_ptr(), place.as_ptr(), bytes) }
                 }
                 Ok(_) => {}
                 Err(error) => placed = Err(error),

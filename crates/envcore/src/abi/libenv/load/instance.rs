@@ -118,9 +118,11 @@ impl Block {
     pub(super) fn bytes(&self, envs: Range<usize>) -> &[u8] {
         assert!(envs.start <= envs.end && envs.end <= self.num);
         let (start, len) = (envs.start * self.row_bytes, envs.len() * self.row_bytes);
-        // SAFETY: within the block (checked), which was zeroed at first. The
-        // library writes there in its calls alone, of which none is under way:
-        // they take the instance mutably.
+        // SAFETY: within the block (checked), which was zeroed at first. The library
+        // writes there in its calls, and its threads from `libenv_act` until
+        // `libenv_observe` is over (the duty of who loaded it). None is under way:
+        // calls take the instance mutably, and nobody looks at one that was not
+        // observed after it acted (`LibenvChunk::play` gives it up).
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr().add(start), len) }
     }
 
@@ -140,8 +142,8 @@ impl Block {
     fn elements_mut<T: Element>(&mut self) -> &mut [T] {
         assert!(self.dtype == T::DTYPE && T::DTYPE != DType::Bool);
         let count = self.num * self.row_bytes / size_of::<T>();
-        // SAFETY: as `elements`; the library reads what is written here in
-        // `libenv_act` alone.
+        // SAFETY: as `elements`; the library reads what is written here from
+        // `libenv_act` on until it was observed.
         unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr().cast(), count) }
     }
 }
@@ -262,6 +264,16 @@ impl Instance {
         &self.made.library
     }
 
+    /// The library's number of `env`.
+    ///
+    /// # Panics
+    /// Where there is no such env: the library would not look.
+    fn number(&self, env: usize) -> c_int {
+        assert!(env < self.num, "env {env} of an instance of {}", self.num);
+        // `make` gave the library as many.
+        env as c_int
+    }
+
     /// Lets the library write what there is to see, and looks whether it makes
     /// sense.
     pub(super) fn observe(&mut self) -> Result<(), Fault> {
@@ -326,7 +338,7 @@ impl Instance {
             )));
         };
         // SAFETY: as `observe`; there is such an env.
-        if unsafe { reset(self.made.handle, env as c_int, how, value) } == 0 {
+        if unsafe { reset(self.made.handle, self.number(env), how, value) } == 0 {
             return Ok(());
         }
         let why = self.library().last_error(self.made.handle);
@@ -340,7 +352,9 @@ impl Instance {
         env: usize,
         given: &[Value],
     ) -> Result<Value> {
-        // SAFETY: the user declared it so; the handle is open.
+        let env = self.number(env) as usize;
+        // SAFETY: it is of the declared type (the duty of who loaded the library); the
+        // handle is open, and there is such an env.
         let called = unsafe { function.call(address.0, self.made.handle, env, given) };
         called.and_then(|value| self.library().check(self.made.handle, &function.name).map(|()| value))
     }
@@ -354,7 +368,7 @@ impl Instance {
         let mut room = STATE_BYTES;
         if library.reset.is_some() {
             // SAFETY: ours, without memory, says how much it needs.
-            let needed = unsafe { (state.get)(self.made.handle, env as c_int, std::ptr::null_mut(), 0) };
+            let needed = unsafe { (state.get)(self.made.handle, self.number(env), std::ptr::null_mut(), 0) };
             library.check(self.made.handle, "get_state")?;
             room = usize::try_from(needed).unwrap_or_default().clamp(1, MAX_STATE_BYTES);
         }
@@ -363,7 +377,12 @@ impl Instance {
             // SAFETY: there is such an env, and room for as many bytes as it
             // says.
             let n = unsafe {
-                (state.get)(self.made.handle, env as c_int, bytes.as_mut_ptr().cast(), bytes.len() as c_int)
+                (state.get)(
+                    self.made.handle,
+                    self.number(env),
+                    bytes.as_mut_ptr().cast(),
+                    bytes.len() as c_int,
+                )
             };
             library.check(self.made.handle, "get_state")?;
             match usize::try_from(n) {
@@ -385,7 +404,7 @@ impl Instance {
         };
         let len = c_int::try_from(bytes.len()).map_err(|_| Error::State("it is too long".into()))?;
         // SAFETY: as in `save`.
-        unsafe { (state.set)(self.made.handle, env as c_int, bytes.as_ptr().cast(), len) };
+        unsafe { (state.set)(self.made.handle, self.number(env), bytes.as_ptr().cast(), len) };
         library.check(self.made.handle, "set_state").map_err(|error| Error::State(error.to_string()))?;
         self.observe().map_err(|fault| fault.error)
     }

@@ -107,7 +107,14 @@ impl LibenvSource {
     /// Each names the library: [`Error::Argument`] where it is no library,
     /// [`Error::Unsupported`] where it is not of libenv 1, [`Error::Space`] for
     /// spaces that make no sense, [`Error::Env`] where it fails.
-    pub fn new(path: &Path, config: LibenvConfig) -> Result<Self> {
+    ///
+    /// # Safety
+    /// Loading a library runs its code, and every use of the source does. It must
+    /// keep to `libenv.h`: write no more than its spaces say, only where it was told
+    /// to, and only from `libenv_act` on until the `libenv_observe` after it is over
+    /// (or during another call). Functions of its own must be of the types that
+    /// `config` declares.
+    pub unsafe fn new(path: &Path, config: LibenvConfig) -> Result<Self> {
         let instances = config.instances.len();
         if instances == 0 || instances > config.num_slots {
             return Err(Error::Argument(format!(
@@ -192,6 +199,9 @@ impl Source for LibenvSource {
     }
 
     fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
+        if seeds.is_empty() {
+            return Err(Error::Argument(format!("{}: an instance has at least 1 env", self.spec.id)));
+        }
         let (n, instances) = (self.config.num_slots, self.config.instances.len());
         let number = (0..instances).find(|k| n * k / instances == first_slot);
         let options = number.and_then(|number| self.config.instances.get(number));

@@ -11,11 +11,11 @@ use crate::abi::plugin::report::CALL;
 use crate::abi::plugin::sys;
 use crate::abi::plugin::value;
 use crate::begin::Begin;
-use crate::buffer::{Addresses, Extra, RowsMut};
+use crate::buffer::{Addresses, Extra, LeafLayout, RowsMut};
 use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::space::check::accept_value;
-use crate::space::{LeafKind, Options, Space, Value};
+use crate::space::{Leaf, LeafKind, Options, Space, Value};
 use crate::vec_env::{Chunk, ResetOf, Side, SourceSpec, StepOf, reset_each};
 
 /// Where each leaf's actions are.
@@ -34,9 +34,30 @@ pub(super) struct PluginChunk {
     loose_actions: Vec<(usize, LeafKind)>,
     loose_observation: Vec<(usize, LeafKind)>,
     loose_info: Vec<(usize, LeafKind)>,
+    /// What its spaces make of rows and actions.
+    layout: Layout,
     addresses: Addresses,
     actions: Heads,
     heard: Heard,
+}
+
+/// Of each leaf: dtype and elements, where it is of fixed shape.
+struct Layout {
+    observation: Vec<LeafLayout>,
+    action: Vec<LeafLayout>,
+    info: Vec<LeafLayout>,
+}
+
+impl Layout {
+    fn of(spec: &SourceSpec) -> Self {
+        let leaf = |leaf: &Leaf| leaf.as_fixed().map(|tensor| (tensor.dtype, tensor.elements()));
+        let leaves = |space: &Space| space.leaves().iter().map(leaf).collect();
+        Layout {
+            observation: leaves(&spec.observation),
+            action: leaves(&spec.action),
+            info: leaves(&spec.info),
+        }
+    }
 }
 
 /// The slots that a call is about, and their rows.
@@ -48,6 +69,19 @@ enum Of<'a> {
 }
 
 impl Of<'_> {
+    /// Whether a chunk of so many slots has these, and so many rows one for each.
+    fn fits(&self, num_slots: usize, rows: usize) -> bool {
+        match self {
+            Of::Range(range, skip) => {
+                range.end <= num_slots && skip.len() == num_slots && range.len() <= rows
+            }
+            Of::List(list, first) => {
+                let has_row = |slot: &usize| slot.checked_sub(*first).is_some_and(|row| row < rows);
+                list.iter().all(|slot| *slot < num_slots && has_row(slot))
+            }
+        }
+    }
+
     fn row(&self, slot: usize) -> Option<usize> {
         match self {
             Of::Range(range, skip) => (range.contains(&slot) && !skip[slot]).then(|| slot - range.start),
@@ -87,6 +121,7 @@ impl PluginChunk {
             loose_actions: loose(&spec.action),
             loose_observation: loose(&spec.observation),
             loose_info: loose(&spec.info),
+            layout: Layout::of(spec),
             addresses: Addresses::default(),
             actions: Heads(Vec::new()),
             heard: Heard::default(),
@@ -116,6 +151,11 @@ impl PluginChunk {
         side: &mut Side,
         call: impl FnOnce(&Self, *mut c_void, &sys::Rows, &sys::Report) -> i32,
     ) -> Option<Failure> {
+        // The plugin writes by its own spaces, into whatever rows it is given.
+        if !rows.are_of(&self.layout.observation, &self.layout.info) || !of.fits(self.num_slots, rows.len()) {
+            let why = Error::Space("rows or slots that are not of its plugin's spaces".into());
+            return Some(Failure::error(phase, why));
+        }
         rows.addresses(&mut self.addresses);
         let raw_rows = Self::rows(&self.addresses, rows.len());
         // Taken out, so that nobody else has it while the plugin tells it.
@@ -202,6 +242,14 @@ impl PluginChunk {
         if code == 0 && heard.failures.is_empty() { Ok(heard) } else { Err(heard.error(&self.id, phase)) }
     }
 
+    /// Errors where there is no such slot: the plugin would not look.
+    fn check_slot(&self, slot: usize) -> Result<()> {
+        if slot < self.num_slots {
+            return Ok(());
+        }
+        Err(Error::Argument(format!("{}: slot {slot} of a chunk of {}", self.id, self.num_slots)))
+    }
+
     fn lacks(&self, what: &str) -> Error {
         Error::Unsupported(format!("{}: its plugin cannot {what}", self.id))
     }
@@ -216,6 +264,8 @@ impl Chunk for PluginChunk {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
+        assert!(slots.end <= self.num_slots && skip.len() == self.num_slots, "slots of another chunk");
+        assert!(actions.are_of(&self.layout.action, self.num_slots), "actions of another space");
         self.actions.0.clear();
         self.actions.0.extend(actions.heads());
         let (mut parts, mut loose) = (value::Parts::default(), Vec::new());
@@ -306,13 +356,15 @@ impl Chunk for PluginChunk {
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
         let Some(save) = self.raw.all.save else { return Err(self.lacks("save its state")) };
-        // SAFETY: `chunk` gave the handle.
+        self.check_slot(slot)?;
+        // SAFETY: `chunk` gave the handle, and has such a slot.
         let heard = self.ask(Phase::Save, |handle, report| unsafe { save(handle, slot, report) })?;
         heard.state.ok_or_else(|| Error::env(format!("{}: its plugin saved nothing", self.id)))
     }
 
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
         let Some(load) = self.raw.all.load else { return Err(self.lacks("load a state")) };
+        self.check_slot(slot)?;
         let (bytes, length) = (state.as_ptr().cast(), state.len());
         // SAFETY: `chunk` gave the handle; the bytes are there during the call.
         self.ask(Phase::Load, |handle, report| unsafe { load(handle, slot, bytes, length, report) }).map(drop)
@@ -320,7 +372,8 @@ impl Chunk for PluginChunk {
 
     fn render(&mut self, slot: usize) -> Result<Frame> {
         let Some(render) = self.raw.all.render else { return Err(self.lacks("draw a picture")) };
-        // SAFETY: `chunk` gave the handle.
+        self.check_slot(slot)?;
+        // SAFETY: `chunk` gave the handle, and has such a slot.
         let heard = self.ask(Phase::Render, |handle, report| unsafe { render(handle, slot, report) })?;
         heard.frame.unwrap_or_else(|| Err(Error::env(format!("{}: its plugin drew nothing", self.id))))
     }

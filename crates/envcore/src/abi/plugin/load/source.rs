@@ -137,6 +137,10 @@ impl Source for PluginSource {
     }
 
     fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
+        // Without seeds a plugin makes a vacant chunk.
+        if seeds.is_empty() {
+            return Err(Error::Argument(format!("{}: a chunk has at least 1 slot", self.spec.id)));
+        }
         self.chunk_of(first_slot, seeds, seeds.len())
     }
 
