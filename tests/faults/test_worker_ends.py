@@ -232,8 +232,9 @@ def test_very_many_envs_and_more_workers_than_envs(n: int, workers: int) -> None
     envs.close()
 
 
-def test_batches_that_are_kept_stay_as_they_are_and_their_memory_comes_back() -> None:
-    """100 MB in a batch, a gigabyte in those kept."""
+def test_batches_that_are_kept_stay_as_they_are_and_lie_in_no_shared_memory() -> None:
+    """100 MB in a batch, a gigabyte in those kept; what is shared has room for a step and a row
+    of each env beside it, whatever is kept."""
     n = 25
     before = shared_memory()
     envs = corral.from_gymnasium(Large, n, num_workers=2, context="forkserver")
@@ -242,8 +243,7 @@ def test_batches_that_are_kept_stay_as_they_are_and_their_memory_comes_back() ->
         kept.append(envs.step(zeros(n))[0])
     for k, observations in enumerate(kept):
         assert (observations[:, ::4096] == k).all()
-    assert shared_memory() - before > 800 << 20
-    del kept, observations
+    assert shared_memory() - before < 300 << 20
     envs.close()
     del envs
     gc.collect()
