@@ -231,7 +231,7 @@ impl Chunk for ThirdChunk {
     fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
         self.strike(At::ResetOwn, slots.iter().copied());
         for &slot in slots {
-            let reset = ResetOf { begin: Begin::Own, rebuild: None, options: None };
+            let reset = ResetOf { begin: Begin::Own, rebuild: None, seeded: true, options: None };
             self.reset(slot, reset, rows, slot - first, side).unwrap();
         }
     }

@@ -12,8 +12,8 @@ use common::{MODES, config, refusal, saved, some_actions, source_of, view};
 use envcore::abi::plugin::load::Plugin;
 use envcore::abi::plugin::sys;
 use envcore::{
-    BatchPool, Begin, Cause, Error, Layout, Leaf, Options, Phase, ResetOf, Serial, Side, Slots, Source,
-    Space, VecEnv, Want,
+    BatchPool, Begin, Cause, Error, Layout, Leaf, Options, Phase, ResetOf, Serial, Side, Slots, Space,
+    VecEnv, Want,
 };
 
 const SLOTS: usize = 4;
@@ -241,7 +241,7 @@ fn a_chunk_writes_to_no_rows_and_asks_of_no_slots_that_are_not_its_own() {
         let layout =
             Layout { observation: observation.clone(), info: spec.info.clone(), finals: false, capacity: 1 };
         let mut draft = BatchPool::new(&layout).unwrap().draft(Slots::All, 1, None).unwrap();
-        let of = ResetOf { begin: Begin::Own, rebuild: None, options: None };
+        let of = ResetOf { begin: Begin::Own, rebuild: None, seeded: true, options: None };
         chunk.reset(slot, of, &mut draft.rows_mut(), 0, &mut Side::default())
     };
     reset(&spec.observation, 1).unwrap();
