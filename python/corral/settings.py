@@ -122,6 +122,6 @@ def _path(name: str, value: Any) -> str:
 def _gamma(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise errors.ArgumentTypeError(f"reward_gamma is a float, not {value!r}")
-    if not 0 <= value <= 1:
+    if not 0 <= (gamma := float(value)) <= 1:
         raise errors.ArgumentError(f"reward_gamma is {value!r}: it must be from 0 to 1")
-    return float(value)
+    return gamma

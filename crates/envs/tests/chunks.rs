@@ -144,7 +144,7 @@ struct Third {
 }
 
 impl Third {
-    fn new() -> (Arc<dyn Source>, Arc<Plan>) {
+    fn with_plan() -> (Arc<dyn Source>, Arc<Plan>) {
         let plan = Plan::new();
         let spec = SourceSpec {
             id: "Third-v0".into(),
@@ -275,7 +275,7 @@ impl Drop for ThirdChunk {
 }
 
 fn made(name: &str, mode: AutoresetMode) -> (Box<dyn VecEnv>, Arc<Plan>) {
-    let (source, plan) = Third::new();
+    let (source, plan) = Third::with_plan();
     (runner(name, &source, &config(SLOTS, mode)), plan)
 }
 
@@ -512,7 +512,7 @@ impl Chunk for BombChunk {
 
 #[test]
 fn a_value_that_panics_when_a_thread_drops_it_is_an_error_and_no_wait_without_end() {
-    let (source, _) = Third::new();
+    let (source, _) = Third::with_plan();
     let mut spec = source.spec().clone();
     (spec.observation, spec.caps) = (Leaf::object().into(), Caps::ENV);
     let armed = Arc::new(Mutex::new(false));
