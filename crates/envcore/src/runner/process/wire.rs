@@ -239,6 +239,8 @@ pub(super) enum PackedError {
     Text(u8, String),
     Slots(Vec<PackedFailure>),
     Object(Vec<u8>),
+    /// Of so many bytes.
+    Memory(usize),
 }
 
 /// The variants that are a text, in the order of their numbers.
@@ -271,6 +273,7 @@ impl PackedError {
             Error::NeedsReset(_) => 8,
             Error::Library(_) => 9,
             Error::State(_) => STATE,
+            Error::Memory(bytes) => return PackedError::Memory(*bytes),
             Error::Slots(failures) => {
                 return PackedError::Slots(failures.iter().map(|f| PackedFailure::of(f, objects)).collect());
             }
@@ -289,6 +292,7 @@ impl PackedError {
     pub(super) fn open(self, first: usize, objects: &dyn Objects) -> Error {
         match self {
             PackedError::Text(STATE, text) => Error::State(text),
+            PackedError::Memory(bytes) => Error::Memory(bytes),
             PackedError::Text(number, text) => match TEXTS.get(usize::from(number)) {
                 Some(error) => error(text),
                 None => Error::env(text),
