@@ -384,7 +384,13 @@ fn statistics_that_make_no_sense_are_refused_and_change_nothing() {
         with(|m| m.var.push(1.0)),
         with(|m| m.var[2] = -1.0),
         with(|m| m.var[2] = f64::NAN),
+        with(|m| m.var[2] = f64::INFINITY),
+        with(|m| m.mean[1] = f64::NAN),
+        with(|m| m.mean[1] = f64::NEG_INFINITY),
         with(|m| m.count = 0.0),
+        with(|m| m.count = -3.0),
+        with(|m| m.count = f64::INFINITY),
+        with(|m| m.count = f64::NAN),
     ] {
         refusal(statistics.set_moments(wrong));
         assert_eq!(statistics.moments(), before);
