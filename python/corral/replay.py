@@ -223,9 +223,9 @@ def replay(
         before_failure: called just before the call that failed, such as `breakpoint`.
 
     Raises:
-        ArgumentError: for a file that cannot be read.
-        StateError: for one that is no recording, not all of one, of a version that cannot be
-            read here, or that says why it cannot be replayed.
+        ArgumentError: for a file that cannot be read or is no regular file.
+        StateError: for one that is no recording, not all of one, larger than a GiB, of a version
+            that cannot be read here, or that says why it cannot be replayed.
         UnknownEnvError, UnknownOptionError, OptionValueError: if env or options are no more.
         UnsupportedError: for frames of an env that draws none.
     """

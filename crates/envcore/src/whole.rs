@@ -3,6 +3,8 @@
 //! A sealed state ends in a checksum, so that one that was cut short or
 //! altered on its way is an error and not another run.
 
+use serde::de::DeserializeOwned;
+
 use crate::env::state;
 use crate::error::{Error, Result};
 use crate::vec_env::VecEnv;
@@ -31,10 +33,7 @@ impl Whole {
     /// The states in `bytes`, which must be of `format`, of `id`, and as many as
     /// there are `what`.
     fn read(bytes: &[u8], format: &str, id: &str, ours: usize, what: &str) -> Result<Vec<Vec<u8>>> {
-        let whole: Whole = state::from_bytes(unseal(bytes)?)?;
-        if whole.format != format {
-            return Err(foreign("kind or version", &whole.format, format));
-        }
+        let whole: Whole = read(bytes, format)?;
         if whole.id != id {
             return Err(foreign("env", &whole.id, id));
         }
@@ -67,6 +66,19 @@ pub(crate) fn unseal(bytes: &[u8]) -> Result<&[u8]> {
         return Err(damaged());
     }
     Ok(inner)
+}
+
+/// What was sealed, which begins with `format`. Bytes of another format are not
+/// read as this one's.
+///
+/// # Errors
+/// [`Error::State`] where it is not as it was, or of another format.
+pub(crate) fn read<S: DeserializeOwned>(bytes: &[u8], format: &str) -> Result<S> {
+    let inner = unseal(bytes)?;
+    match state::first_text(inner) {
+        Some(theirs) if theirs != format => Err(foreign("kind or version", theirs, format)),
+        _ => state::from_bytes(inner),
+    }
 }
 
 /// The error of a state that belongs elsewhere.

@@ -14,7 +14,7 @@ pub(crate) struct Recording(pub(crate) envcore::Recording);
 impl Recording {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        envcore::Recording::read(&path).map(Recording).or_raise(py)
+        py.detach(|| envcore::Recording::read(&path)).map(Recording).or_raise(py)
     }
 
     /// All but the calls, as JSON text.

@@ -384,7 +384,13 @@ fn statistics_that_make_no_sense_are_refused_and_change_nothing() {
         with(|m| m.var.push(1.0)),
         with(|m| m.var[2] = -1.0),
         with(|m| m.var[2] = f64::NAN),
+        with(|m| m.var[2] = f64::INFINITY),
+        with(|m| m.mean[1] = f64::NAN),
+        with(|m| m.mean[1] = f64::NEG_INFINITY),
         with(|m| m.count = 0.0),
+        with(|m| m.count = -3.0),
+        with(|m| m.count = f64::INFINITY),
+        with(|m| m.count = f64::NAN),
     ] {
         refusal(statistics.set_moments(wrong));
         assert_eq!(statistics.moments(), before);
@@ -525,12 +531,15 @@ fn a_wrong_state_is_refused_and_leaves_all_as_it_was() {
         altered[n] ^= 1;
         refuse(&altered, None, "");
     }
-    refuse(&old_slot, None, "");
-    refuse(&old, Some(0), "");
+    refuse(&old_slot, None, "another kind or version: corral");
+    refuse(&old, Some(0), "another kind or version: corral");
     refuse(&old_slot, Some(N), "does not exist");
     let mut bare = plain("CartPole-v1", mode, 100);
-    refuse(&bare.save_state().unwrap(), None, "");
-    refuse(&bare.save(0).unwrap(), Some(0), "");
+    refuse(&bare.save_state().unwrap(), None, "another kind or version: corral");
+    for error in [refusal(bare.load_state(&old)), refusal(bare.load(0, &old_slot))] {
+        assert!(error.contains("another kind or version: corral"), "{error}");
+    }
+    refuse(&bare.save(0).unwrap(), Some(0), "another kind or version: corral");
     let mut two = FrameStack::over(plain("CartPole-v1", mode, 100), 2).unwrap();
     refuse(&two.save_state().unwrap(), None, "another layer: frame_stack=2, not frame_stack=3");
     // Right layer, other env below: nothing of the upper layers is taken.

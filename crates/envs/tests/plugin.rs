@@ -175,6 +175,54 @@ fn a_table_of_another_version_or_layout_is_refused_and_the_old_side_named() {
     assert!(none.is_err());
 }
 
+#[test]
+fn a_list_of_envs_that_cannot_be_that_long_or_is_not_there_is_refused_unread() {
+    let long = refused(|table| table.num_envs = 1 << 58);
+    assert!(long.contains("288230376151711744 envs, where 65536 is the most"), "{long}");
+    let missing = refused(|table| table.envs = std::ptr::null());
+    assert!(missing.contains("envs at NULL"), "{missing}");
+}
+
+/// Steps as the plugin does, and then says an info for the row after the last.
+unsafe extern "C" fn step_and_say_more(
+    chunk: *mut c_void,
+    first_slot: usize,
+    num_slots: usize,
+    skip: *const u8,
+    actions: *const *const c_void,
+    rows: *const sys::Rows,
+    report: *const sys::Report,
+) -> i32 {
+    let data = sys::ValueData { integer: 3 };
+    let (kind, shape) = (sys::CORRAL_VALUE_INT, std::ptr::null());
+    let value = sys::Value { kind, dtype: 0, num_axes: 0, shape, length: 0, data };
+    let field = sys::Field { key: c"late".as_ptr(), key_length: 4, value: &value };
+    // SAFETY: all is the host's of this call; the info is there during its own.
+    unsafe {
+        let done = (*raw()).step.unwrap()(chunk, first_slot, num_slots, skip, actions, rows, report);
+        (*report).info.unwrap()((*report).context, num_slots, &field);
+        done
+    }
+}
+
+#[test]
+fn an_info_for_a_row_that_the_call_is_not_about_fails_the_call() {
+    // SAFETY: the table is this binary's own.
+    let table = Box::leak(Box::new(sys::Plugin { step: Some(step_and_say_more), ..unsafe { *raw() } }));
+    // SAFETY: as above.
+    let plugin = unsafe { Plugin::over(table, "there".into()) }.unwrap();
+    let source = plugin.source("the_tests", "CartPole-v1", &Options::new()).unwrap();
+    let mut envs = Serial::new(&source, config(2, MODES[0])).unwrap();
+    common::reset(&mut envs, &[Begin::Own; 2]);
+    let actions = some_actions(&envs.spec().action, 0, 2);
+    let batch = envs.step(&Slots::All, &view(&actions), Want::all()).unwrap().unwrap();
+    assert_eq!(batch.failures.len(), 2);
+    for failure in &batch.failures {
+        let message = &failure.failure.message;
+        assert!(message.contains("info 'late' for row 2, which is not of this call"), "{message}");
+    }
+}
+
 /// Keeps the messages of a call in a list.
 unsafe extern "C" fn note(
     context: *mut c_void,

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::count::Count;
 use common::{MODES, Seen, config, recv, refusal, rows_of, some_action, source, source_of, view};
 use envcore::{
-    ActRow, ActionBounds, AutoresetMode, Batch, Begin, Caps, ColumnIn, Discrete, Env, Error, Failure,
+    ActRow, ActionBounds, AutoresetMode, Batch, Begin, Caps, Chunk, ColumnIn, Discrete, Env, Error, Failure,
     FromRow, Leaf, Options, Phase, Record, Recorder, Recording, Result, RowKind, Serial, Shard, SlotError,
-    Slots, Source, Space, Step, Value, VecConfig, VecEnv, Want, rng::Streams, state, wants_reset,
+    Slots, Source, SourceSpec, Space, Step, Value, VecConfig, VecEnv, Want, rng::Streams, state, wants_reset,
 };
 use proptest::prelude::*;
 
@@ -818,6 +818,62 @@ fn a_file_cut_short_of_a_later_version_or_of_something_else_is_refused_with_its_
     assert!(why.contains("{\"rest\":1} is no call"), "{why}");
     let Err(Error::Argument(why)) = Recording::read(&dir.0.join("none.json")) else { panic!("it was read") };
     assert!(why.contains("none.json cannot be read"), "{why}");
+}
+
+#[test]
+fn what_is_no_file_or_too_large_for_a_recording_is_refused_unread() {
+    let dir = Dir::new();
+    let file = some_file(&dir);
+    let of = |path: &Path| Recording::read(path).unwrap_err().to_string();
+    let fifo = dir.0.join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    assert!(of(&fifo).contains("cannot be read: it is no regular file"), "{}", of(&fifo));
+    assert!(of(&dir.0).contains("cannot be read: it is no regular file"));
+    assert!(of(Path::new("/dev/zero")).contains("cannot be read: it is no regular file"));
+    // Sparse files: large, and nothing on the disk.
+    let drawn_out = |path: &Path| {
+        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        file.unwrap().set_len(1 << 40).unwrap();
+        of(path)
+    };
+    let zeros = drawn_out(&dir.0.join("zeros"));
+    assert!(zeros.contains("is no recording of corral's: it does not begin with \"format\""), "{zeros}");
+    let recording = drawn_out(&file);
+    assert!(recording.contains("it has 1099511627776 bytes, where 1073741824 is the most"), "{recording}");
+}
+
+/// A source that cannot be seeded.
+struct Seedless(Box<dyn Source>, SourceSpec);
+
+impl Source for Seedless {
+    fn spec(&self) -> &SourceSpec {
+        &self.1
+    }
+
+    fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
+        self.0.chunk(first_slot, seeds)
+    }
+
+    fn vacant(&self, slot: usize) -> Result<Box<dyn Chunk>> {
+        self.0.vacant(slot)
+    }
+}
+
+#[test]
+fn a_recording_of_an_env_that_cannot_be_seeded_names_no_seed() {
+    let dir = Dir::new();
+    let inner = faulty("error_in_step", Options::new().with("of_seed", -1i64).with("at_step", 1i64));
+    let mut spec = inner.spec().clone();
+    spec.caps -= Caps::SEED;
+    let source = Seedless(inner, spec);
+    let mut envs = recorder(&source, config(1, AutoresetMode::NextStep), &dir);
+    let mut live = Live::new(&mut envs);
+    live.reset(&[Begin::Own], None);
+    live.step_until_failure();
+    let file = live.failures[0].replay.clone().unwrap().unwrap();
+    let recording = Recording::read(&file).unwrap();
+    assert!(recording.head().contains("\"start\":{\"built\":{\"seed\":null,"), "{}", recording.head());
+    assert_eq!(recording.seed(), None);
 }
 
 #[test]

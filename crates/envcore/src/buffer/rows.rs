@@ -6,6 +6,7 @@
 
 use std::marker::PhantomData;
 
+use crate::buffer::batch::RowKind;
 use crate::buffer::column::{Column, Fixed};
 use crate::error::{Error, Result};
 use crate::space::{Array, DType, Element, Object, Value};
@@ -356,10 +357,13 @@ impl<'a> RowsMut<'a> {
         /// Whether the episode was cut.
         truncated, bool
     );
-    slice_of!(
-        /// What each row is, as [`RowKind`](crate::RowKind)'s number.
-        kind, u8
-    );
+    /// Says what row `row` is.
+    pub fn set_kind(&mut self, row: usize, kind: RowKind) {
+        assert!(row < self.len);
+        let place = self.places.kind.expect("a draft has all its places");
+        // SAFETY: the column has a byte for each row, and `row` is this window's.
+        unsafe { place.ptr.add(self.start + row).write(kind as u8) }
+    }
 
     /// What a step writes, column by column: a kernel's way to its rows.
     pub fn columns(&mut self) -> StepColumns<'_> {
@@ -449,10 +453,10 @@ impl<'a> RowsMut<'a> {
         self.clear_info(row);
     }
 
-    /// Makes row `row` what it is in a new draft, its observation aside: no
-    /// kind, infos or end yet.
+    /// Makes row `row` what it is in a new draft, its observation aside: a step's,
+    /// without infos or an end yet.
     pub(crate) fn renew(&mut self, row: usize) {
-        self.kind()[row] = 0;
+        self.set_kind(row, RowKind::Step);
         self.clear_info(row);
         if let Some(finals) = &self.places.finals {
             let row = self.start + row;
@@ -693,7 +697,7 @@ fn mismatch(leaf: usize, declared: Option<DType>, written: &str) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::{BatchPool, Layout, RowKind};
+    use crate::buffer::{BatchPool, Layout};
     use crate::space::{Leaf, Space};
     use crate::{Slots, buffer::Draft};
 

@@ -112,7 +112,7 @@ impl Episodes {
         let next = if self.next.is_empty() { None } else { self.next.remove(&slot) };
         match next {
             None => {
-                rows.kind()[row] = kind as u8;
+                rows.set_kind(row, kind);
                 self.own.push(slot);
             }
             Some(begin) => self.begin(slot, begin, None, (row, kind), rows, report),

@@ -354,7 +354,7 @@ impl Episodes {
         report.infos.append(&mut self.side.extras);
         match begun {
             Ok(()) => {
-                rows.kind()[row] = if rebuilt { RowKind::Restarted } else { kind } as u8;
+                rows.set_kind(row, if rebuilt { RowKind::Restarted } else { kind });
                 if begin != Begin::Keep {
                     self.began(slot, begin, report.now);
                 }
@@ -400,7 +400,7 @@ impl Episodes {
         self.status[slot] = Status::Lost;
         self.pending[slot] = false;
         rows.clear_seen(row);
-        rows.kind()[row] = RowKind::Failed as u8;
+        rows.set_kind(row, RowKind::Failed);
         let row_in_batch = rows.start() + row;
         report.infos.retain(|extra| extra.row != row_in_batch);
     }

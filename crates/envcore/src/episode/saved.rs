@@ -9,7 +9,7 @@ use crate::episode::{Episodes, Life, Status};
 use crate::error::{Phase, Result};
 use crate::space::Options;
 use crate::vec_env::{AutoresetMode, Caps};
-use crate::whole::{foreign, seal, unseal};
+use crate::whole::{foreign, read, seal, unseal};
 
 /// What a slot's state begins with; changes with its layout and with this
 /// crate's version, which env states depend on.
@@ -96,10 +96,7 @@ impl Episodes {
     /// Takes up a state that `save` gave.
     pub(crate) fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
         self.caps.require(Caps::SAVE, &self.env, "load a state")?;
-        let saved: Saved = state::from_bytes(unseal(bytes)?)?;
-        if saved.format != FORMAT {
-            return Err(foreign("kind or version", &saved.format, FORMAT));
-        }
+        let saved: Saved = read(bytes, FORMAT)?;
         if saved.id != self.env {
             return Err(foreign("env", &saved.id, &self.env));
         }

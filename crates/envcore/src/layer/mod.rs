@@ -34,7 +34,7 @@ use crate::env::{Frame, state};
 use crate::error::{Error, Result};
 use crate::space::{Options, Value};
 use crate::vec_env::{Call, Spec, VecEnv, Want};
-use crate::whole::{foreign, seal, unseal};
+use crate::whole::{foreign, read, seal};
 use memory::{Memory, Passing};
 
 /// What the state of a slot under a layer begins with.
@@ -120,10 +120,7 @@ impl<T: Transform> Layer<T> {
         Ok(Layer { envs, transform, spec, memory })
     }
 
-    fn check_stamp(&self, format: &str, ours: &str, transform: &str) -> Result<()> {
-        if format != ours {
-            return Err(foreign("kind or version", format, ours));
-        }
+    fn check_transform(&self, transform: &str) -> Result<()> {
         let own = self.transform.describe();
         if transform != own {
             return Err(foreign("layer", transform, &own));
@@ -194,8 +191,8 @@ impl<T: Transform> VecEnv for Layer<T> {
     }
 
     fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
-        let saved: SavedSlot = state::from_bytes(unseal(bytes)?)?;
-        self.check_stamp(&saved.format, SLOT, &saved.transform)?;
+        let saved: SavedSlot = read(bytes, SLOT)?;
+        self.check_transform(&saved.transform)?;
         let own = self.read_slot(&saved.own)?;
         self.envs.load(slot, &saved.below)?;
         self.transform.set_slot(slot, own);
@@ -216,8 +213,8 @@ impl<T: Transform> VecEnv for Layer<T> {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let saved: SavedWhole = state::from_bytes(unseal(bytes)?)?;
-        self.check_stamp(&saved.format, WHOLE, &saved.transform)?;
+        let saved: SavedWhole = read(bytes, WHOLE)?;
+        self.check_transform(&saved.transform)?;
         let shared = state::from_bytes(&saved.shared)?;
         self.transform.check_shared(&shared)?;
         let slots: Vec<_> = saved.slots.iter().map(|slot| self.read_slot(slot)).collect::<Result<_>>()?;

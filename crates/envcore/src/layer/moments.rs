@@ -152,11 +152,17 @@ impl Moments {
         if theirs != ours || self.var.len() != ours {
             return Err(Error::State(format!("these statistics are of {theirs} elements, not of {ours}")));
         }
-        let sound = self.count > 0.0 && self.var.iter().all(|var| *var >= 0.0);
-        if !sound {
-            return Err(Error::State(
-                "these are no statistics: a count must be above 0 and a variance not below".into(),
-            ));
+        let fault = |what: &str, value: f64, must: &str| {
+            Err(Error::State(format!("these are no statistics: {what} is {value}, and must be {must}")))
+        };
+        if !(self.count.is_finite() && self.count > 0.0) {
+            return fault("the count", self.count, "finite and above 0");
+        }
+        if let Some(mean) = self.mean.iter().find(|mean| !mean.is_finite()) {
+            return fault("a mean", *mean, "finite");
+        }
+        if let Some(var) = self.var.iter().find(|var| !(var.is_finite() && **var >= 0.0)) {
+            return fault("a variance", *var, "finite and not below 0");
         }
         Ok(())
     }

@@ -327,8 +327,7 @@ impl Recorder {
             found = Some((base, tell(base))).filter(|(_, story)| story.begin_call == Some(0));
         }
         let fresh = |options: &Options| Start::Built {
-            // What begins without a seed is not the recorder's: it cannot be played.
-            seed: error.seed.unwrap_or_default(),
+            seed: error.seed,
             options: options_to_json(options).unwrap_or_default(),
         };
         let (start, story, gap) = match found {

@@ -1,6 +1,9 @@
 //! One slot's calls up to its failure: as a file, and played again.
 
 use std::fmt::Write;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +19,10 @@ use crate::space::{ActionBounds, Options, Space};
 use crate::vec_env::{AutoresetMode, Spec, VecEnv, Want};
 
 const FORMAT: &str = "corral replay ";
+/// The first bytes of a file, which have the format.
+const BEGINNING: u64 = 256;
+/// The most bytes of a file.
+const MAX_BYTES: u64 = 1 << 30;
 /// Changes with the file's layout.
 const FORMAT_VERSION: u64 = 1;
 
@@ -67,8 +74,9 @@ struct Failed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Start {
-    /// An env built from this seed, given these options at its first reset.
-    Built { seed: i64, options: Json },
+    /// An env built from this seed, or unseeded, given these options at its first
+    /// reset.
+    Built { seed: Option<i64>, options: Json },
     /// A saved state, in hexadecimal digits.
     State(String),
 }
@@ -250,12 +258,32 @@ impl Recording {
     /// The recording in the file at `path`.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a file that cannot be read, [`Error::State`] for
-    /// one that is no recording, not all of one, or of a later version.
+    /// [`Error::Argument`] for a file that cannot be read or is no regular file,
+    /// [`Error::State`] for one that is no recording, not all of one, larger than a
+    /// GiB, or of a later version.
     pub fn read(path: &Path) -> Result<Self> {
         let file = path.display();
-        let text = std::fs::read(path).map_err(|e| Error::Argument(format!("{file} cannot be read: {e}")))?;
+        let unreadable = |why: String| Error::Argument(format!("{file} cannot be read: {why}"));
         let foreign = |why: String| Error::State(format!("{file} is no recording of corral's: {why}"));
+        let headless = || foreign(format!("it does not begin with \"format\": \"{FORMAT}…\""));
+        // A device may do something as soon as it is opened, and a FIFO is waited for.
+        if !std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?.is_file() {
+            return Err(unreadable("it is no regular file".into()));
+        }
+        // A FIFO may have taken the file's place since: this flag does not wait for it.
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let mut opened = opened.map_err(|e| unreadable(e.to_string()))?;
+        let bytes = opened.metadata().map_err(|e| unreadable(e.to_string()))?.len();
+        let mut text = Vec::new();
+        opened.by_ref().take(BEGINNING).read_to_end(&mut text).map_err(|e| unreadable(e.to_string()))?;
+        let has_format = text.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes());
+        if text.len() as u64 == BEGINNING && !has_format {
+            return Err(headless());
+        }
+        if bytes > MAX_BYTES {
+            return Err(foreign(format!("it has {bytes} bytes, where {MAX_BYTES} is the most")));
+        }
+        opened.take(MAX_BYTES).read_to_end(&mut text).map_err(|e| unreadable(e.to_string()))?;
         let mut json: Json = match serde_json::from_slice(&text) {
             Ok(json) => json,
             Err(e) if e.is_eof() => {
@@ -275,7 +303,7 @@ impl Recording {
                      replay it with corral {writer}"
                 )));
             }
-            None => return Err(foreign(format!("it does not begin with \"format\": \"{FORMAT}…\""))),
+            None => return Err(headless()),
         }
         let calls = json.get_mut("calls").map(Json::take).unwrap_or_default();
         let head = serde_json::from_value(json).map_err(|e| foreign(e.to_string()))?;
@@ -310,7 +338,7 @@ impl Recording {
         match (&self.head.start, self.calls.first()) {
             // It was built from another, and only then seeded.
             (_, Some(Call::Reset(Begin::Seed(seed), _))) => Some(seed ^ 1),
-            (Start::Built { seed, .. }, _) => Some(*seed),
+            (Start::Built { seed, .. }, _) => *seed,
             (Start::State(_), _) => None,
         }
     }

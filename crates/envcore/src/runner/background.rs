@@ -224,7 +224,7 @@ impl Background {
         let mut row = unsafe { staging.window().rows(0, 1) };
         row.renew(0);
         row.clear(0);
-        row.kind()[0] = RowKind::Failed as u8;
+        row.set_kind(0, RowKind::Failed);
         self.parts.cells.replace(cell);
         self.land(slot);
     }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::space::dtype::{DType, Element, Scalar};
 
 /// The most axes of a row: NumPy's 32, less that of the rows.
-const MAX_AXES: usize = 31;
+pub(crate) const MAX_AXES: usize = 31;
 
 /// The most bytes of a leaf's rows: a block is at most `isize::MAX` bytes, and
 /// this leaves room to align it.

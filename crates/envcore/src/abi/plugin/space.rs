@@ -3,12 +3,12 @@
 // Each side of the boundary is a feature.
 #![cfg_attr(not(all(feature = "export", feature = "load")), allow(dead_code))]
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CString, c_char};
 
 use super::sys;
-use super::value::{dtype_from, dtype_to, slice};
+use super::value::{counted, dtype_from, dtype_to, slice};
 use crate::error::{Error, Result};
-use crate::space::{Bounds, DType, Leaf, LeafKind, Scalar, Space, Tensor};
+use crate::space::{Bounds, DType, Leaf, LeafKind, MAX_AXES, Scalar, Space, Tensor};
 
 /// A text with its NUL; what follows a NUL in it is lost.
 pub(super) fn c_text(text: &str) -> CString {
@@ -16,19 +16,32 @@ pub(super) fn c_text(text: &str) -> CString {
     CString::new(&text[..end]).expect("it ends before the first NUL")
 }
 
-/// The text at `from`, which ends with a NUL; null for an empty one.
+/// The greatest number of leaves of a space.
+const MAX_LEAVES: usize = 1 << 12;
+/// The greatest number of bounds of one side of a leaf.
+const MAX_BOUNDS: usize = 1 << 24;
+/// The greatest number of bytes of a name.
+pub(super) const MAX_NAME: usize = 1 << 12;
+/// The greatest number of bytes of any other text of a table or a spec.
+pub(super) const MAX_TEXT: usize = 1 << 24;
+
+/// The text at `from`, which ends with a NUL after at most `most` bytes; null
+/// for an empty one.
 ///
 /// # Errors
-/// [`Error::Space`] where it is not UTF-8.
+/// [`Error::Space`] where it is longer or not UTF-8.
 ///
 /// # Safety
-/// It must be there.
-pub(super) unsafe fn owned_text(from: *const c_char, what: &str) -> Result<String> {
+/// It must be there, up to its NUL or for `most + 1` bytes.
+pub(super) unsafe fn owned_text(from: *const c_char, most: usize, what: &str) -> Result<String> {
     if from.is_null() {
         return Ok(String::new());
     }
-    // SAFETY: the caller's duty.
-    let text = unsafe { CStr::from_ptr(from) }.to_str();
+    // SAFETY: the caller's duty: no byte after the NUL is read.
+    let length = (0..=most).find(|k| unsafe { *from.add(*k) } == 0);
+    let length = length.ok_or_else(|| Error::Space(format!("{what} is longer than {most} bytes")))?;
+    // SAFETY: so many bytes were just read.
+    let text = std::str::from_utf8(unsafe { slice(from.cast::<u8>(), length) });
     text.map(str::to_string).map_err(|error| Error::Space(format!("{what} is not UTF-8: {error}")))
 }
 
@@ -120,19 +133,23 @@ impl Parts {
 /// It must be as `corral.h` says: everything that it points to must be there.
 pub(super) unsafe fn decode(space: &sys::Space, what: &str) -> Result<Space> {
     // SAFETY: the caller's duty.
-    let leaves = unsafe { slice(space.leaves, space.num_leaves) };
-    // SAFETY: as above.
-    let leaves = leaves.iter().map(|leaf| unsafe { decode_leaf(leaf, what) });
+    let leaves = unsafe { counted(space.leaves, space.num_leaves, MAX_LEAVES, "leaves") };
+    let leaves = leaves.map_err(|error| Error::Space(format!("{what} space: {error}")))?;
+    let leaves = leaves.iter().enumerate().map(|(k, leaf)| {
+        // SAFETY: as above.
+        let leaf = unsafe { decode_leaf(leaf) };
+        leaf.map_err(|error| Error::Space(format!("{what} space, leaf #{k}: {error}")))
+    });
     let space = Space::of(leaves.collect::<Result<Vec<_>>>()?);
     space.check(what)?;
     Ok(space)
 }
 
-unsafe fn decode_leaf(leaf: &sys::Leaf, what: &str) -> Result<Leaf> {
+unsafe fn decode_leaf(leaf: &sys::Leaf) -> Result<Leaf> {
     // SAFETY: the caller's duty.
-    let name = unsafe { owned_text(leaf.name, "a leaf's name") }?;
+    let name = unsafe { owned_text(leaf.name, MAX_NAME, "its name") }?;
     // SAFETY: as above.
-    let shape = unsafe { slice(leaf.shape, leaf.num_axes) }.to_vec();
+    let shape = unsafe { counted(leaf.shape, leaf.num_axes, MAX_AXES, "axes") }?.to_vec();
     let whole_name = leaf.kind & sys::CORRAL_LEAF_WHOLE_NAME != 0;
     let kind = match leaf.kind & !sys::CORRAL_LEAF_WHOLE_NAME {
         sys::CORRAL_LEAF_FIXED => {
@@ -140,21 +157,19 @@ unsafe fn decode_leaf(leaf: &sys::Leaf, what: &str) -> Result<Leaf> {
             let (least, most) = dtype.range();
             // SAFETY: as above.
             let side = |from, count, whole| unsafe {
-                match slice(from, count) {
+                Ok::<_, Error>(match counted(from, count, MAX_BOUNDS, "bounds")? {
                     [] => vec![whole],
                     bounds => bounds.iter().map(|bound| decode_bound(*bound, dtype)).collect(),
-                }
+                })
             };
-            let low = side(leaf.low, leaf.num_low, least);
-            let high = side(leaf.high, leaf.num_high, most);
+            let low = side(leaf.low, leaf.num_low, least)?;
+            let high = side(leaf.high, leaf.num_high, most)?;
             let bounds = Bounds { low, high };
             LeafKind::Fixed(Tensor { dtype, shape, bounds, discrete: leaf.discrete != 0 })
         }
         sys::CORRAL_LEAF_RAGGED => LeafKind::Ragged { dtype: dtype_from(leaf.dtype)?, max_shape: shape },
         sys::CORRAL_LEAF_TEXT => LeafKind::Text { max_len: shape.first().copied().unwrap_or(usize::MAX) },
-        other => {
-            return Err(Error::Space(format!("{what} space, leaf '{name}': {other} is no kind of leaf")));
-        }
+        other => return Err(Error::Space(format!("{other} is no kind of leaf ('{name}')"))),
     };
     Ok(Leaf { name, whole_name, kind })
 }
@@ -192,5 +207,31 @@ mod tests {
         assert_eq!(unsafe { decode(&encoded, "observation") }.unwrap(), space);
         let object = Space::from(Leaf::object());
         assert!(matches!(parts.encode(&object), Err(Error::Unsupported(_))));
+    }
+
+    #[test]
+    fn a_space_with_counts_that_nothing_can_have_is_an_error_and_is_not_read() {
+        let space = Space::from(Leaf::real::<f32>(&[2]).bounded_by(&[-1f32, 0.1], &[1f32, 2.0]));
+        let mut parts = Parts::default();
+        let encoded = parts.encode(&space).unwrap();
+        // SAFETY: `parts` is here.
+        let sound = unsafe { *encoded.leaves };
+        let fault = |num_leaves, leaves| {
+            let broken = sys::Space { num_leaves, leaves };
+            // SAFETY: what is at the addresses is never read past their end.
+            unsafe { decode(&broken, "observation") }.unwrap_err().to_string()
+        };
+        let of = |leaf: sys::Leaf| fault(1, &raw const leaf);
+        let (huge, none) = (1usize << 50, std::ptr::null());
+        assert!(fault(huge, &raw const sound).contains("leaves, where 4096 is the most"));
+        assert_eq!(fault(2, std::ptr::null()), "observation space: 2 leaves at NULL");
+        let axes = of(sys::Leaf { num_axes: huge, ..sound });
+        assert!(axes.starts_with("observation space, leaf #0: 1125899906842624 axes"), "{axes}");
+        assert!(of(sys::Leaf { shape: std::ptr::null(), ..sound }).contains("1 axes at NULL"));
+        assert!(of(sys::Leaf { num_low: huge, ..sound }).contains("bounds, where"));
+        assert!(of(sys::Leaf { high: none, ..sound }).contains("2 bounds at NULL"));
+        let name = CString::new(vec![b'x'; MAX_NAME + 1]).unwrap();
+        let named = of(sys::Leaf { name: name.as_ptr(), ..sound });
+        assert!(named.contains("its name is longer than 4096 bytes"), "{named}");
     }
 }

@@ -7,8 +7,9 @@ use std::ffi::c_char;
 use std::ptr;
 
 use super::sys;
+use crate::buffer::check_machine_has;
 use crate::error::{Error, Result};
-use crate::space::{Array, DType, Options, Value};
+use crate::space::{Array, DType, MAX_AXES, Options, Value};
 
 /// Lists and maps within each other, at most: the stack is not endless.
 const MAX_DEPTH: usize = 64;
@@ -23,6 +24,51 @@ pub(super) fn dtype_from(number: u32) -> Result<DType> {
     let index = (number as usize).checked_sub(1);
     let dtype = index.and_then(|index| DType::ALL.get(index)).copied();
     dtype.ok_or_else(|| Error::Space(format!("{number} is no element type of corral.h")))
+}
+
+/// The greatest number of bytes of one part of what a plugin says.
+pub(super) const MAX_BYTES: usize = 1 << 32;
+
+/// How much of what a plugin says in one call is copied. A few values that hold
+/// each other can stand for any number of values.
+pub(super) struct Allowance {
+    values: usize,
+    bytes: usize,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance { values: 1 << 22, bytes: MAX_BYTES }
+    }
+}
+
+impl Allowance {
+    /// Counts one value.
+    fn value(&mut self) -> Result<()> {
+        self.values = self.values.checked_sub(1).ok_or_else(|| {
+            let most = Self::default().values;
+            Error::Space(format!("more than {most} values in one call"))
+        })?;
+        Ok(())
+    }
+
+    /// Errors where `count` values, the `what`, are more than are left.
+    fn check(&self, count: usize, what: &str) -> Result<()> {
+        if count <= self.values {
+            return Ok(());
+        }
+        let most = Self::default().values;
+        Err(Error::Space(format!("{count} {what}: more than {most} values in one call")))
+    }
+
+    /// Counts `bytes` bytes of `what`.
+    fn bytes(&mut self, bytes: usize, what: &str) -> Result<()> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| {
+            let most = Self::default().bytes;
+            Error::Space(format!("{what} of {bytes} bytes: more than {most} bytes in one call"))
+        })?;
+        Ok(())
+    }
 }
 
 /// No value.
@@ -117,27 +163,72 @@ pub(super) unsafe fn slice<'a, T>(from: *const T, length: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(from, length) }
 }
 
+/// The `length` `what` at `from`, of which there are at most `most`. Nothing is
+/// read where this fails.
+///
+/// # Errors
+/// [`Error::Space`] for a greater `length`, and for a null `from` with a `length`
+/// above 0.
+///
 /// # Safety
-/// As [`slice()`].
-pub(super) unsafe fn text<'a>(from: *const c_char, length: usize) -> Result<&'a str> {
+/// As [`slice()`], for a `length` of at most `most` and a `from` that is not null.
+pub(super) unsafe fn counted<'a, T>(
+    from: *const T,
+    length: usize,
+    most: usize,
+    what: &str,
+) -> Result<&'a [T]> {
+    if length > most {
+        return Err(Error::Space(format!("{length} {what}, where {most} is the most")));
+    }
     if from.is_null() && length > 0 {
-        return Err(Error::Space(format!("a text of {length} bytes at NULL")));
+        return Err(Error::Space(format!("{length} {what} at NULL")));
     }
     // SAFETY: the caller's duty.
-    let bytes = unsafe { slice(from.cast::<u8>(), length) };
+    Ok(unsafe { slice(from, length) })
+}
+
+/// # Safety
+/// As [`counted`].
+unsafe fn text<'a>(from: *const c_char, length: usize, allowance: &mut Allowance) -> Result<&'a str> {
+    allowance.bytes(length, "a text")?;
+    // SAFETY: the caller's duty.
+    let bytes = unsafe { counted(from.cast::<u8>(), length, MAX_BYTES, "bytes of a text") }?;
     std::str::from_utf8(bytes).map_err(|error| Error::Space(format!("a text that is not UTF-8: {error}")))
+}
+
+/// A copy of `bytes`.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>> {
+    check_machine_has(bytes.len())?;
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len()).map_err(|_| Error::Memory(bytes.len()))?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
 }
 
 /// A copy of `value`.
 ///
 /// # Errors
-/// [`Error::Space`] where it contradicts itself.
+/// [`Error::Space`] where it contradicts itself, or is more than the
+/// [`Allowance`] of a call.
 ///
 /// # Safety
 /// It must be as `corral.h` says: everything that it points to must be there.
 pub(super) unsafe fn decode(value: &sys::Value) -> Result<Value> {
     // SAFETY: the caller's duty.
-    unsafe { decode_at(value, 0) }
+    unsafe { decode_within(value, &mut Allowance::default()) }
+}
+
+/// As [`decode`], of which `allowance` is left.
+///
+/// # Safety
+/// As [`decode`].
+pub(super) unsafe fn decode_within(value: &sys::Value, allowance: &mut Allowance) -> Result<Value> {
+    // SAFETY: the caller's duty.
+    unsafe { decode_at(value, 0, allowance) }
 }
 
 /// As [`decode`], of a map, or of nothing.
@@ -153,22 +244,23 @@ pub(super) unsafe fn decode_map(value: *const sys::Value) -> Result<Options> {
     }
 }
 
-/// As [`decode`], with its name.
+/// As [`decode_within`], with its name.
 ///
 /// # Safety
 /// As [`decode`].
-pub(super) unsafe fn decode_field(field: &sys::Field) -> Result<(String, Value)> {
+pub(super) unsafe fn decode_field(field: &sys::Field, allowance: &mut Allowance) -> Result<(String, Value)> {
     // SAFETY: the caller's duty.
     unsafe {
-        let key = text(field.key, field.key_length)?;
-        Ok((key.to_string(), field.value.as_ref().map_or(Ok(Value::None), |value| decode(value))?))
+        let key = text(field.key, field.key_length, allowance)?;
+        Ok((key.to_string(), decode_within(field.value.as_ref().unwrap_or(&NOTHING), allowance)?))
     }
 }
 
-unsafe fn decode_at(value: &sys::Value, depth: usize) -> Result<Value> {
+unsafe fn decode_at(value: &sys::Value, depth: usize, allowance: &mut Allowance) -> Result<Value> {
     if depth > MAX_DEPTH {
         return Err(Error::Space(format!("values nested more than {MAX_DEPTH} deep")));
     }
+    allowance.value()?;
     let (data, length) = (value.data, value.length);
     // SAFETY: `kind` says which field of the union holds, and the caller vouches
     // for what that points to.
@@ -178,26 +270,32 @@ unsafe fn decode_at(value: &sys::Value, depth: usize) -> Result<Value> {
             sys::CORRAL_VALUE_BOOL => Value::Bool(data.boolean != 0),
             sys::CORRAL_VALUE_INT => Value::Int(data.integer),
             sys::CORRAL_VALUE_REAL => Value::Float(data.real),
-            sys::CORRAL_VALUE_TEXT => Value::Text(text(data.text, length)?.to_string()),
+            sys::CORRAL_VALUE_TEXT => Value::Text(text(data.text, length, allowance)?.to_string()),
             sys::CORRAL_VALUE_ARRAY => {
-                let (dtype, shape) = (dtype_from(value.dtype)?, slice(value.shape, value.num_axes));
+                let dtype = dtype_from(value.dtype)?;
+                let shape = counted(value.shape, value.num_axes, MAX_AXES, "axes of an array")?;
                 let elements = shape.iter().try_fold(1usize, |n, axis| n.checked_mul(*axis));
-                let missing = data.elements.is_null() && length > 0;
-                if missing || elements.and_then(|n| n.checked_mul(dtype.size())) != Some(length) {
+                if elements.and_then(|n| n.checked_mul(dtype.size())) != Some(length) {
                     let why = format!("{length} bytes are no array of shape {shape:?} of {dtype}");
                     return Err(Error::Space(why));
                 }
-                Value::Array(Array::from_bytes(dtype, shape, slice(data.elements.cast(), length).to_vec())?)
+                allowance.bytes(length, "an array")?;
+                let bytes: &[u8] = counted(data.elements.cast(), length, MAX_BYTES, "bytes of an array")?;
+                Value::Array(Array::from_bytes(dtype, shape, copied(bytes)?)?)
             }
             sys::CORRAL_VALUE_LIST => {
-                let items = slice(data.items, length).iter().map(|item| decode_at(item, depth + 1));
+                allowance.check(length, "items of a list")?;
+                let items = counted(data.items, length, length, "items of a list")?;
+                let items = items.iter().map(|item| decode_at(item, depth + 1, allowance));
                 Value::List(items.collect::<Result<_>>()?)
             }
             sys::CORRAL_VALUE_MAP => {
+                allowance.check(length, "fields of a map")?;
                 let mut map = Options::new();
-                for field in slice(data.fields, length) {
+                for field in counted(data.fields, length, length, "fields of a map")? {
+                    let key = text(field.key, field.key_length, allowance)?;
                     let value = field.value.as_ref().unwrap_or(&NOTHING);
-                    map.set(text(field.key, field.key_length)?, decode_at(value, depth + 1)?);
+                    map.set(key, decode_at(value, depth + 1, allowance)?);
                 }
                 Value::Map(map)
             }
@@ -240,5 +338,55 @@ mod tests {
         let mut parts = Parts::default();
         let object = Value::Object(std::sync::Arc::new(1));
         assert!(matches!(parts.encode(&object), Err(Error::Unsupported(_))));
+    }
+
+    #[test]
+    fn counts_that_nothing_can_have_are_errors_and_nothing_is_read() {
+        let fault = |value: sys::Value| {
+            // SAFETY: what is at the addresses is never read.
+            unsafe { decode(&value) }.unwrap_err().to_string()
+        };
+        let huge = 1usize << 50;
+        for (kind, what) in [
+            (sys::CORRAL_VALUE_TEXT, "text"),
+            (sys::CORRAL_VALUE_LIST, "list"),
+            (sys::CORRAL_VALUE_MAP, "map"),
+        ] {
+            let here = sys::ValueData { items: &NOTHING };
+            let long = fault(sys::Value { kind, length: huge, data: here, ..NOTHING });
+            assert!(long.contains(what) && long.contains(&huge.to_string()), "{long}");
+            let null =
+                fault(sys::Value { kind, length: 3, data: sys::ValueData { items: ptr::null() }, ..NOTHING });
+            assert!(null.contains(what) && null.contains("NULL"), "{null}");
+        }
+        let array = sys::Value { kind: sys::CORRAL_VALUE_ARRAY, dtype: sys::CORRAL_INT8, ..NOTHING };
+        let axes = fault(sys::Value { num_axes: huge, shape: &1, length: 1, ..array });
+        assert!(axes.contains("axes of an array"), "{axes}");
+        assert!(fault(sys::Value { num_axes: 1, length: 1, ..array }).contains("axes of an array at NULL"));
+        let no_elements = sys::ValueData { elements: ptr::null() };
+        let null = fault(sys::Value { num_axes: 1, shape: &3, length: 3, data: no_elements, ..array });
+        assert!(null.contains("bytes of an array at NULL"), "{null}");
+    }
+
+    #[test]
+    fn a_call_says_no_more_values_and_bytes_than_its_allowance() {
+        // Lists within lists, each twice in the one around it: 2^30 values.
+        let mut pairs = vec![[NOTHING; 2]; 31];
+        for k in (0..30).rev() {
+            let data = sys::ValueData { items: pairs[k + 1].as_ptr() };
+            pairs[k] = [sys::Value { kind: sys::CORRAL_VALUE_LIST, length: 2, data, ..NOTHING }; 2];
+        }
+        let mut allowance = Allowance { values: 1000, bytes: 5 };
+        // SAFETY: `pairs` is here.
+        let error = unsafe { decode_within(&pairs[0][0], &mut allowance) }.unwrap_err();
+        assert!(error.to_string().contains("values in one call"), "{error}");
+        let mut allowance = Allowance { values: 1000, bytes: 5 };
+        let data = sys::ValueData { text: c"abc".as_ptr() };
+        let word = sys::Value { kind: sys::CORRAL_VALUE_TEXT, length: 3, data, ..NOTHING };
+        // SAFETY: the text is here.
+        let mut say = || unsafe { decode_within(&word, &mut allowance) };
+        assert_eq!(say().unwrap(), Value::from("abc"));
+        let error = say().unwrap_err().to_string();
+        assert!(error.contains("a text of 3 bytes: more than"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use super::heard::{Heard, Told, nothing_said};
 use super::{Handle, Table};
 use crate::abi::plugin::report::CALL;
 use crate::abi::plugin::sys;
-use crate::abi::plugin::value;
+use crate::abi::plugin::value::{self, Allowance};
 use crate::begin::Begin;
 use crate::buffer::{Addresses, Extra, LeafLayout, RowsMut};
 use crate::env::Frame;
@@ -89,6 +89,14 @@ impl Of<'_> {
         }
     }
 
+    /// Whether row `row` is that of a slot that the call is about.
+    fn has_row(&self, row: usize) -> bool {
+        match self {
+            Of::Range(range, skip) => row < range.len() && !skip[range.start + row],
+            Of::List(list, first) => list.iter().any(|slot| slot.checked_sub(*first) == Some(row)),
+        }
+    }
+
     fn slots(&self) -> impl Iterator<Item = usize> + '_ {
         let (range, list) = match self {
             Of::Range(range, _) => ((*range).clone(), &[][..]),
@@ -160,6 +168,7 @@ impl PluginChunk {
         let raw_rows = Self::rows(&self.addresses, rows.len());
         // Taken out, so that nobody else has it while the plugin tells it.
         let mut heard = std::mem::take(&mut self.heard);
+        heard.allowance = Allowance::default();
         let code = call(self, self.handle.0, &raw_rows, &heard.report());
         rows.make_bools();
         let failed = self.take(code, phase, of, rows, side, &mut heard);
@@ -181,19 +190,21 @@ impl PluginChunk {
         if silent && code == 0 && self.loose_observation.is_empty() {
             return None;
         }
+        let mut misplaced = None;
         for (row, key, value) in heard.extras.drain(..) {
-            if row < rows.len() {
+            if of.has_row(row) {
                 side.extras.push(Extra { row: rows.start() + row, key, value });
+            } else {
+                misplaced = Some(format!("info '{key}' for row {row}, which is not of this call"));
             }
         }
-        let mut misplaced = None;
         // Of loose leaves of the observation: the rows that have one.
         let mut shown = vec![0; rows.len()];
         for (is_info, leaf, row, value) in heard.leaves.drain(..) {
             let loose = if is_info { &self.loose_info } else { &self.loose_observation };
             let kind = loose.iter().find(|(k, _)| *k == leaf).map(|(_, kind)| kind);
-            let misfit = match kind.filter(|_| row < rows.len()) {
-                None => Some(format!("a value for leaf {leaf} of row {row}, which is none")),
+            let misfit = match kind.filter(|_| of.has_row(row)) {
+                None => Some(format!("a value for leaf {leaf} of row {row}, which is not of this call")),
                 Some(kind) => {
                     accept_value(&value, kind).err().map(|why| format!("leaf {leaf} of row {row}: {why}"))
                 }

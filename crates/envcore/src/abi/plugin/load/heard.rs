@@ -5,11 +5,14 @@ use std::ptr;
 
 use crate::abi::plugin::report::{CALL, cause_of, error_of, phase_from};
 use crate::abi::plugin::sys;
-use crate::abi::plugin::value::{self, decode_field, slice};
+use crate::abi::plugin::value::{Allowance, MAX_BYTES, copied, counted, decode_field, decode_within};
 use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::guard::guard;
 use crate::space::Value;
+
+/// The most bytes that are kept of a failure's message.
+const MAX_MESSAGE: usize = 1 << 20;
 
 /// A failure that a plugin told of.
 pub(super) struct Told {
@@ -44,6 +47,8 @@ pub(super) struct Heard {
     pub(super) leaves: Vec<(bool, usize, usize, Value)>,
     pub(super) state: Option<Vec<u8>>,
     pub(super) frame: Option<Result<Frame>>,
+    /// What is left of it in this call.
+    pub(super) allowance: Allowance,
 }
 
 impl Heard {
@@ -114,7 +119,9 @@ unsafe extern "C" fn hear_failure(
     // SAFETY: the plugin's duty (`corral.h`).
     unsafe {
         hear(context, |heard| {
-            let message = String::from_utf8_lossy(slice(message.cast::<u8>(), length)).into_owned();
+            let kept = length.min(MAX_MESSAGE);
+            let message = counted(message.cast::<u8>(), kept, MAX_MESSAGE, "bytes of a message")?;
+            let message = String::from_utf8_lossy(message).into_owned();
             heard.failures.push(Told { slot, kind, phase, message });
             Ok(())
         });
@@ -126,7 +133,7 @@ unsafe extern "C" fn hear_info(context: *mut c_void, row: usize, info: *const sy
     unsafe {
         hear(context, |heard| {
             let field = info.as_ref().ok_or_else(|| Error::Space("an info that is NULL".into()))?;
-            let (key, value) = decode_field(field)?;
+            let (key, value) = decode_field(field, &mut heard.allowance)?;
             heard.extras.push((row, key, value));
             Ok(())
         });
@@ -144,7 +151,8 @@ unsafe extern "C" fn hear_leaf(
     unsafe {
         hear(context, |heard| {
             let value = value.as_ref().ok_or_else(|| Error::Space("a value that is NULL".into()))?;
-            heard.leaves.push((part == sys::CORRAL_PART_INFO, leaf, row, value::decode(value)?));
+            let value = decode_within(value, &mut heard.allowance)?;
+            heard.leaves.push((part == sys::CORRAL_PART_INFO, leaf, row, value));
             Ok(())
         });
     }
@@ -154,7 +162,7 @@ unsafe extern "C" fn hear_state(context: *mut c_void, bytes: *const c_void, leng
     // SAFETY: the plugin's duty (`corral.h`).
     unsafe {
         hear(context, |heard| {
-            heard.state = Some(slice(bytes.cast::<u8>(), length).to_vec());
+            heard.state = Some(copied(counted(bytes.cast(), length, MAX_BYTES, "bytes of a state")?)?);
             Ok(())
         });
     }
@@ -166,7 +174,8 @@ unsafe extern "C" fn hear_frame(context: *mut c_void, height: usize, width: usiz
         hear(context, |heard| {
             let size = height.checked_mul(width).and_then(|n| n.checked_mul(3));
             let size = size.ok_or_else(|| Error::Space(format!("a picture of {height}×{width}")))?;
-            heard.frame = Some(Frame::new(height, width, slice(pixels, size).to_vec()));
+            let pixels = counted(pixels, size, MAX_BYTES, "bytes of a picture")?;
+            heard.frame = Some(Frame::new(height, width, copied(pixels)?));
             Ok(())
         });
     }

@@ -17,13 +17,16 @@ pub use source::PluginSource;
 
 use heard::Heard;
 
-use super::space::owned_text;
+use super::space::{MAX_NAME, MAX_TEXT, owned_text};
 use super::sys;
-use super::value::{self, slice};
+use super::value::{self, counted};
 use crate::abi::opening;
 use crate::config::nearest;
 use crate::error::{Error, Phase, Result};
 use crate::space::Options;
+
+/// The greatest number of envs that a plugin lists.
+const MAX_ENVS: usize = 1 << 16;
 
 /// An env that a plugin lists.
 #[derive(Clone, Debug)]
@@ -123,7 +126,8 @@ impl Plugin {
     /// from `path`.
     ///
     /// # Errors
-    /// [`Error::Library`] for one of another version.
+    /// [`Error::Library`] for one of another version, [`Error::Space`] for counts
+    /// and texts that make no sense.
     ///
     /// # Safety
     /// `raw` must be null or a `corral_plugin` of any version, as `corral.h` says,
@@ -134,26 +138,26 @@ impl Plugin {
             let raw = Table::check(raw).map_err(Error::Library)?;
             let all = raw.all;
             let mut listed = Vec::new();
-            for entry in slice(all.envs, all.num_envs) {
-                let id = owned_text(entry.id, "an env's id")?;
+            for entry in counted(all.envs, all.num_envs, MAX_ENVS, "envs")? {
+                let id = owned_text(entry.id, MAX_NAME, "an env's id")?;
                 if id.is_empty() {
                     return Err(Error::Library("it lists an env without an id".into()));
                 }
                 listed.push(Listed {
-                    about: owned_text(entry.about, "an env's description")?,
+                    about: owned_text(entry.about, MAX_TEXT, "an env's description")?,
                     max_episode_steps: Some(entry.max_episode_steps).filter(|steps| *steps > 0),
                     reward_threshold: Some(entry.reward_threshold).filter(|mean| !mean.is_nan()),
                     render_fps: entry.render_fps,
                     hidden: entry.hidden != 0,
-                    options: match owned_text(entry.options, "an env's options")? {
+                    options: match owned_text(entry.options, MAX_TEXT, "an env's options")? {
                         text if text.is_empty() => "{}".into(),
                         text => text,
                     },
                     id,
                 });
             }
-            let name = owned_text(all.name, "its name")?;
-            let version = owned_text(all.version, "its version")?;
+            let name = owned_text(all.name, MAX_NAME, "its name")?;
+            let version = owned_text(all.version, MAX_NAME, "its version")?;
             Ok(Plugin { raw, path, name, version, listed })
         }
     }

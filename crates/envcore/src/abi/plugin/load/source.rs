@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::chunk::PluginChunk;
 use super::heard::{Heard, Told};
 use super::{Handle, Listed, Table};
-use crate::abi::plugin::space::{self, owned_text};
+use crate::abi::plugin::space::{self, MAX_TEXT, owned_text};
 use crate::abi::plugin::{sys, value};
 use crate::begin::Begin;
 use crate::error::{Error, Phase, Result, SlotError};
@@ -103,7 +103,7 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
             autoreset: None,
             max_episode_steps: listed.max_episode_steps,
             metadata: value::decode_map(&spec.metadata)?,
-            config: owned_text(spec.config, "its config")?,
+            config: owned_text(spec.config, MAX_TEXT, "its config")?,
             id,
         }
     };
