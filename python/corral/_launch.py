@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from corral import errors
@@ -171,6 +171,17 @@ class Fork:
         return pid
 
 
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # A worker may have become another user's.
+        pass
+    return True
+
+
 class _Served:
     def __init__(self, server: ForkServer, link: socket.socket, pid: int) -> None:
         self.pid = pid
@@ -198,12 +209,17 @@ class ForkServer:
         self._codes: dict[int, int] = {}
         self._asked = 0
         self._heard = b""
-        self._lock = threading.Lock()
+        # Its own thread may come again: the garbage collector and signal handlers run anywhere.
+        self._lock = threading.RLock()
+        self._busy = False
         os.register_at_fork(after_in_child=self._leave)
 
-    def launch(self, worker: int, control: int, stderr: int) -> Child:
+    def launch(self, worker: int, control: int, stderr: int) -> int | Child:
         """As `Launcher.launch`."""
-        with self._lock:
+        with self._alone() as alone:
+            if not alone:
+                # The answer that this thread waits for is not this one's: a new Python does.
+                return Spawn().launch(worker, control, stderr)
             with contextlib.suppress(OSError, ValueError):
                 return self._ask(control, stderr)
             # The server has been ended: a new one does as well.
@@ -213,6 +229,19 @@ class ForkServer:
             except (OSError, ValueError) as error:
                 self._end()
                 raise errors.EnvError(f"the fork server is gone: {error}") from error
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Keeps other threads out; whether this thread is not within such a block already."""
+        with self._lock:
+            if self._busy:
+                yield False
+                return
+            try:
+                self._busy = True
+                yield True
+            finally:
+                self._busy = False
 
     def _ask(self, control: int, stderr: int) -> Child:
         link = self._start()
@@ -236,7 +265,9 @@ class ForkServer:
     def ended(self, link: socket.socket, pid: int) -> int | None:
         """The exit code of a worker that the server at `link` started, once it has ended; told
         once."""
-        with self._lock:
+        with self._alone() as alone:
+            if not alone:
+                return None if _exists(pid) else GONE
             if link is not self._socket:
                 # Its workers end with it.
                 return GONE
@@ -256,7 +287,8 @@ class ForkServer:
 
     def _hear(self) -> tuple[str, int, int]:
         """The server's next line; keeps what of it has come, should it not be whole."""
-        assert self._socket is not None
+        if self._socket is None:
+            raise ValueError("it is another process's")
         while b"\n" not in self._heard:
             piece = self._socket.recv(4096)
             if not piece:
@@ -292,7 +324,7 @@ class ForkServer:
 
     def _leave(self) -> None:
         """Leaves the server to the parent of this fork, one of whose threads may hold the lock."""
-        self._lock = threading.Lock()
+        self._lock, self._busy = threading.RLock(), False
         link, process, self._socket, self._process = self._socket, self._process, None, None
         if link is not None:
             link.close()

@@ -47,7 +47,7 @@ def payload(
         pickled = by_value(list(factories))
     except Exception as error:
         raise errors.UnsupportedError(_unpicklable(factories, error)) from error
-    told = _Payload(id, import_path(), os.getcwd(), pickled, check_nan, seeded)
+    told = _Payload(id, import_path(), directory(), pickled, check_nan, seeded)
     return pickle.dumps(told, protocol=5)
 
 
@@ -158,6 +158,15 @@ class Instance:
             seeded=self.seeded,
             functions=self.functions,
         )
+
+
+def directory() -> str:
+    """This process's working directory; nothing where it was deleted, and a worker stays where it
+    begins."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def _go_to(directory: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from corral import _native, errors, plugins
 from corral.libenv import load_libenv
+from corral.settings import whole
 from corral.testing import Check, Verdict, check_env
 from corral.vector import VectorEnv
 
@@ -75,9 +77,11 @@ def check_library(
         steps: how many steps each trajectory takes.
 
     Raises:
+        ArgumentError, ArgumentTypeError: for `steps` that are no int of at least 1.
         LibraryError: for a file that is no such library, or cannot be loaded.
         CorralError: where it cannot be made with these options.
     """
+    steps = whole("steps", steps, sys.maxsize)
     given = dict(options or {})
     faces = faces_of(path)
     name = os.fspath(path)

@@ -194,8 +194,10 @@ def as_raised(exception: BaseException, error: EnvError) -> BaseException:
         error.__cause__ = exception.__cause__
     set_in(exception, "__cause__", error)
     note = next((f.text for f in error.failures if f.exception is exception), None)
-    told = getattr(exception, "__notes__", ())
-    if note is not None and note not in told and hasattr(exception, "add_note"):
+    told = getattr(exception, "__notes__", [])
+    # Python prints what is no list of notes as it is: there is no place for one more.
+    has_place = isinstance(told, list) and hasattr(exception, "add_note")
+    if note is not None and has_place and note not in told:
         set_in(exception, "__notes__", [*told, note])
     return exception
 

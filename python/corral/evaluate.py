@@ -6,6 +6,7 @@ import csv
 import inspect
 import operator
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ import numpy.typing as npt
 from corral import errors
 from corral._native import Schedule
 from corral._progress import Progress
+from corral.frames import LazyVectorEnv
 from corral.registry import make_vec
+from corral.settings import whole
 from corral.vector import VectorEnv
 
 Policy = Callable[..., Any]
@@ -48,7 +51,12 @@ class Evaluation:
         return float(self.returns.std())
 
     def table(self, most: int = 20) -> str:
-        """A table of at most `most` episodes, and a summary."""
+        """A table of at most `most` episodes (0 for none), and a summary.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: for another number than an int of at least 0.
+        """
+        most = whole("most", most, sys.maxsize, least=0)
         lines = [f"{'index':>8} {'return':>12} {'length':>8}"]
         for index, value, length in list(zip(self.indices, self.returns, self.lengths))[:most]:
             lines.append(f"{index:>8} {value:>12.4g} {length:>8}")
@@ -101,10 +109,18 @@ def evaluate(
 
     Raises:
         ArgumentError, ArgumentTypeError: for indices or a width that make no sense.
-        UnsupportedError: if the env cannot play an index, or some slots while others wait.
+        UnsupportedError: if the env cannot play an index, or some slots while others wait; for
+            `lazy_frames`.
         EnvError: if an env failed.
     """
+    if not callable(policy):
+        raise errors.ArgumentTypeError(f"policy is a function of observations, not {policy!r}")
     played = _read_indices(indices)
+    if config.get("lazy_frames") is True or isinstance(env, LazyVectorEnv):
+        raise errors.UnsupportedError(
+            "evaluate shows the policy frames that are stacked: leave lazy_frames out, and "
+            "frame_stack alone stacks the same"
+        )
     if isinstance(env, str):
         width = 32 if num_envs is None else num_envs
         if isinstance(width, int | np.integer):

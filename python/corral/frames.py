@@ -43,8 +43,9 @@ class StackedFrames:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        rows, rest = (key[0], key[1:]) if isinstance(key, tuple) else (key, ())
-        if rows is Ellipsis or rows is None:
+        rows, rest = (key[0], key[1:]) if isinstance(key, tuple) and key else (key, ())
+        if not _names_rows(rows) or not all(isinstance(k, slice) or type(k) is int for k in rest):
+            # Several arrays are taken together, and a mask may name frames.
             return np.asarray(self)[key]
         which = np.arange(len(self))[rows]
         stacked = self._stack(which.ravel())
@@ -71,6 +72,17 @@ class StackedFrames:
 
     def __repr__(self) -> str:
         return f"StackedFrames(shape={self.shape}, dtype={self.dtype})"
+
+
+def _names_rows(key: Any) -> bool:
+    """Whether a key, taken alone, names whole rows: an int, a slice, an array of ints, a mask of
+    rows."""
+    if isinstance(key, int | np.integer | slice):
+        return not isinstance(key, bool)
+    array = np.asarray(key) if isinstance(key, list) else key
+    if not isinstance(array, np.ndarray):
+        return False
+    return array.dtype.kind in "iu" or (array.dtype.kind == "b" and array.ndim == 1)
 
 
 def _check_room(box: gym_spaces.Box, k: int, num_envs: int) -> None:
@@ -143,6 +155,8 @@ class LazyVectorEnv(VectorEnv):
             told.batch = show(told.batch)
 
     def _stacked(self) -> StackedFrames:
+        if not self._batches:
+            raise errors.StateError("the state that was loaded has no frames: reset the envs")
         missing = self.frame_stack - len(self._batches)
         return StackedFrames((*self._batches[:1] * missing, *self._batches), self._ages.copy())
 
@@ -167,11 +181,19 @@ class LazyVectorEnv(VectorEnv):
             for row in np.flatnonzero(infos["_final_obs"]):
                 # A Python env's own object may be a list.
                 last = np.asarray(infos["final_obs"][row], dtype=observations.dtype)
+                if "_failed" in infos and infos["_failed"][row]:
+                    infos["final_obs"][row] = np.zeros(
+                        self.single_observation_space.shape or (), last.dtype
+                    )
+                    continue
                 earlier = before[row][1:] if self.frame_stack > 1 else before[row][:0]
                 infos["final_obs"][row] = np.concatenate([earlier, last[np.newaxis]])
         first = ended if same_step else self._over
         if "restarted" in infos:
             first = first | infos["restarted"]
+        if "_failed" in infos:
+            # Zeros alone are shown of an env that failed.
+            first = first | infos["_failed"]
         self._batches = (*self._batches, observations)[-self.frame_stack :]
         self._ages = np.where(first, 0, np.minimum(self._ages + 1, self.frame_stack - 1))
         self._over = ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._over
@@ -208,14 +230,25 @@ class LazyVectorEnv(VectorEnv):
         n = self.num_envs if env is None else 1
         shape = self.observation_space.shape or ()
         expected = (self.frame_stack, n, *shape[2:])
-        if len(frames) and (frames.shape != expected or ages.shape != (n,) or over.shape != (n,)):
+        has_frames = frames.shape != (0,)
+        if ages.shape != (n,) or over.shape != (n,) or (has_frames and frames.shape != expected):
             raise errors.StateError(
                 f"this state has frames of shape {frames.shape}, where {expected} belongs"
+            )
+        if has_frames and frames.dtype != self.observation_space.dtype:
+            raise errors.StateError(
+                f"this state has {frames.dtype} frames, where {self.observation_space.dtype} belong"
+            )
+        is_whole = ages.dtype == np.int64 and over.dtype == np.bool_
+        if not is_whole or ages.min() < 0 or ages.max() >= self.frame_stack:
+            raise errors.StateError(
+                f"this state's frames have ages {ages}, where numbers from 0 to "
+                f"{self.frame_stack - 1} belong"
             )
         super().load_state(parts["below"].tobytes(), env)
         rows = slice(None) if env is None else slice(env, env + 1)
         batches = [batch.copy() for batch in self._stacked().batches] if self._batches else []
-        if not len(frames):
+        if not has_frames:
             return
         if not batches:
             batches = [np.zeros((self.num_envs, *shape[2:]), frames.dtype) for _ in frames]

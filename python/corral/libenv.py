@@ -110,7 +110,14 @@ def load_libenv(
         SpaceError: where what it says of its spaces makes no sense.
         EnvError: where it fails.
     """
-    library = os.path.abspath(os.fsdecode(path))
+    try:
+        library = os.path.abspath(os.fsdecode(path))
+    except TypeError:
+        raise errors.ArgumentTypeError(f"path is a file's path, not {path!r}") from None
+    except FileNotFoundError:
+        raise errors.ArgumentError(
+            f"path {path!r} is relative, and the working directory was deleted: give all of it"
+        ) from None
     if isolation is None:
         ours = "corral_libenv_reset" in _native.exports(library)
         isolation = "thread" if ours else "process"
@@ -171,7 +178,7 @@ def _in_workers(
             f"make_timeout is {make_timeout!r}: give seconds above 0 (and at most "
             f"{_MAX_SECONDS}), or None for no limit"
         )
-    count, directory = len(instances), os.getcwd()
+    count, directory = len(instances), _worker.directory()
     options = {num_envs * k // count: instance for k, instance in enumerate(instances)}
 
     def payload(start: int, stop: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,8 +87,10 @@ class Normalization:
                 else None
                 for name in self._names
             ]
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise errors.StateError(f"this is no state of a normalization: {error!r}") from None
+        if any(own is not None and not math.isfinite(own[0]) for own in moments):
+            raise errors.StateError("this is no state of a normalization: its count is not finite")
         self._native.set_moments(moments)
 
     def _arrays(self, which: int) -> Arrays:

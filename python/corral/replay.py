@@ -67,6 +67,9 @@ class Replay:
         self.path = os.fspath(path)
         self._recording = _native.Recording(path)
         head = json.loads(self._recording.head)
+        why = _fault(head, self._recording.num_calls)
+        if why is not None:
+            raise errors.StateError(f"{self.path} is no recording: {why}")
         self._head = head
         self._frames = frames
         self._before_failure = before_failure
@@ -198,6 +201,17 @@ class Replay:
 
     def __repr__(self) -> str:
         return f"corral.Replay({self.path!r}: {self.recorded.text.splitlines()[0]})"
+
+
+def _fault(head: dict[str, Any], num_calls: int) -> str | None:
+    """What is wrong with a recording that the native half could read."""
+    if not isinstance(head["config"], dict | None):
+        return f"its config is {head['config']!r}, where options by name belong"
+    if num_calls == 0:
+        return "its calls are none, where the one that failed is the last"
+    if not head["failure"]["text"].strip():
+        return "its failure has no text"
+    return None
 
 
 def replay(

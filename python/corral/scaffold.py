@@ -13,6 +13,7 @@ import json
 import keyword
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 from corral import errors, paths
@@ -50,6 +51,7 @@ def new(name: str, folder: Path | None = None) -> Path:
     Raises:
         ArgumentError: for a name that Rust or Python does not take, or a folder that has something
             in it. Nothing has been written.
+        OSError: where it cannot be written. Nothing of it is left.
         MissingFileError: if this corral has no template.
     """
     check_name(name)
@@ -60,6 +62,21 @@ def new(name: str, folder: Path | None = None) -> Path:
         raise errors.ArgumentError(
             f"the folder {target} is not empty: give another name or --path, or empty it first"
         )
+    room = target if target.is_dir() else target.absolute().parent
+    room.mkdir(parents=True, exist_ok=True)
+    # A project that is not whole would keep the next one from being written.
+    with tempfile.TemporaryDirectory(prefix=".corral-new-", dir=room) as unfinished:
+        whole = Path(unfinished) / "project"
+        _write_project(name, whole)
+        if target.is_dir():
+            for child in whole.iterdir():
+                child.rename(target / child.name)
+        else:
+            whole.rename(target)
+    return target
+
+
+def _write_project(name: str, target: Path) -> None:
     template = paths.sources() / "templates" / "env"
     for source in sorted(template.rglob("*")):
         # pip compiles all Python that it installs, the template's too.
@@ -69,7 +86,6 @@ def new(name: str, folder: Path | None = None) -> Path:
             _write(target / place, text.encode())
     _write(target / "Cargo.lock", (paths.sources() / "Cargo.lock").read_bytes())
     vendor(target)
-    return target
 
 
 def check_name(name: str) -> None:

@@ -91,16 +91,16 @@ def text(name: str, value: Any) -> str:
     return value
 
 
-def whole(name: str, value: Any, most: int) -> int:
-    """A number of things, checked to be an int from 1 to `most`."""
+def whole(name: str, value: Any, most: int, least: int = 1) -> int:
+    """A number of things, checked to be an int from `least` to `most`."""
     try:
         number = operator.index(value)
     except TypeError:
         number = None
     if number is None or isinstance(value, bool):
         raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}")
-    if number < 1:
-        raise errors.ArgumentError(f"{name} is {number}: it must be at least 1")
+    if number < least:
+        raise errors.ArgumentError(f"{name} is {number}: it must be at least {least}")
     if number > most:
         raise errors.ArgumentError(f"{name} is {number}: it must be at most {most}")
     return number

@@ -11,6 +11,7 @@ For your own envs: one call that plays it in several ways and compares bytes.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 
 from corral import errors
 from corral.registry import make_vec
+from corral.settings import whole
 from corral.vector import VectorEnv
 
 _EPISODE_LIMIT = 60
@@ -96,8 +98,10 @@ def check_env(
         **config: the env's options.
 
     Raises:
+        ArgumentError, ArgumentTypeError: for `steps` that are no int of at least 1.
         ConformanceError: with the verdict as its text.
     """
+    steps = whole("steps", steps, sys.maxsize)
     make = functools.partial(make_vec, env) if isinstance(env, str) else env
     player = _Player(make, steps, config)
     verdict = Verdict(player.make().native.id)

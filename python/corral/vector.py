@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium import logger
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
+from numpy.ma import MaskedArray
 
 from corral import _native, errors, spaces
 from corral.normalization import Normalization
@@ -44,8 +45,32 @@ def split_options(options: dict[str, Any] | None) -> tuple[Any, Any, dict[str, A
         return None, None, None
     if not isinstance(options, dict):
         raise errors.ArgumentTypeError(f"options is a dict, not {type(options).__name__}")
+    check_order("index", options.get("index"))
+    check_unmasked("reset_mask", options.get("reset_mask"))
     own = {name: value for name, value in options.items() if name not in ("index", "reset_mask")}
     return options.get("index"), options.get("reset_mask"), own or None
+
+
+def check_order(name: str, given: Any) -> None:
+    """Errors for numbers of the envs that have no order, or no number for some."""
+    if isinstance(given, Mapping | Set):
+        raise errors.ArgumentTypeError(
+            f"{name} is an int or a sequence of one per env, not {type(given).__name__}"
+        )
+    check_unmasked(name, given)
+
+
+def check_unmasked(name: str, given: Any) -> None:
+    """Errors for a masked array, or a dict or tuple that has one: NumPy shows what lies under the
+    mask as if it were there."""
+    if isinstance(given, dict | tuple):
+        for part in given.values() if isinstance(given, dict) else given:
+            check_unmasked(name, part)
+    elif isinstance(given, MaskedArray):
+        raise errors.ArgumentTypeError(
+            f"{name} is a masked array, whose mask has no meaning here: give a plain array "
+            "(its .filled(value))"
+        )
 
 
 def slot_number(env: int | None) -> int | None:
@@ -161,6 +186,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             EnvError: if envs failed; the others were reset.
         """
         index, mask, own = split_options(options)
+        check_order("seed", seed)
         return self.native.reset(seed=seed, index=index, mask=mask, options=own)
 
     def step(
@@ -188,6 +214,8 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             KeyboardInterrupt: the envs stay in flight: `recv` gives their rows, `reset` drops
                 them.
         """
+        if type(actions) is not np.ndarray:
+            check_unmasked("actions", actions)
         return self.native.step(actions)
 
     def async_reset(
@@ -205,6 +233,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         index, mask, own = split_options(options)
         if mask is not None:
             raise errors.ArgumentError("async_reset begins all envs: reset takes a reset_mask")
+        check_order("seed", seed)
         self.native.async_reset(seed=seed, index=index, options=own)
 
     def send(
@@ -223,6 +252,8 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             InvalidActionError, ResetNeededError, ArgumentError: nothing has moved.
             PendingCallError: if any of them is in flight; nothing has moved.
         """
+        if type(actions) is not np.ndarray:
+            check_unmasked("actions", actions)
         self.native.send(actions, env_id)
 
     def recv(

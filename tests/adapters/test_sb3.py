@@ -175,3 +175,30 @@ def test_what_an_env_raises_comes_through(sb3: Any) -> None:
     with pytest.raises(ZeroDivisionError, match="broken on purpose"):
         mine.step(np.zeros(2, dtype=np.int64))
     mine.close()
+
+
+def test_envs_without_final_observations_have_no_terminal_observation() -> None:
+    envs = corral.make_vec(
+        "CartPole-v1", 2, seed=3, autoreset_mode="same_step", episode_statistics=True
+    )
+    mine = corral.to_sb3(envs)
+    mine.reset()
+    drain = envs.drain
+
+    def bare() -> Any:
+        batch = drain()
+        assert batch is not None
+        for name in ("final_obs", "final_info"):
+            batch[-1].pop(name, None)
+            batch[-1].pop(f"_{name}", None)
+        return batch
+
+    envs.drain = bare  # type: ignore[method-assign]
+    for _ in range(100):
+        _, _, dones, infos = mine.step(np.zeros(2, int))
+        if dones.any():
+            break
+    row = int(np.flatnonzero(dones)[0])
+    assert "terminal_observation" not in infos[row]
+    assert infos[row]["episode"]["l"] > 0
+    assert "episode" not in mine.reset_infos[row]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from corral import errors
 from corral.vector import VectorEnv
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def to_gym3(envs: VectorEnv) -> Gym3Env:
             for.
         ImportError: without gym3.
     """
+    _check_vector(envs)
     from corral.adapters.gym3 import Gym3Env
 
     return Gym3Env(envs)
@@ -71,15 +73,23 @@ def to_sb3(envs: VectorEnv) -> SB3VecEnv:
         info dict per env with `terminal_observation` and `TimeLimit.truncated`, `reset_infos`,
         seeds and options that hold for the next reset. Envs made with `episode_statistics=True`
         tell `info["episode"]`, as SB3's Monitor does. Of an env that failed `info["failed"]` is the
-        `corral.SlotFailure`, and `terminal_observation` is zeros.
+        `corral.SlotFailure`, and `terminal_observation` is zeros. Envs that show no final
+        observations (a libenv library that corral did not export, gym3 envs) have no
+        `terminal_observation`: SB3's algorithms do without it at an end that is no truncation.
 
     Raises:
         UnsupportedError: for envs of another autoreset mode.
         ImportError: without stable-baselines3.
     """
+    _check_vector(envs)
     from corral.adapters.sb3 import SB3VecEnv
 
     return SB3VecEnv(envs)
+
+
+def _check_vector(envs: Any) -> None:
+    if not isinstance(envs, VectorEnv):
+        raise errors.ArgumentTypeError(f"envs is a corral.VectorEnv, not {envs!r}")
 
 
 __all__ = ["from_gym3", "to_gym3", "to_sb3"]

@@ -24,6 +24,8 @@ _OF_NATIVE = {
     "action_space": "single_action_space",
     "max_episode_steps": "max_episode_steps",
 }
+# What the runner tells of the step that ended an episode.
+_OF_STEP = ("episode", "failed")
 # The leaf by which an env tells which actions are valid.
 _MASK = "action_mask"
 
@@ -109,15 +111,20 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return observations, rewards.astype(np.float32), dones, each
 
     def _end(self, ended: Any, infos: dict[str, Any], each: list[dict[str, Any]]) -> None:
-        """In rows that ended, the infos that lie on top are the next episode's."""
+        """In rows that ended, the infos that lie on top are the next episode's. Envs without final
+        observations tell of both episodes there."""
         last = rows(infos.get("final_info", {}), self.num_envs)
         for row in ended:
             top = each[row]
+            if "final_obs" not in top:
+                self.reset_infos[row] = {
+                    key: told for key, told in top.items() if key not in _OF_STEP
+                }
+                continue
             info = last[row]
             info["terminal_observation"] = top.pop("final_obs")
             top.pop("final_info", None)
-            # What the runner tells of the step itself.
-            for key in ("episode", "failed"):
+            for key in _OF_STEP:
                 if key in top:
                     info[key] = top.pop(key)
             self.reset_infos[row] = top

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 
@@ -15,4 +17,15 @@ def main() -> None:
         sys.exit(2)
     from corral.cli.app import app
 
-    app(prog_name="corral")
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal of another encoding has no sign for.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        app(prog_name="corral")
+    except OSError as error:
+        print(f"corral: {error}", file=sys.stderr)
+        # Python would write once more what could not be written.
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        sys.exit(2)

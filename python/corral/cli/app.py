@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bdb
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,6 +26,9 @@ def errors_told() -> Iterator[None]:
     """What the user did wrong is one line and exit code 2, without a traceback."""
     try:
         yield
+    except bdb.BdbQuit:
+        err.print("corral: the debugger was left", style="red", markup=False)
+        raise typer.Exit(2) from None
     except (errors.CorralError, OSError) as error:
         err.print(f"corral: {error}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(2) from None

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from corral import errors
 from corral.checking import Library, check_library
 from corral.cli.app import app, errors_told, out
 
@@ -42,9 +43,18 @@ def _option(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise typer.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--option")
     try:
-        return name, json.loads(value)
+        read = json.loads(value)
     except json.JSONDecodeError:
-        return name, value
+        read = value
+    except (RecursionError, ValueError):
+        raise errors.ArgumentError(
+            f"option {name!a}: this is too long a number or too deeply nested: {value[:40]}…"
+        ) from None
+    try:
+        json.dumps({name: read}, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise errors.ArgumentError(f"option {text!a} has no UTF-8") from None
+    return name, read
 
 
 def _table(checked: Library) -> Table:
