@@ -81,7 +81,7 @@ impl envcore::ToRow for Shown {
 static TABLE: [Entry; 4] = [
     envs::classic::TABLE[0],
     envs::testing::TABLE[0],
-    envs::testing::TABLE[1],
+    envs::testing::TABLE[2],
     Entry::new::<Shapes>("Shapes-v0", "Leaves of all kinds."),
 ];
 

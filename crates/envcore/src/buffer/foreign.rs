@@ -35,9 +35,11 @@ pub(super) fn are_of(places: &[Place], leaves: &[LeafLayout]) -> bool {
 }
 
 impl RowsMut<'_> {
-    /// Whether these rows are of these leaves of the observation and the infos.
+    /// Whether these rows are of these leaves of the observation, and their
+    /// infos begin with these: a runner's own leaves lie behind the source's.
     pub(crate) fn are_of(&self, observation: &[LeafLayout], info: &[LeafLayout]) -> bool {
-        are_of(&self.places().observation, observation) && are_of(&self.places().info, info)
+        let own = self.places().info.get(..info.len());
+        are_of(&self.places().observation, observation) && own.is_some_and(|own| are_of(own, info))
     }
 
     /// Where these rows are, for code that writes them during a call that has
