@@ -61,15 +61,15 @@ def check_order(name: str, given: Any) -> None:
 
 
 def check_unmasked(name: str, given: Any) -> None:
-    """Errors for a masked array, or a dict or tuple that has one: NumPy shows what lies under the
-    mask as if it were there."""
+    """Errors for an array with masked elements, or a dict or tuple that has one: NumPy shows what
+    lies under the mask as if it were there."""
     if isinstance(given, dict | tuple):
         for part in given.values() if isinstance(given, dict) else given:
             check_unmasked(name, part)
-    elif isinstance(given, MaskedArray):
+    elif isinstance(given, MaskedArray) and np.ma.is_masked(given):
         raise errors.ArgumentTypeError(
-            f"{name} is a masked array, whose mask has no meaning here: give a plain array "
-            "(its .filled(value))"
+            f"{name} is a masked array with masked elements, which have no meaning here: give a "
+            "plain array (its .filled(value))"
         )
 
 

@@ -114,7 +114,7 @@ def test_frames_that_fit_no_memory_are_an_error() -> None:
             make_vec(num_envs=2**20, frame_stack=2**16, lazy_frames=lazy)
 
 
-SECONDS = (0, -1, 0.0, float("nan"), float("inf"), 1e300, 1e19, 10**30, np.float32("nan"))
+SECONDS = (0, -1, 0.0, float("nan"), float("inf"), 1e300, 10**30, np.float32("nan"))
 
 
 @pytest.mark.parametrize("maker", MAKERS)

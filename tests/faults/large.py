@@ -25,8 +25,8 @@ class Large(gymnasium.Env[Any, Any]):
         self.shown += 1
         return self.shown, 0.0, False, False, {}
 
-    def limit(self) -> None:
-        """Leaves this process no more than 32 MiB of addresses."""
+    def limit(self, mebibytes: int) -> None:
+        """Leaves this process no more addresses than so many."""
         with open("/proc/self/statm") as file:
-            room = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + (32 << 20)
+            room = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + (mebibytes << 20)
         resource.setrlimit(resource.RLIMIT_AS, (room, room))

@@ -1,6 +1,7 @@
 """`action_bounds="unchecked"`: a label that is none of the space's reaches the env as it is."""
 
 from collections.abc import Callable
+from contextlib import closing
 
 import gymnasium
 import numpy as np
@@ -39,7 +40,7 @@ def test_a_label_outside_its_space_reaches_the_env_as_it_is(runner: str, start: 
     envs = corral.from_gymnasium(
         echo(start, 4), num_envs=3, runner=runner, action_bounds="unchecked"
     )
-    with envs:
+    with closing(envs):
         envs.reset()
         for actions in ([start, start + 4, -30], [49, start - 1, start + 3]):
             assert envs.step(np.array(actions))[0].tolist() == actions
@@ -55,8 +56,8 @@ def test_labels_at_the_ends_of_int64_reach_the_env() -> None:
 
     ends = [-(2**63), 2**63 - 1]
     make = lambda: Notes(Discrete(4, start=2))  # noqa: E731
-    with corral.from_gymnasium(
-        make, num_envs=2, runner="serial", action_bounds="unchecked"
+    with closing(
+        corral.from_gymnasium(make, num_envs=2, runner="serial", action_bounds="unchecked")
     ) as envs:
         envs.reset()
         envs.step(np.array(ends))
@@ -64,8 +65,8 @@ def test_labels_at_the_ends_of_int64_reach_the_env() -> None:
 
 
 def test_what_the_env_raises_of_such_a_label_is_raised() -> None:
-    with corral.from_gymnasium(
-        echo(0, 2), num_envs=2, runner="serial", action_bounds="unchecked"
+    with closing(
+        corral.from_gymnasium(echo(0, 2), num_envs=2, runner="serial", action_bounds="unchecked")
     ) as envs:
         envs.reset()
         with pytest.raises(KeyError, match="no such label") as caught:
@@ -74,7 +75,9 @@ def test_what_the_env_raises_of_such_a_label_is_raised() -> None:
 
 
 def test_a_built_in_env_takes_any_label_or_fails_alone() -> None:
-    with corral.make_vec("CartPole-v1", 3, action_bounds="unchecked", on_failure="mask") as envs:
+    with closing(
+        corral.make_vec("CartPole-v1", 3, action_bounds="unchecked", on_failure="mask")
+    ) as envs:
         envs.reset(seed=0)
         for label in (-1, 2, 2**40):
             observations = envs.step(np.array([0, label, 1]))[0]

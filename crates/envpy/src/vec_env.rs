@@ -33,9 +33,6 @@ const SLICE: Duration = Duration::from_millis(50);
 /// So many slots that are brief are brief together.
 const FEW: usize = 16;
 
-/// A century or so, which any clock can count.
-const MOST_SECONDS: f64 = 4_294_967_296.0;
-
 /// How long `close` waits for another thread's call to end; after that the call
 /// closes on its way out.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -364,13 +361,11 @@ pub(crate) fn seconds(given: &Bound<'_, PyAny>, zero: bool) -> envcore::Result<D
     let Some(number) = number else {
         return Err(Error::ArgumentType(format!("timeout is a number of seconds or None, not {given:?}")));
     };
-    let valid = (number > 0.0 || (zero && number == 0.0)) && number <= MOST_SECONDS;
-    if !valid {
-        return Err(Error::Argument(format!(
-            "timeout is {given:?}: give seconds above 0 (and at most {MOST_SECONDS}), or None"
-        )));
-    }
-    Ok(Duration::from_secs_f64(number))
+    let valid = number > 0.0 || (zero && number == 0.0);
+    let time = if valid { Duration::try_from_secs_f64(number).ok() } else { None };
+    time.ok_or_else(|| {
+        Error::Argument(format!("timeout is {given:?}: give seconds above 0 (and below 2**64), or None"))
+    })
 }
 
 impl State {
