@@ -16,6 +16,7 @@ __all__ = [
     "Statistics",
     "VecEnv",
     "__version__",
+    "check_room",
     "entries",
     "exports",
     "make",

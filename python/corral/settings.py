@@ -93,12 +93,12 @@ def text(name: str, value: Any) -> str:
 
 def whole(name: str, value: Any, most: int, least: int = 1) -> int:
     """A number of things, checked to be an int from `least` to `most`."""
+    if isinstance(value, bool | np.bool_):
+        raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}")
     try:
         number = operator.index(value)
     except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
-        raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}")
+        raise errors.ArgumentTypeError(f"{name} is an int, not {value!r}") from None
     if number < least:
         raise errors.ArgumentError(f"{name} is {number}: it must be at least {least}")
     if number > most:

@@ -33,7 +33,7 @@ use crate::vec_env::Caps;
 /// - `step` and `step_with_reset` return a `Result`: an env's error reaches the
 ///   user with its slot, seed, episode and action. `Result` is this crate's, whose
 ///   [`Error`] takes any error by [`Error::env`];
-/// - `reset` takes what Border's takes. [0] is defined: it shows the current
+/// - `reset` takes what Border's takes. `[0]` is defined: it shows the current
 ///   observation again. What is not one 0 or 1 is an error;
 /// - `reset_with_index` leaves the env's own random stream where it is, and all of
 ///   the episode follows from config, index and actions;

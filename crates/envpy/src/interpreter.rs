@@ -74,6 +74,18 @@ impl Visit {
         }
         Visit(())
     }
+
+    /// The visit of a thread that comes from Python code and has the GIL. Once
+    /// the interpreter is ending, such a thread is a daemon, and sleeps for ever.
+    pub(crate) fn from_python(py: Python<'_>) -> Self {
+        let visit = Visit::begin();
+        if is_ending() {
+            drop(visit);
+            py.detach(|| drop(Park));
+            return Visit::begin();
+        }
+        visit
+    }
 }
 
 impl Drop for Visit {

@@ -81,7 +81,7 @@ pub(crate) fn make(
             .or_raise(py)?,
     };
     let closing = source.closing();
-    let _visit = Visit::begin();
+    let _visit = Visit::from_python(py);
     let envs = detach(py, || {
         let (mut envs, about) = source.start(config)?;
         if let Some(dir) = record {

@@ -212,7 +212,7 @@ impl Window {
 
 /// What a row that another process wrote says of itself.
 pub(crate) struct Said {
-    /// [`RowKind`](crate::RowKind)'s number, or any.
+    /// [`RowKind`]'s number, or any.
     pub(crate) kind: u8,
     /// Whether it ended an episode.
     pub(crate) ended: bool,
@@ -252,7 +252,7 @@ impl Window {
         }
     }
 
-    /// Sets what row `row` is, as [`RowKind`](crate::RowKind)'s number.
+    /// Sets what row `row` is, as [`RowKind`]'s number.
     ///
     /// # Safety
     /// As [`said`](Self::said).
