@@ -157,17 +157,31 @@ impl Drop for Park {
     }
 }
 
-mod raw {
-    use pyo3::ffi::PyObject;
+/// `PyObject_Call` as it is: it may unwind (see the module).
+type Unwinding = unsafe extern "C-unwind" fn(
+    *mut ffi::PyObject,
+    *mut ffi::PyObject,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
 
-    // SAFETY: as Python declares it. It may unwind: see the module.
-    unsafe extern "C-unwind" {
-        pub(super) fn PyObject_Call(
-            callable: *mut PyObject,
-            args: *mut PyObject,
-            kwargs: *mut PyObject,
-        ) -> *mut PyObject;
-    }
+/// `PyObject_Call`, which PyO3 declares as a function that never unwinds. The
+/// compiler must not see which function it is: it believes PyO3's declaration of
+/// the symbol in the whole program, and leaves out what an unwinding would run.
+fn unwinding_call() -> Unwinding {
+    let declared: unsafe extern "C" fn(_, _, _) -> _ = ffi::PyObject_Call;
+    // SAFETY: both are the same function with the same arguments; a function that
+    // may unwind may be called where it does not.
+    let call = unsafe {
+        std::mem::transmute::<
+            unsafe extern "C" fn(
+                *mut ffi::PyObject,
+                *mut ffi::PyObject,
+                *mut ffi::PyObject,
+            ) -> *mut ffi::PyObject,
+            Unwinding,
+        >(declared)
+    };
+    std::hint::black_box(call)
 }
 
 /// Calls what is the user's own code and may take its time.
@@ -185,7 +199,7 @@ pub(crate) fn call<'py>(
     // SAFETY: all three are alive, and of the types that Python asks for; the GIL
     // is held. Should the interpreter end meanwhile, and unwind this thread, the
     // unwinding gets as far as `park`.
-    let result = unsafe { raw::PyObject_Call(callable.as_ptr(), args.as_ptr(), kwargs) };
+    let result = unsafe { unwinding_call()(callable.as_ptr(), args.as_ptr(), kwargs) };
     std::mem::forget(park);
     if IS_LATE.load(Ordering::SeqCst) && is_ending() {
         // Nobody waits for this thread, and what comes now may meet the end.
@@ -239,8 +253,3 @@ pub(crate) fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     py.import("os")?.call_method("register_at_fork", (), Some(&kwargs))?;
     Ok(())
 }
-
-const _: fn() = || {
-    // `raw` declares what PyO3 does, but for the unwinding.
-    let _: unsafe extern "C" fn(_, _, _) -> _ = ffi::PyObject_Call;
-};
