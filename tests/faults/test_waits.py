@@ -122,21 +122,31 @@ def test_a_process_whose_env_sleeps_for_ever_closes_and_ends_quickly() -> None:
 
 
 def test_threads_left_behind_end_once_their_envs_answer() -> None:
-    before = settled()
-    envs = corral.make_vec(
-        FAULTY, 2, seed=0, fault="sleep_in_step", at_step=0, sleep=0.4, timeout=0.1, num_threads=2
-    )
-    for _ in range(3):
-        envs.reset(seed=0)
-        with pytest.raises(EnvTimeoutError):
-            envs.step(forces(2))
-    until = time.monotonic() + LONG
-    while len(os.listdir("/proc/self/task")) > before + 2 and time.monotonic() < until:
-        time.sleep(0.02)
-    # Threads of earlier tests may end meanwhile.
-    assert len(os.listdir("/proc/self/task")) <= before + 2
-    envs.close()
-    assert settled() <= before
+    """In a process of its own, where no other test's threads end meanwhile."""
+    told = done(
+        f"""
+        def threads():
+            return len(os.listdir("/proc/self/task"))
+        before = threads()
+        envs = corral.make_vec(F, 2, seed=0, fault="sleep_in_step", at_step=0, sleep=0.4,
+            timeout=0.1, num_threads=2)
+        for _ in range(3):
+            envs.reset(seed=0)
+            try:
+                envs.step(forces(2))
+            except errors.EnvTimeoutError:
+                print("late")
+        def ended(count):
+            until = time.monotonic() + {LONG}
+            while threads() > count and time.monotonic() < until:
+                time.sleep(0.02)
+            return threads() == count
+        print(ended(before + 2))
+        envs.close()
+        print(ended(before))
+        """
+    ).split()
+    assert told == ["late", "late", "late", "True", "True"]
 
 
 # --- Ctrl-C ---
