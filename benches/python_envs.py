@@ -76,6 +76,19 @@ def minigrid() -> Any:
     return gymnasium.make("MiniGrid-DoorKey-8x8-v0")
 
 
+def lunar_lander() -> Any:
+    """Physics by Box2D."""
+    return gymnasium.make("LunarLander-v3")
+
+
+def breakout() -> Any:
+    """An Atari game at its own rate: 210×160×3 bytes, four frames a step."""
+    import ale_py
+
+    gymnasium.register_envs(ale_py)
+    return gymnasium.make("ALE/Breakout-v5")
+
+
 class Sleeping(Trivial):
     """Sleeps 100 ms a step."""
 

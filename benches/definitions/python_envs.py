@@ -12,13 +12,23 @@ import numpy as np
 import corral
 from corral.bench import Bench, Contender, Loop, Skip, Turns, needs
 from pufferlib_elsewhere import needs_pufferlib
-from python_envs import Graphs, Pixels, Sleeping, Spinning, Trivial, minigrid
+from python_envs import (
+    Graphs,
+    Pixels,
+    Sleeping,
+    Spinning,
+    Trivial,
+    breakout,
+    lunar_lander,
+    minigrid,
+)
 
 WORKERS = 16
+SHOWS_GRAPHS = "a Python env that shows graphs"
 
 
-def actions(num_envs: int) -> list[Any]:
-    return list(np.random.default_rng(0).integers(0, 2, (64, num_envs)))
+def actions(num_envs: int, choices: int = 2) -> list[Any]:
+    return list(np.random.default_rng(0).integers(0, choices, (64, num_envs)))
 
 
 def from_gymnasium() -> Any:
@@ -30,7 +40,8 @@ def from_gymnasium() -> Any:
 
 def loop(envs: Any) -> Loop:
     envs.reset()
-    return Loop(envs.step, actions(envs.num_envs), envs.num_envs)
+    choices = int(envs.single_action_space.n)
+    return Loop(envs.step, actions(envs.num_envs, choices), envs.num_envs)
 
 
 @contextmanager
@@ -62,23 +73,33 @@ def gymnasium_pipes(env: Any, num_envs: int) -> Iterator[Turns]:
     envs.close()
 
 
-def beside_pipes(name: str, what: str, env: Any, num_envs: int, at_least: float) -> Bench:
+@contextmanager
+def ours_with(package: str, env: Any, num_envs: int) -> Iterator[Turns]:
+    """Envs of another package."""
+    needs(package)
+    with ours(env, num_envs, runner="process", num_workers=2) as turns:
+        yield turns
+
+
+def beside_async(
+    name: str,
+    what: str,
+    env: Any,
+    num_envs: int,
+    at_least: float,
+    *,
+    package: str = "gymnasium",
+    peer: Any = gymnasium_async,
+) -> Bench:
     """Two workers of ours beside a process of Gymnasium's for each env."""
-    opened = partial(gymnasium_pipes, env, num_envs)
+    opened = partial(peer, env, num_envs)
     return Bench(
         name=name,
         what=what,
         size=f"{num_envs} envs, 2 workers",
-        ours=processes("corral", env, num_envs),
+        ours=Contender("corral", partial(ours_with, package, env, num_envs)),
         theirs=[Contender("AsyncVectorEnv", opened, "gymnasium", wanted=at_least, apart=True)],
     )
-
-
-@contextmanager
-def ours_of_minigrid(num_envs: int) -> Iterator[Turns]:
-    needs("minigrid")
-    with ours(minigrid, num_envs, runner="process", num_workers=2) as turns:
-        yield turns
 
 
 @contextmanager
@@ -192,38 +213,20 @@ BENCHES = [
         ours=processes("corral", Spinning, 64),
         theirs=[serial(Spinning, 64, wanted=1.9)],
     ),
-    Bench(
-        name="python-pixels",
-        what="a Python env with 84×84×4 bytes",
-        size="64 envs, 2 workers",
-        ours=processes("corral", Pixels, 64),
-        theirs=[
-            Contender(
-                "AsyncVectorEnv",
-                partial(gymnasium_async, Pixels, 64),
-                "gymnasium",
-                wanted=10,
-                apart=True,
-            )
-        ],
+    beside_async("python-pixels", "a Python env with 84×84×4 bytes", Pixels, 64, 30),
+    beside_async("python-graphs", SHOWS_GRAPHS, Graphs, 64, 1, peer=gymnasium_pipes),
+    beside_async("python-graphs-8", SHOWS_GRAPHS, Graphs, 8, 1, peer=gymnasium_pipes),
+    beside_async(
+        "python-minigrid",
+        "MiniGrid-DoorKey-8x8-v0",
+        minigrid,
+        64,
+        1.5,
+        package="minigrid",
+        peer=gymnasium_pipes,
     ),
-    beside_pipes("python-graphs", "a Python env that shows graphs", Graphs, 64, 1),
-    beside_pipes("python-graphs-8", "a Python env that shows graphs", Graphs, 8, 1),
-    Bench(
-        name="python-minigrid",
-        what="MiniGrid-DoorKey-8x8-v0",
-        size="64 envs, 2 workers",
-        ours=Contender("corral", partial(ours_of_minigrid, 64)),
-        theirs=[
-            Contender(
-                "AsyncVectorEnv",
-                partial(gymnasium_pipes, minigrid, 64),
-                "gymnasium",
-                wanted=1.5,
-                apart=True,
-            )
-        ],
-    ),
+    beside_async("python-lunarlander", "LunarLander-v3", lunar_lander, 64, 6, package="Box2D"),
+    beside_async("python-breakout", "ALE/Breakout-v5, raw", breakout, 8, 1.3, package="ale_py"),
     Bench(
         name="python-slow",
         what="Python envs, one sleeps 100 ms a step",

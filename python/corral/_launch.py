@@ -164,11 +164,16 @@ class Fork:
             # What is buffered, the worker would print as well.
             with contextlib.suppress(AttributeError, OSError, ValueError):
                 stream.flush()
-        number = next(self._numbers)
-        pid = _noted(os.fork)
-        if pid == 0:
-            _become(control, stderr, number)
-        return pid
+        number, caller = next(self._numbers), os.getpid()
+        try:
+            pid = _noted(os.fork)
+            if pid == 0:
+                _become(control, stderr, number)
+            return pid
+        finally:
+            # A signal's handler may raise in the fork: nothing of the caller's runs there.
+            if os.getpid() != caller:
+                os._exit(70)
 
 
 def _exists(pid: int) -> bool:

@@ -138,9 +138,12 @@ def in_a_fork(work: Any) -> Any:
     back, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.read(go, 1)
-        os.write(tell, repr(work()).encode())
-        os._exit(0)
+        try:
+            os.close(let)
+            os.read(go, 1)
+            os.write(tell, repr(work()).encode())
+        finally:
+            os._exit(0)
 
     def result() -> str:
         os.write(let, b"x")
