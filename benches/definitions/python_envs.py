@@ -40,8 +40,9 @@ def from_gymnasium() -> Any:
 
 def loop(envs: Any) -> Loop:
     envs.reset()
-    choices = int(envs.single_action_space.n)
-    return Loop(envs.step, actions(envs.num_envs, choices), envs.num_envs)
+    # Stable-Baselines3 calls the space of one env so.
+    space = getattr(envs, "single_action_space", envs.action_space)
+    return Loop(envs.step, actions(envs.num_envs, int(space.n)), envs.num_envs)
 
 
 @contextmanager

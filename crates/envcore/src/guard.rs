@@ -34,9 +34,12 @@ fn install_hook() {
 /// Runs `work`; a panic becomes a failure in `phase`.
 pub(crate) fn guard<R>(phase: Phase, work: impl FnOnce() -> R) -> Result<R, Failure> {
     install_hook();
-    let outer = GUARDED.replace(true);
-    let result = catch_unwind(AssertUnwindSafe(work));
-    GUARDED.set(outer);
+    let result = GUARDED.with(|guarded| {
+        let outer = guarded.replace(true);
+        let result = catch_unwind(AssertUnwindSafe(work));
+        guarded.set(outer);
+        result
+    });
     result.map_err(|payload| {
         let mut failure = Failure::panic(phase, payload.as_ref());
         let place = PLACE.with(RefCell::take);

@@ -13,16 +13,20 @@ use crate::spaces::Tree;
 use crate::values;
 
 /// One leaf's actions, held while the core looks at them.
-enum Held {
-    Array { bytes: array::Bytes, dtype: DType, shape: SmallVec<[usize; 4]> },
-    Values(Vec<Value>),
+#[derive(Default)]
+struct Held {
+    /// `None` where they are values.
+    dtype: Option<DType>,
+    shape: SmallVec<[usize; 4]>,
+    bytes: Vec<u8>,
+    values: Vec<Value>,
 }
 
 impl Held {
     fn column(&self) -> ColumnIn<'_> {
-        match self {
-            Held::Array { bytes, dtype, shape } => ColumnIn::Fixed { dtype: *dtype, shape, bytes },
-            Held::Values(values) => ColumnIn::Values(values),
+        match self.dtype {
+            Some(dtype) => ColumnIn::Fixed { dtype, shape: &self.shape, bytes: &self.bytes },
+            None => ColumnIn::Values(&self.values),
         }
     }
 }
@@ -37,26 +41,34 @@ pub(crate) struct Taken {
     pub(crate) to_python: bool,
 }
 
-/// The actions of one call, leaf by leaf.
-pub(crate) struct Given(SmallVec<[Held; 1]>);
+/// The actions of one call, leaf by leaf: a copy, for others may write to the
+/// arrays that were given.
+pub(crate) struct Given {
+    /// Of the call before too: its memory is used again.
+    leaves: Vec<Held>,
+}
 
 impl Given {
-    /// Takes apart what the user gave: an array for a single leaf, a dict of
-    /// them otherwise.
-    pub(crate) fn new(
-        space: &Space,
-        tree: &Tree,
-        actions: &Bound<'_, PyAny>,
-        taken: Taken,
-    ) -> PyResult<Self> {
-        let mut held = SmallVec::with_capacity(space.leaves().len());
-        collect(space, tree, actions, "", taken, &mut held)?;
-        Ok(Given(held))
+    pub(crate) fn of(space: &Space) -> Self {
+        Given { leaves: space.leaves().iter().map(|_| Held::default()).collect() }
     }
 
-    /// The core's view of a copy: others may write to the arrays that were given.
-    pub(crate) fn columns(&self) -> SmallVec<[ColumnIn<'_>; 1]> {
-        self.0.iter().map(Held::column).collect()
+    /// Takes apart what the user gave, an array for a single leaf, a dict of
+    /// them otherwise, and hands the core's view of that to `send`.
+    pub(crate) fn take<R>(
+        &mut self,
+        (space, tree): (&Space, &Tree),
+        actions: &Bound<'_, PyAny>,
+        taken: Taken,
+        send: impl FnOnce(&[ColumnIn<'_>]) -> PyResult<R>,
+    ) -> PyResult<R> {
+        let sent = collect(space, tree, actions, "", taken, &mut self.leaves).and_then(|()| {
+            let columns: SmallVec<[ColumnIn<'_>; 1]> = self.leaves.iter().map(Held::column).collect();
+            send(&columns)
+        });
+        // Values may hold objects of the user's.
+        self.leaves.iter_mut().for_each(|leaf| leaf.values.clear());
+        sent
     }
 }
 
@@ -66,13 +78,12 @@ fn collect(
     given: &Bound<'_, PyAny>,
     path: &str,
     taken: Taken,
-    held: &mut SmallVec<[Held; 1]>,
+    held: &mut [Held],
 ) -> PyResult<()> {
     let py = given.py();
     match tree {
         Tree::Leaf(leaf) => {
-            held.push(hold(&space.leaves()[*leaf].kind, given, path, taken)?);
-            Ok(())
+            hold(&space.leaves()[*leaf].kind, given, path, taken, &mut held[*leaf])
         }
         Tree::Tuple(branches) => {
             let n = branches.len();
@@ -125,7 +136,13 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
 }
 
-fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, taken: Taken) -> PyResult<Held> {
+fn hold<'py>(
+    kind: &LeafKind,
+    given: &Bound<'py, PyAny>,
+    path: &str,
+    taken: Taken,
+    held: &mut Held,
+) -> PyResult<()> {
     let py = given.py();
     let Taken { batched, to_python } = taken;
     let LeafKind::Fixed(tensor) = kind else {
@@ -133,7 +150,7 @@ fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, taken: Take
         let value = |given: &Bound<'py, PyAny>| {
             if is_own { Ok(values::opaque(&values::deep_copy(given)?)) } else { values::from_py(given) }
         };
-        let values = if batched {
+        held.values = if batched {
             let rows = given.try_iter().map_err(|_| {
                 let why = format!("actions '{path}' are no sequence of one value per env");
                 refuse(py, why)
@@ -142,7 +159,7 @@ fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, taken: Take
         } else {
             vec![value(given)?]
         };
-        return Ok(Held::Values(values));
+        return Ok(());
     };
     let array = match given.cast::<PyUntypedArray>() {
         Ok(array) if array.is_c_contiguous() => array.clone(),
@@ -165,17 +182,19 @@ fn hold<'py>(kind: &LeafKind, given: &Bound<'py, PyAny>, path: &str, taken: Take
         let why = format!("actions{at} have dtype {} where {} belongs", array.dtype(), tensor.dtype);
         return Err(refuse(py, why));
     };
-    let mut shape = SmallVec::with_capacity(array.ndim() + 1);
+    held.dtype = Some(dtype);
+    held.shape.clear();
     if !batched {
         if array.shape() != tensor.shape {
             let at = if path.is_empty() { String::new() } else { format!(", leaf '{path}'") };
             let (given, right) = (array.shape(), &tensor.shape);
             return Err(refuse(py, format!("bad action{at}: shape {given:?} where {right:?} belongs")));
         }
-        shape.push(1);
+        held.shape.push(1);
     }
-    shape.extend_from_slice(array.shape());
-    Ok(Held::Array { bytes: array::bytes(&array).unwrap_or_default(), dtype, shape })
+    held.shape.extend_from_slice(array.shape());
+    array::read(&array, &mut held.bytes);
+    Ok(())
 }
 
 fn refuse(py: Python<'_>, why: String) -> PyErr {

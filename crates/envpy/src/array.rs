@@ -206,6 +206,20 @@ pub(crate) fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> Option<DType> {
 /// Bytes of an array's, copied.
 pub(crate) type Bytes = SmallVec<[u8; 64]>;
 
+/// Copies the bytes of a C-contiguous array to `copy`, in place of what that has;
+/// an array that is not contiguous or holds Python objects has none.
+pub(crate) fn read(array: &Bound<'_, PyUntypedArray>, copy: &mut Vec<u8>) {
+    copy.clear();
+    let Some((data, size)) = memory(array) else { return };
+    copy.reserve(size);
+    // SAFETY: so many bytes are there, in other memory than the copy's, which has
+    // room for them.
+    unsafe {
+        ptr::copy_nonoverlapping(data, copy.as_mut_ptr(), size);
+        copy.set_len(size);
+    }
+}
+
 /// A copy of the bytes of a C-contiguous array.
 ///
 /// `None` where it is not contiguous or holds Python objects.

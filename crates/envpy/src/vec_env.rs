@@ -41,6 +41,7 @@ struct State {
     envs: Box<dyn envcore::VecEnv>,
     assembler: Assembler,
     action: Shapes,
+    given: Given,
     /// What is in flight was left there by a call that Ctrl-C ended.
     interrupted: bool,
     closing: Arc<Closing>,
@@ -88,7 +89,7 @@ impl DerefMut for Held<'_> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.of.holder.store(0, Ordering::SeqCst);
+        self.of.holder.store(0, Ordering::Relaxed);
         self.state = None;
         if self.of.closing.is_asked() {
             self.of.close_for_others();
@@ -109,7 +110,8 @@ pub(crate) struct VecEnv {
     /// To send may be to wait.
     remote: bool,
     closing: Arc<Closing>,
-    /// The thread whose call has the state, or 0.
+    /// The thread whose call has the state, or 0. Each thread looks only for
+    /// itself, so no order of memory is asked for.
     holder: AtomicUsize,
     /// Closes that wait for a call to give up the state.
     closers: AtomicUsize,
@@ -150,6 +152,7 @@ impl VecEnv {
                 envs,
                 assembler,
                 action,
+                given: Given::of(&spec.action),
                 interrupted: false,
                 closing: closing.clone(),
             }),
@@ -194,7 +197,7 @@ impl VecEnv {
             Err(TryLockError::Poisoned(state)) => state.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        self.holder.store(this_thread(), Ordering::SeqCst);
+        self.holder.store(this_thread(), Ordering::Relaxed);
         Some(Held { of: self, state: Some(state), _visit: Visit::begin() })
     }
 
@@ -243,17 +246,17 @@ impl VecEnv {
         batched: bool,
     ) -> PyResult<()> {
         let py = actions.py();
-        let State { envs, action, interrupted, .. } = state;
+        let State { envs, action, given, interrupted, .. } = state;
         let taken = Taken { batched, to_python: self.about.is_some() };
-        let given = Given::new(&envs.spec().action, action.tree(), actions, taken)?;
-        if !self.remote {
-            return envs.send(slots, &given.columns()).or_raise(py);
-        }
-        let columns = given.columns();
-        let before = envs.in_flight();
-        let sent = detach(py, || envs.send(slots, &columns)).or_raise(py);
-        *interrupted |= sent.is_err() && envs.in_flight() > before;
-        sent
+        given.take((&self.spec.action, action.tree()), actions, taken, |columns| {
+            if !self.remote {
+                return envs.send(slots, columns).or_raise(py);
+            }
+            let before = envs.in_flight();
+            let sent = detach(py, || envs.send(slots, columns)).or_raise(py);
+            *interrupted |= sent.is_err() && envs.in_flight() > before;
+            sent
+        })
     }
 
     /// At least `rows` rows of what is in flight, or all of it.
@@ -762,7 +765,7 @@ impl VecEnv {
             return self.close_held(py, state);
         }
         self.closing.hurry();
-        if self.holder.load(Ordering::SeqCst) == this_thread() {
+        if self.holder.load(Ordering::Relaxed) == this_thread() {
             return Ok(());
         }
         self.closers.fetch_add(1, Ordering::SeqCst);
