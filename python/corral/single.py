@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import logger
 
 from corral import _native, errors, spaces
-from corral.vector import NO_COPY, check_unmasked, split_options, state_bytes
+from corral.vector import NO_COPY, split_options, state_bytes
 
 
 class Env(gymnasium.Env[Any, Any]):
@@ -71,8 +71,6 @@ class Env(gymnasium.Env[Any, Any]):
             ResetNeededError: before the first reset and after an episode's end.
             EnvError: if the env failed; the next reset rebuilds it.
         """
-        if type(action) is not np.ndarray:
-            check_unmasked("action", action)
         return self.native.step_single(action)
 
     def save_state(self) -> bytes:

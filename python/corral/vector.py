@@ -61,12 +61,9 @@ def check_order(name: str, given: Any) -> None:
 
 
 def check_unmasked(name: str, given: Any) -> None:
-    """Errors for an array with masked elements, or a dict or tuple that has one: NumPy shows what
-    lies under the mask as if it were there."""
-    if isinstance(given, dict | tuple):
-        for part in given.values() if isinstance(given, dict) else given:
-            check_unmasked(name, part)
-    elif isinstance(given, MaskedArray) and np.ma.is_masked(given):
+    """Errors for an array with masked elements: NumPy shows what lies under the mask as if it were
+    there."""
+    if isinstance(given, MaskedArray) and np.ma.is_masked(given):
         raise errors.ArgumentTypeError(
             f"{name} is a masked array with masked elements, which have no meaning here: give a "
             "plain array (its .filled(value))"
@@ -214,8 +211,6 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             KeyboardInterrupt: the envs stay in flight: `recv` gives their rows, `reset` drops
                 them.
         """
-        if type(actions) is not np.ndarray:
-            check_unmasked("actions", actions)
         return self.native.step(actions)
 
     def async_reset(
@@ -252,8 +247,6 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             InvalidActionError, ResetNeededError, ArgumentError: nothing has moved.
             PendingCallError: if any of them is in flight; nothing has moved.
         """
-        if type(actions) is not np.ndarray:
-            check_unmasked("actions", actions)
         self.native.send(actions, env_id)
 
     def recv(

@@ -257,7 +257,7 @@ def test_masked_arrays_are_refused() -> None:
     envs = corral.make_vec("CartPole-v1", 2)
     envs.reset()
     masked = np.ma.MaskedArray([0, 1], [True, False])
-    for call in (envs.step, envs.send, lambda given: envs.step({"action": given})):
+    for call in (envs.step, envs.send):
         with pytest.raises(errors.ArgumentTypeError, match="masked array"):
             call(masked)
     with pytest.raises(errors.ArgumentTypeError, match="masked array"):
@@ -266,6 +266,22 @@ def test_masked_arrays_are_refused() -> None:
     single.reset()
     with pytest.raises(errors.ArgumentTypeError, match="masked array"):
         single.step(masked[:1])
+
+
+@pytest.mark.parametrize("runner", ["serial", "process"])
+def test_masked_arrays_are_refused_in_a_dict_and_where_anything_may_be_given(runner: str) -> None:
+    class Several(Counted):
+        action_space = spaces.Dict(
+            {"label": spaces.Discrete(2), "word": spaces.Sequence(spaces.Discrete(2))}
+        )
+
+    envs = corral.from_gymnasium(Several, 2, runner=runner)
+    envs.reset()
+    masked = np.ma.MaskedArray([0, 1], [True, False])
+    for bad in ({"label": masked}, {"word": masked}):
+        with pytest.raises(errors.ArgumentTypeError, match="masked array"):
+            envs.step({"label": np.zeros(2, int), "word": [(), ()], **bad})
+    envs.close()
 
 
 @pytest.mark.parametrize("steps", [0, -1])

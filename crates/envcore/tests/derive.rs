@@ -34,7 +34,7 @@ fn read<T>(space: &Space, columns: &[Column], read: impl FnOnce(&mut ActRow<'_>)
         .zip(&shapes)
         .map(|(column, shape)| {
             let fixed = column.as_fixed().unwrap();
-            ColumnIn::Fixed { dtype: fixed.dtype(), shape, bytes: fixed.bytes() }
+            ColumnIn::Fixed { dtype: fixed.dtype(), shape, bytes: fixed.bytes().into() }
         })
         .collect();
     let mut actions = Actions::new("test", space, 1, ActionBounds::Env).unwrap();

@@ -18,16 +18,29 @@ struct Held {
     /// `None` where they are values.
     dtype: Option<DType>,
     shape: SmallVec<[usize; 4]>,
+    array: Option<Py<PyUntypedArray>>,
+    /// A copy of what is in the array, where one is taken.
     bytes: Vec<u8>,
     values: Vec<Value>,
 }
 
 impl Held {
-    fn column(&self) -> ColumnIn<'_> {
-        match self.dtype {
-            Some(dtype) => ColumnIn::Fixed { dtype, shape: &self.shape, bytes: &self.bytes },
-            None => ColumnIn::Values(&self.values),
-        }
+    #[allow(unsafe_code)]
+    fn column<'a>(&'a self, py: Python<'a>) -> ColumnIn<'a> {
+        let Some(dtype) = self.dtype else { return ColumnIn::Values(&self.values) };
+        let bytes = match &self.array {
+            // SAFETY: an array itself is held only for calls that keep the GIL
+            // (`Taken::detached`).
+            Some(array) => unsafe { array::bytes_of(array.bind(py)) },
+            None => (&self.bytes).into(),
+        };
+        ColumnIn::Fixed { dtype, shape: &self.shape, bytes }
+    }
+
+    /// Lets go of what is the user's.
+    fn forget(&mut self) {
+        self.array = None;
+        self.values.clear();
     }
 }
 
@@ -39,12 +52,13 @@ pub(crate) struct Taken {
     /// Whether what the core has no kind for goes to Python envs, which get
     /// objects of the types that were given.
     pub(crate) to_python: bool,
+    /// Whether they are looked at without the GIL: then arrays are copied first, for
+    /// one that is resized meanwhile would take its memory away.
+    pub(crate) detached: bool,
 }
 
-/// The actions of one call, leaf by leaf: a copy, for others may write to the
-/// arrays that were given.
+/// The actions of one call, leaf by leaf. Their memory serves the next call too.
 pub(crate) struct Given {
-    /// Of the call before too: its memory is used again.
     leaves: Vec<Held>,
 }
 
@@ -63,11 +77,12 @@ impl Given {
         send: impl FnOnce(&[ColumnIn<'_>]) -> PyResult<R>,
     ) -> PyResult<R> {
         let sent = collect(space, tree, actions, "", taken, &mut self.leaves).and_then(|()| {
-            let columns: SmallVec<[ColumnIn<'_>; 1]> = self.leaves.iter().map(Held::column).collect();
-            send(&columns)
+            match &self.leaves[..] {
+                [leaf] => send(&[leaf.column(actions.py())]),
+                leaves => send(&leaves.iter().map(|leaf| leaf.column(actions.py())).collect::<Vec<_>>()),
+            }
         });
-        // Values may hold objects of the user's.
-        self.leaves.iter_mut().for_each(|leaf| leaf.values.clear());
+        self.leaves.iter_mut().for_each(Held::forget);
         sent
     }
 }
@@ -144,7 +159,10 @@ fn hold<'py>(
     held: &mut Held,
 ) -> PyResult<()> {
     let py = given.py();
-    let Taken { batched, to_python } = taken;
+    let Taken { batched, to_python, detached } = taken;
+    if given.cast::<PyUntypedArray>().is_ok_and(|array| !array::is_plain(array)) {
+        py.import("corral.vector")?.call_method1("check_unmasked", ("actions", given))?;
+    }
     let LeafKind::Fixed(tensor) = kind else {
         let is_own = to_python && matches!(kind, LeafKind::Object);
         let value = |given: &Bound<'py, PyAny>| {
@@ -193,7 +211,11 @@ fn hold<'py>(
         held.shape.push(1);
     }
     held.shape.extend_from_slice(array.shape());
-    array::read(&array, &mut held.bytes);
+    if detached {
+        array::read(&array, &mut held.bytes);
+    } else {
+        held.array = Some(array.unbind());
+    }
     Ok(())
 }
 

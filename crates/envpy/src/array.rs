@@ -56,25 +56,39 @@ fn base_of(py: Python<'_>, lease: Lease) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
+/// The NumPy dtype of an element type: numbers of its size, no objects.
+pub(crate) struct Descr {
+    numpy: Py<PyArrayDescr>,
+    dtype: DType,
+}
+
+impl Descr {
+    pub(crate) fn bind<'a, 'py>(&'a self, py: Python<'py>) -> &'a Bound<'py, PyArrayDescr> {
+        self.numpy.bind(py)
+    }
+}
+
 /// The NumPy dtype of an element type.
-pub(crate) fn descr(py: Python<'_>, dtype: DType) -> PyResult<Py<PyArrayDescr>> {
-    PyArrayDescr::new(py, dtype.name()).map(Bound::unbind)
+pub(crate) fn descr(py: Python<'_>, dtype: DType) -> PyResult<Descr> {
+    let numpy = PyArrayDescr::new(py, dtype.name())?;
+    assert!(!numpy.has_object() && numpy.itemsize() == dtype.size());
+    Ok(Descr { numpy: numpy.unbind(), dtype })
 }
 
 /// An array of `shape` over a column's memory, which it owns from now on.
 ///
 /// # Panics
-/// Where `shape` has not as many elements as the column, or `descr` is of another
-/// size than its dtype.
+/// Where `shape` has not as many elements as the column, or `descr` is another
+/// dtype's.
 pub(crate) fn over<'py>(
     py: Python<'py>,
     column: Fixed,
-    descr: &Py<PyArrayDescr>,
+    descr: &Descr,
     shape: &[usize],
 ) -> PyResult<Bound<'py, PyAny>> {
     let elements = shape.iter().try_fold(1usize, |n, &extent| n.checked_mul(extent));
     assert!(elements == Some(column.rows() * column.elements()));
-    assert!(!descr.bind(py).has_object() && descr.bind(py).itemsize() == column.dtype().size());
+    assert!(descr.dtype == column.dtype());
     let lease = column.into_lease();
     let data = lease.as_ptr();
     let base = base_of(py, lease)?;
@@ -95,12 +109,12 @@ pub(crate) fn over<'py>(
 /// A fresh array of `shape` with a copy of `bytes`, elements of `descr`.
 pub(crate) fn copy_of<'py>(
     py: Python<'py>,
-    descr: &Py<PyArrayDescr>,
+    descr: &Descr,
     shape: &[usize],
     bytes: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    let size = shape.iter().try_fold(descr.bind(py).itemsize(), |n, &extent| n.checked_mul(extent));
-    assert!(!descr.bind(py).has_object() && size == Some(bytes.len()));
+    let size = shape.iter().try_fold(descr.dtype.size(), |n, &extent| n.checked_mul(extent));
+    assert!(size == Some(bytes.len()));
     let size = bytes.len();
     // SAFETY: without data of ours the array has `size` bytes of its own, which
     // nobody else has seen.
@@ -117,15 +131,15 @@ pub(crate) fn copy_of<'py>(
 /// lend.
 pub(crate) fn sparse<'py, 'a>(
     py: Python<'py>,
-    descr: &Py<PyArrayDescr>,
+    descr: &Descr,
     shape: &[usize],
     rows: impl Iterator<Item = (usize, &'a [u8])>,
 ) -> PyResult<Bound<'py, PyAny>> {
     static ZEROS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let array = ZEROS.import(py, "numpy", "zeros")?.call1((PyTuple::new(py, shape)?, descr))?;
+    let array = ZEROS.import(py, "numpy", "zeros")?.call1((PyTuple::new(py, shape)?, &descr.numpy))?;
     let array = array.cast_into::<PyUntypedArray>()?;
-    let n = shape[1..].iter().product::<usize>() * descr.bind(py).itemsize();
-    assert!(!descr.bind(py).has_object() && array.shape() == shape);
+    let n = shape[1..].iter().product::<usize>() * descr.dtype.size();
+    assert!(array.shape() == shape);
     // SAFETY: the array is new and nobody else's, and holds `shape[0]` rows of `n`
     // bytes, one behind the other.
     let data = unsafe { (*array.as_array_ptr()).data.cast::<u8>() };
@@ -145,7 +159,7 @@ pub(crate) fn sparse<'py, 'a>(
 /// true of it.
 unsafe fn new_array<'py>(
     py: Python<'py>,
-    descr: &Py<PyArrayDescr>,
+    descr: &Descr,
     shape: &[usize],
     data: *mut c_void,
     flags: c_int,
@@ -168,7 +182,7 @@ unsafe fn new_array<'py>(
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
             npyffi::get_type_object(py, NpyTypes::PyArray_Type),
-            descr.clone_ref(py).into_ptr().cast(),
+            descr.numpy.clone_ref(py).into_ptr().cast(),
             shape.len() as c_int,
             dims.as_mut_ptr(),
             ptr::null_mut(),
@@ -206,18 +220,32 @@ pub(crate) fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> Option<DType> {
 /// Bytes of an array's, copied.
 pub(crate) type Bytes = SmallVec<[u8; 64]>;
 
-/// Copies the bytes of a C-contiguous array to `copy`, in place of what that has;
-/// an array that is not contiguous or holds Python objects has none.
+/// The bytes of a C-contiguous array; none of one that is not contiguous or holds
+/// Python objects.
+///
+/// # Safety
+/// While they are used the GIL must be held: without it others may give the array
+/// other memory.
+pub(crate) unsafe fn bytes_of<'a>(array: &'a Bound<'_, PyUntypedArray>) -> envcore::Bytes<'a> {
+    match memory(array) {
+        // SAFETY: so many bytes are there, as long as the array has this memory.
+        Some((data, size)) => unsafe { envcore::Bytes::shared(data, size) },
+        None => (&[0u8; 0]).into(),
+    }
+}
+
+/// Whether it is of NumPy's own class: neither a subclass nor, so, masked.
+pub(crate) fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
+    // SAFETY: it is an object, and the GIL is held.
+    unsafe { npyffi::PyArray_CheckExact(array.py(), array.as_ptr()) != 0 }
+}
+
+/// Copies the bytes of an array to `copy`, as [`bytes_of`] has them, in place of
+/// what that has.
 pub(crate) fn read(array: &Bound<'_, PyUntypedArray>, copy: &mut Vec<u8>) {
     copy.clear();
-    let Some((data, size)) = memory(array) else { return };
-    copy.reserve(size);
-    // SAFETY: so many bytes are there, in other memory than the copy's, which has
-    // room for them.
-    unsafe {
-        ptr::copy_nonoverlapping(data, copy.as_mut_ptr(), size);
-        copy.set_len(size);
-    }
+    // SAFETY: the GIL is held here.
+    unsafe { bytes_of(array) }.append_to(copy);
 }
 
 /// A copy of the bytes of a C-contiguous array.

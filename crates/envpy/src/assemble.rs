@@ -4,13 +4,13 @@ use envcore::{
     Batch, Column, DType, Element, Extra, FINAL_OBSERVATION, Fixed, Infos, LeafKind, RowKind, SlotError,
     Space, Value,
 };
-use numpy::{PyArray1, PyArrayDescr};
+use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
 
-use crate::array;
+use crate::array::{self, Descr};
 use crate::errors;
 use crate::infos;
 use crate::spaces::Tree;
@@ -19,7 +19,7 @@ use crate::values;
 /// One leaf, ready for its arrays.
 struct LeafShape {
     /// `None` for a leaf that is not of fixed shape.
-    fixed: Option<(Py<PyArrayDescr>, DType)>,
+    fixed: Option<(Descr, DType)>,
     shape: Vec<usize>,
     /// Whether a single value is a NumPy scalar (a `Discrete`'s) rather than an
     /// array of no axes (a `Box`'s).
@@ -200,8 +200,8 @@ pub(crate) struct Assembler {
     /// Whether observations are as the envs show them, and not what a layer made
     /// of them.
     as_shown: bool,
-    float64: Py<PyArrayDescr>,
-    bool_: Py<PyArrayDescr>,
+    float64: Descr,
+    bool_: Descr,
 }
 
 impl Assembler {

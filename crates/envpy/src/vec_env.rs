@@ -70,7 +70,8 @@ struct Held<'a> {
     of: &'a VecEnv,
     /// `None` only while it is given up.
     state: Option<MutexGuard<'a, State>>,
-    _visit: Visit,
+    /// None where the call keeps the GIL from beginning to end.
+    _visit: Option<Visit>,
 }
 
 impl Deref for Held<'_> {
@@ -198,7 +199,7 @@ impl VecEnv {
             Err(TryLockError::WouldBlock) => return None,
         };
         self.holder.store(this_thread(), Ordering::Relaxed);
-        Some(Held { of: self, state: Some(state), _visit: Visit::begin() })
+        Some(Held { of: self, state: Some(state), _visit: (!self.brief).then(Visit::begin) })
     }
 
     /// Closes what this thread holds.
@@ -247,7 +248,7 @@ impl VecEnv {
     ) -> PyResult<()> {
         let py = actions.py();
         let State { envs, action, given, interrupted, .. } = state;
-        let taken = Taken { batched, to_python: self.about.is_some() };
+        let taken = Taken { batched, to_python: self.about.is_some(), detached: self.remote };
         given.take((&self.spec.action, action.tree()), actions, taken, |columns| {
             if !self.remote {
                 return envs.send(slots, columns).or_raise(py);

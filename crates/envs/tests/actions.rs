@@ -66,7 +66,7 @@ fn a_wrong_shape_count_dtype_or_kind_is_refused() {
         let text = refused(&mut envs, &Slots::All, &columns);
         assert!(text.starts_with("CartPole-v1: ") && text.contains(part), "{text}");
     }
-    let ended = &[ColumnIn::Fixed { dtype: DType::I64, shape: &[3], bytes: &[0; 23] }];
+    let ended = &[ColumnIn::Fixed { dtype: DType::I64, shape: &[3], bytes: (&[0; 23]).into() }];
     assert!(refused(&mut envs, &Slots::All, ended).contains("23 bytes"));
 }
 
@@ -194,7 +194,7 @@ fn bytes_at_any_address_are_the_same_actions() {
             .iter()
             .map(|(bytes, column)| match column {
                 Owned::Fixed { dtype, shape, .. } => {
-                    ColumnIn::Fixed { dtype: *dtype, shape, bytes: &bytes[offset..] }
+                    ColumnIn::Fixed { dtype: *dtype, shape, bytes: (&bytes[offset..]).into() }
                 }
                 Owned::Values(_) => unreachable!(),
             })
@@ -285,7 +285,7 @@ proptest! {
         let Some(bytes) = as_dtype(dtype, &values) else { return Ok(()) };
         let mut envs = Serial::new(&common::source_of::<Echo>(), config(3, AutoresetMode::NextStep)).unwrap();
         reset(&mut envs, &[Begin::Own; 3]);
-        let columns = [ColumnIn::Fixed { dtype, shape: &[3, 2], bytes: &bytes }];
+        let columns = [ColumnIn::Fixed { dtype, shape: &[3, 2], bytes: (&bytes).into() }];
         let sent = envs.send(&Slots::List(order.clone()), &columns);
         let bad: Vec<usize> = (0..6).filter(|k| !(-3..=5).contains(&values[*k])).collect();
         if bad.is_empty() {

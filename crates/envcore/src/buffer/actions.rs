@@ -7,6 +7,7 @@
 use std::cell::UnsafeCell;
 use std::ops::Range;
 
+use crate::buffer::bytes::Bytes;
 use crate::buffer::column::Fixed;
 use crate::buffer::lease::{Lease, Pool};
 use crate::buffer::rows::Place;
@@ -25,7 +26,7 @@ pub enum ColumnIn<'a> {
         /// `[rows, …shape]`.
         shape: &'a [usize],
         /// C-contiguous native-endian elements.
-        bytes: &'a [u8],
+        bytes: Bytes<'a>,
     },
     /// Rows of any other leaf.
     Values(&'a [Value]),
@@ -34,7 +35,8 @@ pub enum ColumnIn<'a> {
 impl<'a> ColumnIn<'a> {
     /// Scalars, one a row.
     pub fn scalars<T: Element + bytemuck::NoUninit>(rows: &'a [T], shape: &'a [usize]) -> Self {
-        ColumnIn::Fixed { dtype: T::DTYPE, shape, bytes: bytemuck::cast_slice(rows) }
+        let bytes = bytemuck::cast_slice::<T, u8>(rows).into();
+        ColumnIn::Fixed { dtype: T::DTYPE, shape, bytes }
     }
 }
 
@@ -181,7 +183,7 @@ impl Actions {
                     } else {
                         // SAFETY: the caller's duty.
                         with_element!(*dtype, S => with_element!(tensor.dtype, D => unsafe {
-                            store_fixed::<S, D>(bytes, column, tensor, self.bounds, slots, skip)
+                            store_fixed::<S, D>(*bytes, column, tensor, self.bounds, slots, skip)
                         }))
                     }
                 }
@@ -265,7 +267,7 @@ type Refused = (Option<(usize, usize)>, String);
 /// # Safety
 /// Nobody may use the rows of `slots` meanwhile.
 unsafe fn store_fixed<S: Element, D: Element>(
-    bytes: &[u8],
+    bytes: Bytes<'_>,
     column: &Fixed,
     tensor: &Tensor,
     bounds: ActionBounds,
@@ -277,16 +279,22 @@ unsafe fn store_fixed<S: Element, D: Element>(
         return Ok(());
     }
     // All at once: rows to be skipped do no harm here, unless they are why.
-    if let Slots::All = slots
-        && S::DTYPE == D::DTYPE
-        && let Some(from) = typed::<D>(bytes)
-    {
+    if matches!(slots, Slots::All) && S::DTYPE == D::DTYPE && D::DTYPE != DType::Bool {
         // SAFETY: the caller's duty.
         let to = unsafe { column.rows_mut::<D>(0, skip.len()) };
-        if accept_at_once(from, to, tensor, bounds) {
+        let copy = |first: usize, block: &mut [D]| {
+            let first = first * size_of::<D>();
+            bytes.part(first..first + size_of_val(block)).copy_to(block);
+        };
+        if accept_at_once(copy, to, tensor, bounds) {
             return Ok(());
         }
     }
+    let mut raw = Vec::new();
+    let bytes = bytes.as_slice().unwrap_or_else(|| {
+        bytes.append_to(&mut raw);
+        &raw
+    });
     let copied: Vec<S>;
     let from: &[S] = match typed(bytes) {
         Some(from) => from,

@@ -8,6 +8,7 @@
 
 mod actions;
 mod batch;
+mod bytes;
 mod column;
 mod foreign;
 mod lease;
@@ -19,6 +20,7 @@ pub(crate) use actions::ActReader;
 pub use actions::{ActRow, Actions, ColumnIn};
 pub(crate) use batch::Either;
 pub use batch::{Batch, BatchPool, Draft, Extra, FINAL_OBSERVATION, Finals, Infos, Layout, RowKind, Slots};
+pub use bytes::Bytes;
 pub use column::{Column, Fixed};
 #[cfg(any(feature = "export", feature = "load"))]
 pub(crate) use foreign::Addresses;

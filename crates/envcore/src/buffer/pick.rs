@@ -1,13 +1,12 @@
 //! Some rows of a request's actions, for those who pass on a part of it.
 
-use std::borrow::Cow;
-
-use crate::buffer::ColumnIn;
+use crate::buffer::{Bytes, ColumnIn};
 use crate::space::{DType, Value};
 
 /// Some rows of a column of actions.
 enum Taken<'a> {
-    Fixed(DType, Vec<usize>, Cow<'a, [u8]>),
+    Neighbours(DType, Vec<usize>, Bytes<'a>),
+    Gathered(DType, Vec<usize>, Vec<u8>),
     Values(Vec<Value>),
     Untouched(ColumnIn<'a>),
 }
@@ -25,12 +24,12 @@ fn take<'a>(rows: &[usize], column: &ColumnIn<'a>) -> Taken<'a> {
         {
             let n = bytes.len() / all;
             let shape = [&[count], rest].concat();
-            let bytes = if contiguous {
-                bytes[first * n..(first + count) * n].into()
-            } else {
-                rows.iter().flat_map(|row| &bytes[row * n..(row + 1) * n]).copied().collect()
-            };
-            Taken::Fixed(dtype, shape, bytes)
+            if contiguous {
+                return Taken::Neighbours(dtype, shape, bytes.part(first * n..(first + count) * n));
+            }
+            let mut gathered = Vec::with_capacity(count * n);
+            rows.iter().for_each(|row| bytes.part(row * n..(row + 1) * n).append_to(&mut gathered));
+            Taken::Gathered(dtype, shape, gathered)
         }
         ColumnIn::Values(values) if values.len() > most => {
             Taken::Values(rows.iter().map(|&row| values[row].clone()).collect())
@@ -48,7 +47,8 @@ pub(crate) fn with_rows<R>(
 ) -> R {
     let taken: Vec<Taken<'_>> = columns.iter().map(|column| take(rows, column)).collect();
     let view = |taken| match taken {
-        &Taken::Fixed(dtype, ref shape, ref bytes) => ColumnIn::Fixed { dtype, shape, bytes },
+        &Taken::Neighbours(dtype, ref shape, bytes) => ColumnIn::Fixed { dtype, shape, bytes },
+        &Taken::Gathered(dtype, ref shape, ref bytes) => ColumnIn::Fixed { dtype, shape, bytes: bytes.into() },
         Taken::Values(values) => ColumnIn::Values(values),
         Taken::Untouched(column) => *column,
     };

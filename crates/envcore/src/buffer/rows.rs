@@ -435,6 +435,7 @@ impl<'a> RowsMut<'a> {
     }
 
     /// Makes row `row` one without infos.
+    #[inline]
     pub(crate) fn clear_info(&mut self, row: usize) {
         assert!(row < self.len);
         for place in self.places.info.iter().chain(&self.places.info_mask) {

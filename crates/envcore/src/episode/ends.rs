@@ -101,6 +101,7 @@ impl Episodes {
 
     /// Begins what `slot`'s autoreset plays, at once or, where that is an
     /// episode of its own stream, together with the others'.
+    #[inline]
     pub(super) fn autoreset(
         &mut self,
         slot: usize,

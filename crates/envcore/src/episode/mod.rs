@@ -373,6 +373,7 @@ impl Episodes {
         }
     }
 
+    #[inline]
     fn began(&mut self, slot: usize, begin: Begin, now: Instant) {
         self.status[slot] = Status::Running;
         self.pending[slot] = false;

@@ -158,7 +158,7 @@ impl Log {
                 ColumnIn::Fixed { dtype, bytes, .. } => {
                     out.push(*dtype as u8);
                     out.extend(((bytes.len() / rows) as u64).to_le_bytes());
-                    out.extend_from_slice(bytes);
+                    bytes.append_to(out);
                 }
                 ColumnIn::Values(values) => {
                     out.push(LOOSE);

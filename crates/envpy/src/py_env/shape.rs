@@ -1,7 +1,6 @@
 //! A Python env's space: its leaves, and how they hang together.
 
 use envcore::{Bounds, DType, Leaf, LeafKind, Scalar, Space, Tensor};
-use numpy::PyArrayDescr;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -15,7 +14,7 @@ pub(crate) struct Part {
     /// Its path, for messages.
     pub(crate) name: String,
     /// `None` for a leaf that is not of fixed shape.
-    pub(crate) tensor: Option<(Tensor, Py<PyArrayDescr>)>,
+    pub(crate) tensor: Option<(Tensor, array::Descr)>,
 }
 
 /// How parts hang together, with keys that Python knows.

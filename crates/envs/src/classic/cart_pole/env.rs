@@ -54,7 +54,11 @@ impl CartPole {
 
     fn begin(&mut self) -> [f32; 4] {
         let (low, high) = self.start;
-        self.state = std::array::from_fn(|_| self.streams.rng().uniform(low, high));
+        let rng = self.streams.rng();
+        // One by one: a function that fills arrays is not always inlined.
+        for value in &mut self.state {
+            *value = rng.uniform(low, high);
+        }
         self.observation()
     }
 

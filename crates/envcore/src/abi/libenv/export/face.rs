@@ -246,7 +246,8 @@ impl Face {
                     bytes
                 }
             };
-            return Ok(ColumnIn::Fixed { dtype: self.wire.dtype(), shape: &self.shape, bytes });
+            let (dtype, bytes) = (self.wire.dtype(), bytes.into());
+            return Ok(ColumnIn::Fixed { dtype, shape: &self.shape, bytes });
         }
         let mut refused = None;
         for (first, from, count) in rows.runs(num, row_bytes, self.elements) {
@@ -280,7 +281,7 @@ impl Face {
         }
         let (dtype, size) = if self.dtype == DType::F16 { (DType::F16, 2) } else { (DType::I64, 8) };
         let bytes = &bytemuck::cast_slice::<i64, u8>(staging)[..num * self.elements * size];
-        Ok(ColumnIn::Fixed { dtype, shape: &self.shape, bytes })
+        Ok(ColumnIn::Fixed { dtype, shape: &self.shape, bytes: bytes.into() })
     }
 
     /// How many elements a `staging` has; see [`take`](Self::take).
@@ -414,7 +415,7 @@ mod tests {
             };
             both.push(with_element!(dtype, T => {
                 let scalar = |bytes: &[u8]| T::from_ne_slice(bytes).to_scalar();
-                bytes.chunks_exact(dtype.size()).map(scalar).collect::<Vec<_>>()
+                bytes.as_slice().unwrap().chunks_exact(dtype.size()).map(scalar).collect::<Vec<_>>()
             }));
         }
         assert_eq!(both[0], both[1]);
