@@ -118,8 +118,8 @@ pub mod __private {
 
 pub use begin::Begin;
 pub use buffer::{
-    ActRow, Actions, Batch, BatchPool, Buffers, Bytes, Column, ColumnIn, Draft, Extra, FINAL_OBSERVATION, Finals,
-    Fixed, Infos, Layout, Lease, Observations, Part, Pool, Row, RowKind, RowsMut, Slots, StepColumns,
+    ActRow, Actions, Batch, BatchPool, Buffers, Bytes, Column, ColumnIn, Draft, Extra, FINAL_OBSERVATION,
+    Finals, Fixed, Infos, Layout, Lease, Observations, Part, Pool, Row, RowKind, RowsMut, Slots, StepColumns,
     check_room,
 };
 pub use by_field::{ByField, Fields};

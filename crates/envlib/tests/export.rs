@@ -89,8 +89,10 @@ fn act(host: &mut Host, envs: &mut Serial, t: usize) -> Box<envcore::Batch> {
         };
         owned.push((tensor.dtype, [&[host.num], &tensor.shape[..]].concat(), bytes));
     }
-    let columns: Vec<ColumnIn<'_>> =
-        owned.iter().map(|(dtype, shape, bytes)| ColumnIn::Fixed { dtype: *dtype, shape, bytes: bytes.into() }).collect();
+    let columns: Vec<ColumnIn<'_>> = owned
+        .iter()
+        .map(|(dtype, shape, bytes)| ColumnIn::Fixed { dtype: *dtype, shape, bytes: bytes.into() })
+        .collect();
     host.act();
     envs.step(&Slots::All, &columns, Want::all()).unwrap().unwrap()
 }

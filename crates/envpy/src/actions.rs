@@ -76,12 +76,13 @@ impl Given {
         taken: Taken,
         send: impl FnOnce(&[ColumnIn<'_>]) -> PyResult<R>,
     ) -> PyResult<R> {
-        let sent = collect(space, tree, actions, "", taken, &mut self.leaves).and_then(|()| {
-            match &self.leaves[..] {
-                [leaf] => send(&[leaf.column(actions.py())]),
-                leaves => send(&leaves.iter().map(|leaf| leaf.column(actions.py())).collect::<Vec<_>>()),
-            }
-        });
+        let sent =
+            collect(space, tree, actions, "", taken, &mut self.leaves).and_then(
+                |()| match &self.leaves[..] {
+                    [leaf] => send(&[leaf.column(actions.py())]),
+                    leaves => send(&leaves.iter().map(|leaf| leaf.column(actions.py())).collect::<Vec<_>>()),
+                },
+            );
         self.leaves.iter_mut().for_each(Held::forget);
         sent
     }
@@ -97,9 +98,7 @@ fn collect(
 ) -> PyResult<()> {
     let py = given.py();
     match tree {
-        Tree::Leaf(leaf) => {
-            hold(&space.leaves()[*leaf].kind, given, path, taken, &mut held[*leaf])
-        }
+        Tree::Leaf(leaf) => hold(&space.leaves()[*leaf].kind, given, path, taken, &mut held[*leaf]),
         Tree::Tuple(branches) => {
             let n = branches.len();
             let parts = match given.cast::<PyDict>() {

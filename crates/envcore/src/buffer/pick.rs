@@ -48,7 +48,9 @@ pub(crate) fn with_rows<R>(
     let taken: Vec<Taken<'_>> = columns.iter().map(|column| take(rows, column)).collect();
     let view = |taken| match taken {
         &Taken::Neighbours(dtype, ref shape, bytes) => ColumnIn::Fixed { dtype, shape, bytes },
-        &Taken::Gathered(dtype, ref shape, ref bytes) => ColumnIn::Fixed { dtype, shape, bytes: bytes.into() },
+        &Taken::Gathered(dtype, ref shape, ref bytes) => {
+            ColumnIn::Fixed { dtype, shape, bytes: bytes.into() }
+        }
         Taken::Values(values) => ColumnIn::Values(values),
         Taken::Untouched(column) => *column,
     };

@@ -75,7 +75,9 @@ impl Row {
     /// As a vec env takes it.
     pub(super) fn column(&self) -> ColumnIn<'_> {
         match self {
-            Row::Fixed { dtype, shape, bytes } => ColumnIn::Fixed { dtype: *dtype, shape, bytes: bytes.into() },
+            Row::Fixed { dtype, shape, bytes } => {
+                ColumnIn::Fixed { dtype: *dtype, shape, bytes: bytes.into() }
+            }
             Row::Loose(values) => ColumnIn::Values(values),
         }
     }

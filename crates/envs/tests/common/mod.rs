@@ -167,7 +167,9 @@ pub fn columns(space: &Space, rows: &[&[Value]]) -> Vec<Owned> {
 /// The columns as a vec env takes them.
 pub fn view(columns: &[Owned]) -> Vec<ColumnIn<'_>> {
     let view = |column| match column {
-        &Owned::Fixed { dtype, ref shape, ref bytes } => ColumnIn::Fixed { dtype, shape, bytes: bytes.into() },
+        &Owned::Fixed { dtype, ref shape, ref bytes } => {
+            ColumnIn::Fixed { dtype, shape, bytes: bytes.into() }
+        }
         Owned::Values(values) => ColumnIn::Values(values),
     };
     columns.iter().map(view).collect()

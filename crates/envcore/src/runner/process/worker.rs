@@ -253,7 +253,9 @@ impl Worker<'_> {
         let mut columns = Vec::with_capacity(shapes.len());
         for (k, (leaf, shape)) in leaves.iter().zip(&shapes).enumerate() {
             columns.push(match &leaf.kind {
-                LeafKind::Fixed(tensor) => ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes: (&copies[k]).into() },
+                LeafKind::Fixed(tensor) => {
+                    ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes: (&copies[k]).into() }
+                }
                 _ => ColumnIn::Values(loose.next().ok_or_else(confused)?),
             });
         }
