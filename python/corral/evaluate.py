@@ -122,6 +122,8 @@ def evaluate(
             "frame_stack alone stacks the same"
         )
     if isinstance(env, str):
+        if "autoreset_mode" in config:
+            raise errors.ArgumentError("evaluate chooses autoreset_mode itself: leave it out")
         width = 32 if num_envs is None else num_envs
         if isinstance(width, int | np.integer):
             width = min(width, len(played))

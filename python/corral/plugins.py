@@ -12,6 +12,7 @@ import warnings
 from typing import Any
 
 from corral import _native, errors
+from corral.settings import file_path
 
 GROUP = "corral.envs"
 """The entry points of packages that bring a library: `name = "module:function"`, where the
@@ -58,7 +59,7 @@ def load(path: str | os.PathLike[str], *, namespace: str | None = None) -> list[
     """
     if namespace is not None:
         _check_namespace(namespace)
-    plugin = _native.Plugin(path)
+    plugin = _native.Plugin(file_path("path", path))
     name = plugin.name if namespace is None else namespace
     if _fault_of(name) is not None:
         raise errors.LibraryError(

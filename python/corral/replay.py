@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corral import _native, errors, plugins
+from corral.settings import file_path
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class Replay:
         frames: bool = False,
         before_failure: Callable[[], object] | None = None,
     ) -> None:
-        self.path = os.fspath(path)
-        self._recording = _native.Recording(path)
+        self.path = file_path("path", path)
+        self._recording = _native.Recording(self.path)
         head = json.loads(self._recording.head)
         why = _fault(head, self._recording.num_calls)
         if why is not None:

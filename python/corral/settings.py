@@ -70,7 +70,7 @@ class Settings:
             on_failure=text("on_failure", self.on_failure),
             max_restarts=self.max_restarts,
             thread_affinity_offset=None if isinstance(offset, int) and offset == -1 else offset,
-            record=None if self.record is None else _path("record", self.record),
+            record=None if self.record is None else file_path("record", self.record),
             frame_stack=None if self.lazy_frames else frame_stack,
             normalize_observation=flag("normalize_observation", self.normalize_observation),
             reward_gamma=_gamma(self.reward_gamma) if normalize_reward else None,
@@ -88,6 +88,8 @@ def text(name: str, value: Any) -> str:
     """A string, checked to be one."""
     if not isinstance(value, str):
         raise errors.ArgumentTypeError(f"{name} is a str, not {value!r}")
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise errors.ArgumentError(f"{name} is {value!r}: one half of a character is no text")
     return value
 
 
@@ -113,7 +115,8 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _path(name: str, value: Any) -> str:
+def file_path(name: str, value: Any) -> str:
+    """A path, checked to be a str or a Path."""
     if not isinstance(value, str | os.PathLike):
         raise errors.ArgumentTypeError(f"{name} is a path (a str or a Path), not {value!r}")
     return os.fsdecode(value)

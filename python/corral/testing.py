@@ -98,10 +98,16 @@ def check_env(
         **config: the env's options.
 
     Raises:
-        ArgumentError, ArgumentTypeError: for `steps` that are no int of at least 1.
+        ArgumentError, ArgumentTypeError: for `steps` that are no int of at least 1, an `env` that
+            makes no `corral.VectorEnv`, and options that the checks themselves choose.
         ConformanceError: with the verdict as its text.
     """
     steps = whole("steps", steps, sys.maxsize)
+    if not (isinstance(env, str) or callable(env)):
+        raise errors.ArgumentTypeError(f"env is an id or what makes the envs, not {env!r}")
+    for name in ("num_envs", "autoreset_mode"):
+        if name in config:
+            raise errors.ArgumentError(f"check_env chooses {name} itself: leave it out")
     make = functools.partial(make_vec, env) if isinstance(env, str) else env
     player = _Player(make, steps, config)
     verdict = Verdict(player.make().native.id)
@@ -128,7 +134,11 @@ class _Player:
     def make(self, num_envs: int = 1, mode: str = "disabled", **more: Any) -> VectorEnv:
         # Short episodes, so that a trajectory sees several.
         limit = {"max_episode_steps": _EPISODE_LIMIT}
-        return self._make(num_envs, autoreset_mode=mode, **{**limit, **self.config, **more})
+        made = self._make(num_envs, autoreset_mode=mode, **{**limit, **self.config, **more})
+        if not isinstance(made, VectorEnv):
+            kind = type(made).__name__
+            raise errors.ArgumentTypeError(f"env makes a {kind}, where a corral.VectorEnv is due")
+        return made
 
     def actions(self, envs: VectorEnv, seed: int, count: int | None = None) -> Iterator[Any]:
         """The same batches of actions for the same seed."""

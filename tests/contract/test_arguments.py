@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 import corral
-from corral import errors
+from corral import errors, testing
 
 HUGE = (10**9, 10**12, 2**63, 10**30)
 NO_COUNTS = (0, -1, *HUGE)
@@ -246,3 +246,32 @@ def test_options_of_a_reset_are_a_dict_under_lazy_frames_too() -> None:
         with pytest.raises(errors.ArgumentTypeError, match="options is a dict, not int"):
             envs.reset(options=5)
         envs.close()
+
+
+@pytest.mark.parametrize("value", [None, 3, b"x"])
+@pytest.mark.parametrize("opens", [corral.load, corral.replay])
+def test_a_file_is_a_path(opens: Any, value: Any) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match="path is a path"):
+        opens(value)
+
+
+@pytest.mark.parametrize("env", [None, 3, lambda *given, **how: None])
+def test_what_is_checked_makes_vec_envs(env: Any) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match=r"env (is|makes)"):
+        testing.check_env(env)
+
+
+@pytest.mark.parametrize("name", ["num_envs", "autoreset_mode"])
+def test_a_check_chooses_for_itself_how_many_envs_there_are_and_how_they_reset(name: str) -> None:
+    with pytest.raises(errors.ArgumentError, match=f"chooses {name} itself"):
+        testing.check_env("CartPole-v1", **{name: 3})
+
+
+def test_an_evaluation_chooses_for_itself_how_envs_reset() -> None:
+    with pytest.raises(errors.ArgumentError, match="chooses autoreset_mode itself"):
+        corral.evaluate(np.zeros_like, "CartPole-v1", autoreset_mode="same_step")
+
+
+def test_half_a_character_is_no_id() -> None:
+    with pytest.raises(errors.ArgumentError, match="half of a character"):
+        corral.make_vec("CartPole\udc80", 2)
