@@ -178,7 +178,8 @@ def parts_of(env: Any) -> Parts:
             modern = False
     bare = getattr(env, "unwrapped", None)
     owns = isinstance(bare, gymnasium.Env) and hasattr(bare, "_np_random")
-    identity = id(env if bare is None else bare)
+    # What else `unwrapped` gives may be made anew each time.
+    identity = id(bare if isinstance(bare, gymnasium.Env) else env)
     return Parts(env, env.step, env.reset, modern, identity, bare if owns else None)
 
 

@@ -161,6 +161,19 @@ def test_masked_envs_of_an_instance_say_so_in_every_row() -> None:
     envs.close()
 
 
+def test_a_lost_instance_of_ours_is_left_out_and_the_others_go_on() -> None:
+    library = corral.libenv_path()
+    envs = corral.load_libenv(
+        library, 4, {"env_id": "CartPole-v1"}, isolation="process", num_workers=2, on_failure="mask"
+    )
+    envs.reset()
+    os.kill(workers(envs)[0], signal.SIGKILL)
+    for _ in range(3):
+        infos = envs.step({"action": np.zeros(4, np.int32)})[4]
+        assert sorted(infos["_failed"].reshape(2, 2).tolist()) == [[False] * 2, [True] * 2]
+    envs.close()
+
+
 @pytest.mark.parametrize("isolation", ["thread", "process"])
 def test_the_env_that_failed_is_told_from_those_that_were_lost_with_it(isolation: str) -> None:
     envs = load("FAULT=COUNT_TOO_HIGH", isolation=isolation, num_envs=3)

@@ -93,6 +93,23 @@ ENDS = {
         threading.Thread(target=play, daemon=True).start()
         time.sleep(0.1)
         """,
+    # So few that a call keeps the GIL; its actions are made by Python code.
+    "daemon thread, few native envs": """
+        envs = corral.make_vec("CartPole-v1", 2, num_threads=1)
+        envs.reset()
+        class Actions:
+            def __array__(self, dtype=None, copy=None):
+                return np.zeros(sum(1 for _ in range(300)) // 150, int)
+        def play():
+            while True:
+                envs.step(Actions())
+        threading.Thread(target=play, daemon=True).start()
+        class Late:
+            def __del__(self):
+                time.sleep(0.1)
+        sys.late = Late()
+        time.sleep(0.1)
+        """,
     "daemon thread that builds": """
         class Builds(Slow):
             def __init__(self):
@@ -137,6 +154,56 @@ def run(code: str, prelude: str = PRELUDE) -> subprocess.CompletedProcess[str]:
 def test_a_program_ends_with_its_own_code_and_in_silence(end: str, code: int) -> None:
     ended = run(textwrap.dedent(ENDS[end]) + (f"sys.exit({code})" if code else ""))
     assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", "")
+
+
+def test_what_runs_at_the_end_waits_for_no_env_that_another_thread_plays() -> None:
+    ended = run(
+        """
+        import atexit
+        def last():
+            try:
+                envs.drain()
+            except Exception as error:
+                print(type(error).__name__, "Python is ending" in str(error))
+        atexit.register(last)
+        """
+        + PRELUDE.replace("\n", "\n        ")
+        + """
+        envs = slow(3.0, n=2, runner="thread", num_threads=2, batch_size=1)
+        envs.reset(); envs.send(np.zeros(2, int))
+        time.sleep(0.2)
+        """,
+        prelude="",
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "EnvError True\n", "")
+
+
+@pytest.mark.parametrize("call", ["envs.step(np.zeros(4, int))", "envs.reset()"])
+def test_after_ctrl_c_in_this_thread_no_further_env_is_begun(call: str) -> None:
+    ended = run(
+        f"""
+        begun = []
+        class Counts(Slow):
+            def reset(self, **how):
+                if begun is not None:
+                    begun.append(self); os.kill(os.getpid(), signal.SIGINT); time.sleep(0.01)
+                return super().reset(**how)
+            def step(self, action):
+                begun.append(self); os.kill(os.getpid(), signal.SIGINT)
+                return super().step(action)
+        envs = corral.from_gymnasium(Counts, 4, runner="serial")
+        first, begun = begun, None
+        envs.reset()
+        begun = []
+        try:
+            {call}
+        except KeyboardInterrupt as error:
+            print(len(begun), {{failure.cause for failure in error.__cause__.failures}})
+        begun = None
+        print(envs.reset()[0].shape)
+        """
+    )
+    assert (ended.returncode, ended.stdout) == (0, "1 {'interrupt'}\n(4, 3)\n"), ended.stderr
 
 
 @pytest.mark.parametrize("how", ['runner="thread", num_threads=3', 'runner="serial"'])

@@ -164,6 +164,27 @@ def test_one_env_in_several_slots_is_an_error(kind: Kind) -> None:
             kind(makers)
 
 
+class Remote:
+    """No `gymnasium.Env`: every attribute is a function that calls another process, made anew."""
+
+    observation_space, action_space = Shows.observation_space, Shows.action_space
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> Any:
+        return self.observation_space.sample(), 0.0, False, False, {}
+
+    def __getattr__(self, name: str) -> Any:
+        return functools.partial(print, name)
+
+
+def test_envs_are_told_apart_by_themselves_where_unwrapped_gives_what_is_made_anew() -> None:
+    envs = corral.from_gymnasium(Remote, 4, runner="serial")
+    envs.reset()
+    envs.close()
+
+
 def test_one_env_in_several_slots_of_a_worker_is_an_error() -> None:
     env = Shows("an int")
     for context in ("forkserver", "fork"):

@@ -100,6 +100,17 @@ def test_a_failure_of_an_env_that_nobody_seeded_names_no_seed(kind: Kind) -> Non
     envs.close()
 
 
+@pytest.mark.parametrize("kind", HERE, ids=str)
+def test_a_rebuilt_env_that_was_seeded_gets_a_seed_that_numpys_old_generator_takes(
+    kind: Kind,
+) -> None:
+    envs = kind([Legacy] * 2)
+    envs.reset(seed=5)
+    _failed(envs, [1, 1])
+    assert all(0 <= seed < 2**32 for seed in _seeds(envs.reset()[1]))
+    envs.close()
+
+
 def test_envs_whose_worker_died_are_seeded_only_if_they_were() -> None:
     how: dict[str, Any] = {"context": "forkserver", "num_workers": 1}
     envs = corral.from_gymnasium(Seeds, 2, **how)

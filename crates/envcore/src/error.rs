@@ -202,6 +202,11 @@ impl Failure {
         Failure { phase, cause, message: message.into(), raised: None }
     }
 
+    /// The failure of an env that was not begun with, for Ctrl-C came at another.
+    pub fn stopped(phase: Phase) -> Self {
+        Failure::new(phase, Cause::Interrupt, "Ctrl-C came before its turn")
+    }
+
     /// The failure that an error from `phase` is.
     pub fn error(phase: Phase, error: Error) -> Self {
         match error {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::begin::Begin;
-use crate::buffer::{Batch, BatchPool, ColumnIn, Layout, Slots, with_rows};
+use crate::buffer::{Batch, BatchPool, ColumnIn, Layout, Slots, with_private, with_rows};
 use crate::env::Frame;
 use crate::error::{Error, Result};
 use crate::space::{Options, Value};
@@ -202,9 +202,11 @@ impl VecEnv for Shard {
     }
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.check_send(slots, actions)?;
-        let portions = self.portions(slots)?;
-        self.each(&portions, |envs, p| with_rows(&p.rows, actions, |mine| envs.send(&p.slots, mine)))
+        with_private(actions, |actions| {
+            self.check_send(slots, actions)?;
+            let portions = self.portions(slots)?;
+            self.each(&portions, |envs, p| with_rows(&p.rows, actions, |mine| envs.send(&p.slots, mine)))
+        })
     }
 
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {

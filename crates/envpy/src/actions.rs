@@ -29,8 +29,8 @@ impl Held {
     fn column<'a>(&'a self, py: Python<'a>) -> ColumnIn<'a> {
         let Some(dtype) = self.dtype else { return ColumnIn::Values(&self.values) };
         let bytes = match &self.array {
-            // SAFETY: an array itself is held only for calls that keep the GIL
-            // (`Taken::detached`).
+            // SAFETY: an array itself is held only for calls within which the GIL is
+            // kept and no other Python code runs (`Taken::detached`).
             Some(array) => unsafe { array::bytes_of(array.bind(py)) },
             None => (&self.bytes).into(),
         };
@@ -52,8 +52,8 @@ pub(crate) struct Taken {
     /// Whether what the core has no kind for goes to Python envs, which get
     /// objects of the types that were given.
     pub(crate) to_python: bool,
-    /// Whether they are looked at without the GIL: then arrays are copied first, for
-    /// one that is resized meanwhile would take its memory away.
+    /// Whether other Python code may run while they are looked at: then arrays are
+    /// copied first, for one that is resized meanwhile would take its memory away.
     pub(crate) detached: bool,
 }
 

@@ -224,8 +224,8 @@ pub(crate) type Bytes = SmallVec<[u8; 64]>;
 /// Python objects.
 ///
 /// # Safety
-/// While they are used the GIL must be held: without it others may give the array
-/// other memory.
+/// While they are used the GIL must be held and no other Python code run: that may
+/// give the array other memory.
 pub(crate) unsafe fn bytes_of<'a>(array: &'a Bound<'_, PyUntypedArray>) -> envcore::Bytes<'a> {
     match memory(array) {
         // SAFETY: so many bytes are there, as long as the array has this memory.

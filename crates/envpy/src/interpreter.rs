@@ -62,6 +62,12 @@ pub(crate) fn is_ending() -> bool {
     IS_ENDING.load(Ordering::SeqCst) && !ENDS_IT.get()
 }
 
+/// Whether those that were inside when the end began have had their time: envs in
+/// Python that another thread plays come back no more.
+pub(crate) fn is_late() -> bool {
+    IS_LATE.load(Ordering::SeqCst)
+}
+
 /// A thread's time in Python.
 pub(crate) struct Visit(());
 
@@ -201,7 +207,7 @@ pub(crate) fn call<'py>(
     // unwinding gets as far as `park`.
     let result = unsafe { unwinding_call()(callable.as_ptr(), args.as_ptr(), kwargs) };
     std::mem::forget(park);
-    if IS_LATE.load(Ordering::SeqCst) && is_ending() {
+    if is_late() && is_ending() {
         // Nobody waits for this thread, and what comes now may meet the end.
         py.detach(|| drop(Park));
     }

@@ -20,7 +20,7 @@ use crate::assemble::{Assembler, Shapes};
 use crate::begin;
 use crate::closing::Closing;
 use crate::errors::{self, OrRaise, failed, raise, to_py};
-use crate::interpreter::{Visit, detach, enter};
+use crate::interpreter::{self, Visit, detach, enter};
 use crate::layers::{Layered, Statistics};
 use crate::py_env::Face;
 use crate::replay::Recording;
@@ -70,8 +70,7 @@ struct Held<'a> {
     of: &'a VecEnv,
     /// `None` only while it is given up.
     state: Option<MutexGuard<'a, State>>,
-    /// None where the call keeps the GIL from beginning to end.
-    _visit: Option<Visit>,
+    _visit: Visit,
 }
 
 impl Deref for Held<'_> {
@@ -110,6 +109,9 @@ pub(crate) struct VecEnv {
     brief: bool,
     /// To send may be to wait.
     remote: bool,
+    /// Other Python code may run in the midst of a send: while it waits, or as the
+    /// objects that were the last actions are dropped.
+    runs_python_within_send: bool,
     closing: Arc<Closing>,
     /// The thread whose call has the state, or 0. Each thread looks only for
     /// itself, so no order of memory is asked for.
@@ -160,6 +162,8 @@ impl VecEnv {
             batch_size: batch_size.unwrap_or(spec.num_slots),
             brief,
             remote: spec.caps.contains(Caps::REMOTE),
+            runs_python_within_send: spec.caps.contains(Caps::REMOTE)
+                || spec.action.leaves().iter().any(|leaf| leaf.as_fixed().is_none()),
             closing,
             holder: AtomicUsize::new(0),
             closers: AtomicUsize::new(0),
@@ -180,7 +184,7 @@ impl VecEnv {
         if self.closing.is_asked() {
             return Err(to_py(py, Error::Closed));
         }
-        self.try_hold().ok_or_else(|| {
+        self.hold(Visit::from_python(py)).ok_or_else(|| {
             if !self.closing.is_open() {
                 return to_py(py, Error::Closed);
             }
@@ -193,13 +197,18 @@ impl VecEnv {
     }
 
     fn try_hold(&self) -> Option<Held<'_>> {
+        self.hold(Visit::begin())
+    }
+
+    /// The state for a visit, if no call has it.
+    fn hold(&self, visit: Visit) -> Option<Held<'_>> {
         let state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(state)) => state.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
         self.holder.store(this_thread(), Ordering::Relaxed);
-        Some(Held { of: self, state: Some(state), _visit: (!self.brief).then(Visit::begin) })
+        Some(Held { of: self, state: Some(state), _visit: visit })
     }
 
     /// Closes what this thread holds.
@@ -248,7 +257,8 @@ impl VecEnv {
     ) -> PyResult<()> {
         let py = actions.py();
         let State { envs, action, given, interrupted, .. } = state;
-        let taken = Taken { batched, to_python: self.about.is_some(), detached: self.remote };
+        let taken =
+            Taken { batched, to_python: self.about.is_some(), detached: self.runs_python_within_send };
         given.take((&self.spec.action, action.tree()), actions, taken, |columns| {
             if !self.remote {
                 return envs.send(slots, columns).or_raise(py);
@@ -293,6 +303,10 @@ impl VecEnv {
             })?;
             if self.closing.is_asked() {
                 return Err(Cut::Failed(to_py(py, Error::Closed)));
+            }
+            if self.about.is_some() && !self.remote && interpreter::is_late() {
+                // The threads that play these envs have been left asleep.
+                return Err(Cut::Failed(to_py(py, Error::env(interpreter::ENDING))));
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(Cut::Late);

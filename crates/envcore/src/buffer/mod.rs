@@ -30,7 +30,7 @@ pub(crate) use foreign::LeafLayout;
 pub(crate) use foreign::{HostActions, HostRows};
 pub use lease::{Buffers, Lease, Part, Pool};
 pub(crate) use lease::{Keeper, check_machine_has};
-pub(crate) use pick::with_rows;
+pub(crate) use pick::{with_private, with_rows};
 pub use room::check_room;
 pub(crate) use rows::{InfosMut, Window};
 pub use rows::{Observations, Row, RowsMut, StepColumns};

@@ -1,4 +1,4 @@
-//! Some rows of a request's actions, for those who pass on a part of it.
+//! A request's actions, for those who pass on a part of it or look at it twice.
 
 use crate::buffer::{Bytes, ColumnIn};
 use crate::space::{DType, Value};
@@ -55,4 +55,31 @@ pub(crate) fn with_rows<R>(
         Taken::Untouched(column) => *column,
     };
     use_them(&taken.iter().map(view).collect::<Vec<_>>())
+}
+
+/// `columns`, passed on to `use_them`, which reads them more than once: a copy of
+/// what others may write in between.
+pub(crate) fn with_private<R>(columns: &[ColumnIn<'_>], use_them: impl FnOnce(&[ColumnIn<'_>]) -> R) -> R {
+    fn shared<'a>(column: &ColumnIn<'a>) -> Option<Bytes<'a>> {
+        match *column {
+            ColumnIn::Fixed { bytes, .. } if bytes.as_slice().is_none() => Some(bytes),
+            _ => None,
+        }
+    }
+    if columns.iter().all(|column| shared(column).is_none()) {
+        return use_them(columns);
+    }
+    let copy = |bytes: Bytes<'_>| {
+        let mut copy = Vec::new();
+        bytes.append_to(&mut copy);
+        copy
+    };
+    let copies: Vec<_> = columns.iter().map(|column| shared(column).map(copy)).collect();
+    let mut private = columns.to_vec();
+    for (column, copy) in private.iter_mut().zip(&copies) {
+        if let (ColumnIn::Fixed { bytes, .. }, Some(copy)) = (column, copy) {
+            *bytes = copy.into();
+        }
+    }
+    use_them(&private)
 }

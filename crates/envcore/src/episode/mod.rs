@@ -293,6 +293,21 @@ impl Episodes {
         self.tell_statistics(slots.start, rows);
     }
 
+    /// Fails `slots`, which Ctrl-C kept from their turn, in the first rows of `rows`.
+    pub(crate) fn stop(
+        &mut self,
+        slots: Range<usize>,
+        phase: Phase,
+        rows: &mut RowsMut<'_>,
+        report: &mut Report<'_>,
+    ) {
+        for (row, slot) in slots.enumerate() {
+            rows.clear(row);
+            let episode = self.episodes[slot].saturating_sub(1);
+            self.fail(slot, row, Failure::stopped(phase), (episode, None), rows, report);
+        }
+    }
+
     /// Resets `slot` (or observes it: [`Begin::Keep`]) into row `row`.
     pub(crate) fn reset(
         &mut self,
@@ -478,7 +493,8 @@ impl Episodes {
     }
 }
 
-/// The seed of the `restarts`-th rebuild of a slot seeded with `seed`.
+/// The seed of the `restarts`-th rebuild of a slot seeded with `seed`: of 32 bits,
+/// for many envs hand theirs to `numpy.random.seed`, which takes no more.
 pub(crate) fn restart_seed(seed: i64, restarts: u64) -> i64 {
-    (SeedSequence::from_seeds(&[seed as u64, restarts]).generate_u64::<1>()[0] >> 1) as i64
+    (SeedSequence::from_seeds(&[seed as u64, restarts]).generate_u64::<1>()[0] >> 32) as i64
 }

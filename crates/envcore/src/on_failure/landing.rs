@@ -50,9 +50,9 @@ impl Tolerant {
         if !rows.is_empty() {
             let list: Vec<usize> = rows.iter().map(|&row| slots.at(row)).collect();
             let begin: Vec<Begin> = rows.iter().map(|&row| begin[row]).collect();
+            self.envs.send_reset(&Slots::of(list.clone(), n), &begin, options)?;
             // In flight, a slot is no longer lost, unless it comes back so.
             list.iter().for_each(|&slot| self.slots[slot].lost = false);
-            self.envs.send_reset(&Slots::of(list, n), &begin, options)?;
         }
         masked.into_iter().for_each(|row| self.land_masked(slots.at(row)));
         Ok(())
@@ -198,42 +198,55 @@ impl Tolerant {
     }
 
     /// Sends the resets of slots that are to be restarted.
-    fn send_again(&mut self) {
+    ///
+    /// # Errors
+    /// Why some could not be sent, Ctrl-C as a rule: those wait for the next reset, as
+    /// without a restart.
+    fn send_again(&mut self) -> Result<()> {
         let mut again = std::mem::take(&mut self.again);
+        if again.is_empty() {
+            return Ok(());
+        }
         if self.envs.spec().caps.contains(Caps::SUBSET) {
-            again.chunks(1).for_each(|one| _ = self.send_these(one) || self.leave(one));
-            return;
+            let mut sent = Ok(());
+            for one in again.chunks(1) {
+                sent = sent.and_then(|()| self.send_these(one));
+                if sent.is_err() {
+                    self.leave(one);
+                }
+            }
+            return sent;
         }
         // Slots of a chunk are reset by one call; those of one call had the same options.
         again.sort_unstable_by_key(|again| again.slot);
-        if again.is_empty() || self.send_these(&again) {
-            return;
-        }
-        if self.envs.in_flight() > 0 {
+        let sent = self.send_these(&again);
+        if sent.is_err() && self.envs.in_flight() > 0 {
             // The others of their chunk may be on their way.
             self.again = again;
-        } else {
+            return Ok(());
+        }
+        if sent.is_err() {
             self.leave(&again);
         }
+        sent
     }
 
-    /// Whether `these` could be sent to be reset.
-    fn send_these(&mut self, these: &[Again]) -> bool {
+    /// Sends `these` to be reset.
+    fn send_these(&mut self, these: &[Again]) -> Result<()> {
         let slots = Slots::of(these.iter().map(|again| again.slot).collect(), self.slots.len());
         let begin: Vec<Begin> = these.iter().map(|again| again.begin).collect();
-        let sent = self.envs.send_reset(&slots, &begin, these[0].options.as_deref()).is_ok();
-        these.iter().for_each(|again| self.slots[again.slot].lost = !sent);
+        let sent = self.envs.send_reset(&slots, &begin, these[0].options.as_deref());
+        these.iter().for_each(|again| self.slots[again.slot].lost = sent.is_err());
         sent
     }
 
     /// Lands slots that cannot be restarted now: as without a restart, they wait
     /// for one.
-    fn leave(&mut self, these: &[Again]) -> bool {
+    fn leave(&mut self, these: &[Again]) {
         for &Again { slot, .. } in these {
             self.slots[slot].retried = None;
             self.landed.push_back(slot);
         }
-        true
     }
 
     /// The batch of `slots`, which have landed.
@@ -280,7 +293,7 @@ impl Tolerant {
                 return Ok(Collected::Plain(batch));
             }
             self.sort(batch);
-            self.send_again();
+            self.send_again()?;
         }
         Ok(Collected::Landed)
     }

@@ -28,11 +28,12 @@ use std::collections::VecDeque;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use self::vec_env::of_rows;
 use crate::begin::Begin;
-use crate::buffer::{Batch, BatchPool, Extra, Layout, Slots};
+use crate::buffer::{Batch, BatchPool, ColumnIn, Extra, Layout, Slots, with_rows};
 use crate::error::{Error, Result, SlotError};
 use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Caps, Spec, VecEnv};
+use crate::vec_env::{AutoresetMode, Caps, VecEnv};
 
 /// What becomes of slots that fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,17 +178,31 @@ impl Tolerant {
         slots.check(n)?;
         let (live, lost): (Vec<_>, Vec<_>) =
             (0..slots.len(n)).partition(|&row| !self.slots[slots.at(row)].lost);
-        let Spec { caps, id, .. } = self.envs.spec();
-        if let ([_, ..], [first, ..]) = (&live[..], &lost[..])
-            && !caps.contains(Caps::SUBSET)
-            && caps.contains(Caps::MASK)
-        {
-            let slot = slots.at(*first);
-            return Err(Error::NeedsReset(format!(
-                "{id}: slot {slot} failed earlier, and the others cannot be stepped without it: reset it"
-            )));
-        }
         Ok((live, lost))
+    }
+
+    /// Errors where these rows of `actions` cannot be sent to slots that run, while
+    /// those in the rows `lost` are left out.
+    fn check_live(
+        &mut self,
+        slots: &Slots,
+        (live, lost): (&[usize], &[usize]),
+        actions: &[ColumnIn<'_>],
+    ) -> Result<()> {
+        if live.is_empty() {
+            return Ok(());
+        }
+        let these = of_rows(slots, live);
+        let checked = with_rows(live, actions, |actions| self.envs.check_send(&these, actions));
+        match (checked, lost) {
+            (Err(Error::Unsupported(_)), [first, ..]) if !self.envs.spec().caps.contains(Caps::SUBSET) => {
+                let (id, slot) = (&self.envs.spec().id, slots.at(*first));
+                Err(Error::NeedsReset(format!(
+                    "{id}: slot {slot} failed earlier, and the others cannot be stepped without it: reset it"
+                )))
+            }
+            (checked, _) => checked,
+        }
     }
 
     fn has_lost(&self) -> bool {

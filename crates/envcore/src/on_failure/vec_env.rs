@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::landing::Collected;
 use super::{OnFailure, Slot, Tolerant};
 use crate::begin::Begin;
-use crate::buffer::{Batch, ColumnIn, Slots, with_rows};
+use crate::buffer::{Batch, ColumnIn, Slots, with_private, with_rows};
 use crate::env::{Frame, state};
 use crate::error::Result;
 use crate::space::{Options, Value};
@@ -26,8 +26,29 @@ struct Saved {
 }
 
 /// The slots in these rows.
-fn of_rows(slots: &Slots, rows: &[usize]) -> Slots {
+pub(super) fn of_rows(slots: &Slots, rows: &[usize]) -> Slots {
     Slots::List(rows.iter().map(|&row| slots.at(row)).collect())
+}
+
+impl Tolerant {
+    /// As `send`, where some of `slots` are lost and left to the policy.
+    fn send_divided(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        let (live, lost) = self.divide(slots)?;
+        if self.policy == OnFailure::Restart {
+            self.envs.check_reset(&of_rows(slots, &lost), &vec![Begin::Own; lost.len()], None)?;
+        }
+        self.check_live(slots, (&live, &lost), actions)?;
+        // First what may take long, and be stopped: then nothing is in flight.
+        let lost = of_rows(slots, &lost);
+        let begin = if self.policy == OnFailure::Mask { Begin::Keep } else { Begin::Own };
+        self.resets(&lost, &vec![begin; lost.len(0)], None)?;
+        self.note_turns(slots);
+        self.divided = true;
+        if live.is_empty() {
+            return Ok(());
+        }
+        with_rows(&live, actions, |actions| self.envs.send(&of_rows(slots, &live), actions))
+    }
 }
 
 impl VecEnv for Tolerant {
@@ -54,9 +75,8 @@ impl VecEnv for Tolerant {
         if !self.has_lost() || !self.carries() {
             return self.envs.check_send(slots, actions);
         }
-        let (live, _) = self.divide(slots)?;
-        let these = of_rows(slots, &live);
-        with_rows(&live, actions, |actions| self.envs.check_send(&these, actions))
+        let (live, lost) = self.divide(slots)?;
+        self.check_live(slots, (&live, &lost), actions)
     }
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
@@ -92,24 +112,7 @@ impl VecEnv for Tolerant {
             self.note_turns(slots);
             return Ok(());
         }
-        let (live, lost) = self.divide(slots)?;
-        if self.policy == OnFailure::Restart {
-            self.envs.check_reset(&of_rows(slots, &lost), &vec![Begin::Own; lost.len()], None)?;
-        }
-        let these = of_rows(slots, &live);
-        if !live.is_empty() {
-            with_rows(&live, actions, |actions| self.envs.check_send(&these, actions))?;
-        }
-        // First what may take long, and be stopped: then nothing is in flight.
-        let lost = of_rows(slots, &lost);
-        let begin = if self.policy == OnFailure::Mask { Begin::Keep } else { Begin::Own };
-        self.resets(&lost, &vec![begin; lost.len(0)], None)?;
-        self.note_turns(slots);
-        self.divided = true;
-        if live.is_empty() {
-            return Ok(());
-        }
-        with_rows(&live, actions, |actions| self.envs.send(&these, actions))
+        with_private(actions, |actions| self.send_divided(slots, actions))
     }
 
     fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Box<Batch>>> {

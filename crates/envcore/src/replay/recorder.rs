@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::begin::Begin;
-use crate::buffer::{Batch, ColumnIn, RowKind, Slots};
+use crate::buffer::{Batch, ColumnIn, RowKind, Slots, with_private};
 use crate::env::Frame;
 use crate::error::{Error, Phase, Result, SlotError};
 use crate::replay::log::{Event, Log};
@@ -380,9 +380,11 @@ impl VecEnv for Recorder {
     }
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.inner.send(slots, actions)?;
-        self.note_step(slots, actions);
-        Ok(())
+        with_private(actions, |actions| {
+            self.inner.send(slots, actions)?;
+            self.note_step(slots, actions);
+            Ok(())
+        })
     }
 
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, Extra, Window};
 use crate::episode::{Episodes, Report};
-use crate::error::{Error, Phase, Result, SlotError};
+use crate::error::{Cause, Error, Phase, Result, SlotError};
 use crate::guard::{drop_guarded, guard};
 use crate::space::Options;
 
@@ -114,6 +114,13 @@ impl Desk {
     unsafe fn work_through(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
         let Notes { failures, infos, final_infos, .. } = &mut self.notes;
         let mut report = Report { actions, failures, infos, final_infos, now };
+        // After Ctrl-C came at an env, the others are not begun.
+        let mut known = 0;
+        let mut is_stopped = |failures: &[SlotError]| {
+            let new = failures[std::mem::replace(&mut known, failures.len())..].iter();
+            new.clone().any(|failure| failure.failure.cause == Cause::Interrupt)
+        };
+        let mut stopped = false;
         for Run { slots, row, job } in self.runs.drain(..) {
             // SAFETY: the caller's duty.
             let mut rows = unsafe { window.rows(row, slots.len()) };
@@ -122,6 +129,10 @@ impl Desk {
             }
             let local = slots.start - self.first..slots.end - self.first;
             match job {
+                Job::Step if stopped => self.episodes.stop(local, Phase::Step, &mut rows, &mut report),
+                Job::Reset(begin, _) if stopped && begin != Begin::Keep => {
+                    self.episodes.stop(local, Phase::Reset, &mut rows, &mut report);
+                }
                 Job::Step => self.episodes.step(local, &mut rows, &mut report),
                 Job::Reset(begin, options) => {
                     for (row, slot) in local.enumerate() {
@@ -129,6 +140,7 @@ impl Desk {
                     }
                 }
             }
+            stopped |= is_stopped(report.failures);
         }
     }
 }

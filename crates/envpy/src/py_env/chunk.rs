@@ -70,8 +70,13 @@ impl Chunk for PyChunk {
         let common = self.common.clone();
         let done = enter(|py| {
             let how = (&common.observation, common.check_nan);
+            let mut is_stopped = false;
             for slot in slots.clone() {
                 if skip[slot] {
+                    continue;
+                }
+                if is_stopped {
+                    side.failures.push((slot, Failure::stopped(Phase::Step)));
                     continue;
                 }
                 if is_ending() {
@@ -85,6 +90,7 @@ impl Chunk for PyChunk {
                     .map_err(|error| failure(py, Phase::Step, error))
                     .and_then(|action| env.play(py, action, how, rows, row, side));
                 if let Err(failure) = played {
+                    is_stopped = failure.cause == Cause::Interrupt;
                     side.failures.push((slot, failure));
                     self.lose(py, slot);
                 }

@@ -52,7 +52,7 @@ const WORKER_SLEEPS: usize = 1;
 const WORKER_LINES: usize = 2;
 
 /// Questions that a worker can be asked before it has answered the first.
-const QUESTIONS: usize = 8;
+pub(super) const QUESTIONS: usize = 8;
 
 impl Plan {
     fn lines(&self) -> usize {

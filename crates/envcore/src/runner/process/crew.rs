@@ -15,7 +15,7 @@ use rustix::event::{PollFd, poll};
 use rustix::time::Timespec;
 
 use super::aside;
-use super::board::{Board, Entry, Work};
+use super::board::{Board, Entry, QUESTIONS, Work};
 use super::link::Link;
 use super::member::{Child, Ear, Host};
 use super::shm::{Arena, Block};
@@ -318,28 +318,37 @@ impl Crew {
         }
     }
 
-    /// Tells `workers` where the board is, and waits until they have it.
+    /// Tells `workers` where the board is, and waits until each has it; whose answer
+    /// did not come, and why: none of these runs.
     ///
     /// # Errors
-    /// Whose answer did not come, and why.
-    pub(super) fn seat(&mut self, workers: &[usize], timeout: Option<Duration>) -> Result<(), (usize, Mute)> {
+    /// The user's wish to stop: none of `workers` runs then.
+    pub(super) fn seat(
+        &mut self,
+        workers: &[usize],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<(usize, Error)>> {
         let plan = self.board().plan.clone();
         for &worker in workers {
             if let Some(live) = &mut self.members[worker].live {
                 let _ = live.link.post(&ToWorker::Plan(plan.clone()));
             }
         }
+        let mut lost = Vec::new();
         for &worker in workers {
-            match self.hear(worker, true, timeout) {
-                Ok(FromWorker::Ready) => {}
-                Ok(_) => {
-                    let error = Error::env(format!("worker {worker} said something out of turn"));
-                    return Err((worker, error.into()));
+            let mute = match self.hear(worker, true, timeout) {
+                Ok(FromWorker::Ready) => continue,
+                Ok(_) => Error::env(format!("worker {worker} said something out of turn")).into(),
+                Err(Mute::Stopped(stop)) => {
+                    workers.iter().for_each(|&worker| drop(self.end(worker)));
+                    return Err(stop);
                 }
-                Err(mute) => return Err((worker, mute)),
-            }
+                Err(mute) => mute,
+            };
+            let end = self.end(worker);
+            lost.push((worker, mute.error(end)));
         }
-        Ok(())
+        Ok(lost)
     }
 
     /// The next message of a worker that is being started: of one that `is_up`,
@@ -608,9 +617,9 @@ impl Crew {
         questions: Vec<(usize, Question)>,
     ) -> Result<Vec<(usize, u64)>, (usize, Mute)> {
         for &(worker, _) in &questions {
-            let room = self.board().plan.capacity(worker) as u64 - 1;
             let Some(live) = &self.members[worker].live else { return Err((worker, Mute::Dead)) };
-            if live.pace.posted - live.pace.collected >= room {
+            // The ring has room for these beside all that slots may have in flight.
+            if live.jobs.iter().filter(|job| job.work == Work::Ask).count() >= QUESTIONS {
                 let why = format!("worker {worker} has not answered earlier questions yet");
                 return Err((worker, Mute::Failed(Error::Pending(why))));
             }

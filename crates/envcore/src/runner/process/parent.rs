@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::board::{Board, Entry, Plan, Work};
-use super::crew::{Crew, Mute};
+use super::crew::Crew;
 use super::member::Host;
 use super::mirror::{Mirror, Sent};
 use super::parts::{Counts, Lender};
@@ -221,10 +221,9 @@ impl Process {
             return Err(error);
         }
         (crew.board, crew.ground) = (Some(board), Some(ground));
-        crew.seat(&workers, config.timeout).map_err(|(worker, mute)| {
-            let end = crew.end(worker);
-            mute.error(end)
-        })?;
+        if let Some((_, error)) = crew.seat(&workers, config.timeout)?.into_iter().next() {
+            return Err(error);
+        }
         let seeded = !spec.caps.contains(Caps::UNSEEDED);
         Ok(Process {
             front: Front::of(spec),
@@ -285,7 +284,8 @@ impl Process {
         let seeds = &self.seeds;
         let seeded = !self.front.spec.caps.contains(Caps::UNSEEDED);
         let seed = |first: usize, launches: u64| {
-            crate::episode::restart_seed(seeds[first], launches) & (i64::MAX >> 1)
+            // Its other slots' seeds follow on it, and are of 32 bits too.
+            crate::episode::restart_seed(seeds[first], launches) >> 1
         };
         crew.start(
             &dead,
@@ -297,15 +297,8 @@ impl Process {
             },
         )?;
         dead.retain(|worker| crew.members[*worker].live.is_some());
-        while let Err((worker, mute)) = crew.seat(&dead, self.config.timeout) {
-            if let Mute::Stopped(stop) = mute {
-                dead.iter().for_each(|&worker| drop(crew.end(worker)));
-                return Err(stop);
-            }
-            let end = crew.end(worker);
-            lost.push((worker, mute.error(end)));
-            dead.retain(|other| *other != worker);
-        }
+        lost.extend(crew.seat(&dead, self.config.timeout)?);
+        dead.retain(|worker| crew.members[*worker].live.is_some());
         for &worker in &dead {
             let member = &crew.members[worker];
             let first = seed(member.slots.start, member.launches - 1);
