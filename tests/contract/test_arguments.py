@@ -88,7 +88,9 @@ def test_what_is_no_int_is_no_number_of_workers(value: Any) -> None:
 
 
 def test_more_workers_than_envs_are_as_many_as_envs() -> None:
-    process(num_workers=1000).close()
+    envs = process(num_workers=1000)
+    assert envs.num_envs == 2
+    envs.close()
 
 
 @each_count
@@ -96,7 +98,9 @@ def test_ints_of_numpys_are_ints(maker: str, name: str) -> None:
     if (maker, name) == ("serial", "batch_size"):
         pytest.skip("a serial vec env has no batches of fewer envs")
     for value in (np.int64(2), np.uint8(2), np.array(2)):
-        MAKERS[maker](**{name: value}).close()
+        envs = MAKERS[maker](**{name: value})
+        assert envs.num_envs == 2
+        envs.close()
 
 
 @pytest.mark.parametrize("value", [*HUGE, 0, -1])
@@ -135,7 +139,9 @@ def test_what_is_no_number_is_no_timeout(maker: str, value: Any) -> None:
 
 @pytest.mark.parametrize("value", [np.float32(3), np.float64(3), np.int64(3), 3])
 def test_numbers_of_numpys_are_times(value: Any) -> None:
-    make_vec(timeout=value).close()
+    envs = make_vec(timeout=value)
+    assert envs.reset()[0].shape == (2, 4)
+    envs.close()
 
 
 FLAGS = ("episode_statistics", "lazy_frames", "normalize_observation", "normalize_reward")

@@ -145,11 +145,14 @@ def in_a_fork(work: Any) -> Any:
         finally:
             os._exit(0)
 
+    # So that nothing can be read once the child is gone.
+    os.close(tell)
+
     def result() -> str:
         os.write(let, b"x")
         said = os.read(back, 1000).decode()
         os.waitpid(pid, 0)
-        for end in (go, let, back, tell):
+        for end in (go, let, back):
             os.close(end)
         return said
 
@@ -222,6 +225,7 @@ def test_kept_rewards_keep_no_shared_memory() -> None:
                 total += int(end, 16) - int(start, 16)
         return total
 
+    gc.collect()
     before, rewards = mapped(), []
     for _ in range(2):
         envs = corral.from_gymnasium([lambda: Changing("box")] * 4, **HOW["process"])

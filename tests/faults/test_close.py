@@ -209,11 +209,12 @@ def test_gymnasiums_close_ends_what_is_pending(pending: str, how: dict[str, Any]
 
 
 def test_a_step_that_nothing_ends_closes_on_its_way_out() -> None:
-    closed = threading.Event()
+    begun, released, closed = threading.Event(), threading.Event(), threading.Event()
 
     class Long(Plain):
         def step(self, action: Any) -> Any:
-            time.sleep(2.3)
+            begun.set()
+            released.wait(LONG)
             return super().step(action)
 
         def close(self) -> None:
@@ -222,10 +223,11 @@ def test_a_step_that_nothing_ends_closes_on_its_way_out() -> None:
     envs = corral.from_gymnasium(Long, 1, runner="serial")
     envs.reset()
     caller, raised = aside(lambda: envs.step(np.zeros(1, int)))
-    time.sleep(0.1)
+    assert begun.wait(LONG)
     envs.close()
     assert envs.closed
     assert not closed.is_set()
+    released.set()
     caller.join(LONG)
     assert raised == []
     assert closed.wait(LONG)

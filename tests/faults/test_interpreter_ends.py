@@ -59,7 +59,7 @@ ENDS = {
         sys.late = Late()
         """,
     "left behind": """
-        envs = slow(3600, n=3, runner="thread", timeout=0.1)
+        envs = slow(3600, n=3, runner="thread", timeout=2)
         envs.reset()
         try:
             envs.step(np.zeros(3, int))

@@ -128,8 +128,8 @@ def test_threads_left_behind_end_once_their_envs_answer() -> None:
         def threads():
             return len(os.listdir("/proc/self/task"))
         before = threads()
-        envs = corral.make_vec(F, 2, seed=0, fault="sleep_in_step", at_step=0, sleep=0.4,
-            timeout=0.1, num_threads=2)
+        envs = corral.make_vec(F, 2, seed=0, fault="sleep_in_step", at_step=0, sleep=4.0,
+            timeout=1.0, num_threads=2)
         for _ in range(3):
             envs.reset(seed=0)
             try:

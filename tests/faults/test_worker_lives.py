@@ -287,7 +287,7 @@ def ended_at_last(numbers: list[int]) -> Iterator[None]:
 @pytest.mark.parametrize("how", ["kill -9", "sleep in C", "_exit"])
 def test_what_a_worker_that_is_killed_had_started_is_gone_with_it(how: str, context: str) -> None:
     make = functools.partial(Simulator, "step", how)
-    timeout = 0.3 if how == "sleep in C" else None
+    timeout = 3.0 if how == "sleep in C" else None
     envs = corral.from_gymnasium(make, 2, num_workers=2, context=context, timeout=timeout)
     envs.reset()
     simulators = list(envs.call("act"))

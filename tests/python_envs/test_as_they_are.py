@@ -167,7 +167,8 @@ def test_one_env_in_several_slots_is_an_error(kind: Kind) -> None:
 class Remote:
     """No `gymnasium.Env`: every attribute is a function that calls another process, made anew."""
 
-    observation_space, action_space = Shows.observation_space, Shows.action_space
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> Any:
         return self.observation_space.sample(), {}
@@ -181,7 +182,7 @@ class Remote:
 
 def test_envs_are_told_apart_by_themselves_where_unwrapped_gives_what_is_made_anew() -> None:
     envs = corral.from_gymnasium(Remote, 4, runner="serial")
-    envs.reset()
+    assert envs.reset()[0].shape == (4, 2)
     envs.close()
 
 
@@ -199,6 +200,7 @@ def test_one_env_in_several_slots_of_a_worker_is_an_error() -> None:
 def test_one_env_alone_may_be_made_before() -> None:
     env = Shows("an int")
     envs = corral.from_gymnasium(lambda: env, runner="serial")
+    assert envs.num_envs == 1
     envs.reset()
     envs.close()
 
