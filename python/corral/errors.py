@@ -99,7 +99,8 @@ class SlotFailure:
 
     Attributes:
         slot: its place in the vec env.
-        seed: the seed of its own random stream; None for a Python env that nobody seeded.
+        seed: the seed of its own random stream; None for a Python env that nobody seeded,
+            and for envs that take no seed.
         index: the index of its episode, if it was an indexed one.
         episode: which episode of the slot it was, from 0 since it was last seeded.
         step: steps taken in the episode before the failing one.

@@ -87,22 +87,10 @@ impl Actions {
     /// enough for it, which names leaf and shape; [`Error::Memory`] where this
     /// machine has not enough.
     pub fn new(env: &str, space: &Space, num_slots: usize, bounds: ActionBounds) -> Result<Self> {
-        Actions::within(env, space, num_slots, bounds, |bytes| Pool::new(bytes).take())
-    }
-
-    /// As [`new`](Self::new), in memory that `lease` gives: a block of so many
-    /// bytes for every leaf of fixed shape, in order.
-    pub(crate) fn within(
-        env: &str,
-        space: &Space,
-        num_slots: usize,
-        bounds: ActionBounds,
-        mut lease: impl FnMut(usize) -> Result<Lease>,
-    ) -> Result<Self> {
         space.check_rows(&format!("{env}: action"), num_slots)?;
         let column = |leaf: &crate::Leaf| match &leaf.kind {
             LeafKind::Fixed(t) => {
-                let lease = lease(num_slots * t.row_bytes())?;
+                let lease = Pool::new(num_slots * t.row_bytes()).take()?;
                 Ok(Held::Fixed(Fixed::new(lease, t.dtype, t.elements(), num_slots)))
             }
             _ => Ok(Held::Values((0..num_slots).map(|_| UnsafeCell::new(Value::None)).collect())),
@@ -110,6 +98,24 @@ impl Actions {
         let mut columns = space.leaves().iter().map(column).collect::<Result<Vec<_>>>()?;
         let heads = Heads::of(&mut columns);
         Ok(Actions { env: env.into(), space: space.clone(), bounds, columns, heads, num_slots })
+    }
+
+    /// Copies the actions of `slots` to `blocks`, one for each leaf of fixed shape:
+    /// memory that other processes read, to which no reference is made.
+    ///
+    /// # Panics
+    /// Where a block is smaller than all slots' actions.
+    pub(crate) fn copy_to(&self, slots: &Slots, blocks: &[Lease]) {
+        let fixed = self.columns.iter().filter_map(|column| match column {
+            Held::Fixed(fixed) => Some(fixed),
+            Held::Values(_) => None,
+        });
+        for (column, block) in fixed.zip(blocks) {
+            match slots {
+                Slots::All => column.copy_rows_to(0..self.num_slots, block),
+                Slots::List(list) => list.iter().for_each(|&slot| column.copy_rows_to(slot..slot + 1, block)),
+            }
+        }
     }
 
     /// The same actions in other memory.

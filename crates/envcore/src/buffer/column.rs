@@ -137,6 +137,17 @@ impl Fixed {
         self.bytes_mut()[from..from + bytes.len()].copy_from_slice(bytes);
     }
 
+    /// Copies `rows` to the same place in `to`, without a reference to what is there.
+    pub(super) fn copy_rows_to(&self, rows: Range<usize>, to: &Lease) {
+        assert!(rows.start <= rows.end && rows.end <= self.rows && self.rows * self.row_bytes() <= to.len());
+        let first = rows.start * self.row_bytes();
+        // SAFETY: both blocks have these rows (checked), and are different ones.
+        unsafe {
+            let from = self.lease.as_ptr().add(first);
+            std::ptr::copy_nonoverlapping(from, to.as_ptr().add(first), rows.len() * self.row_bytes());
+        }
+    }
+
     /// A copy of the first elements of row `row`, at most `most`; a byte that makes no
     /// `bool` is one in the copy.
     pub(crate) fn copy_of(&self, row: usize, most: usize) -> Vec<u8> {

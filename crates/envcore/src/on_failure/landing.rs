@@ -4,7 +4,7 @@
 use super::{Again, Note, OnFailure, Retried, Tolerant};
 use crate::begin::Begin;
 use crate::buffer::{Batch, Buffers, Extra, RowKind, Slots};
-use crate::error::{Cause, Phase, Result, SlotError};
+use crate::error::{Cause, Error, Phase, Result, SlotError};
 use crate::space::Options;
 use crate::vec_env::{AutoresetMode, Caps, Want};
 
@@ -219,16 +219,19 @@ impl Tolerant {
         }
         // Slots of a chunk are reset by one call; those of one call had the same options.
         again.sort_unstable_by_key(|again| again.slot);
-        let sent = self.send_these(&again);
-        if sent.is_err() && self.envs.in_flight() > 0 {
-            // The others of their chunk may be on their way.
-            self.again = again;
-            return Ok(());
+        match self.send_these(&again) {
+            Ok(()) => Ok(()),
+            Err(_) if self.envs.in_flight() > 0 => {
+                // The others of their chunk may be on their way.
+                self.again = again;
+                Ok(())
+            }
+            Err(error) => {
+                self.leave(&again);
+                // Of their chunk some did not fail: these wait with them.
+                if matches!(error, Error::Unsupported(_)) { Ok(()) } else { Err(error) }
+            }
         }
-        if sent.is_err() {
-            self.leave(&again);
-        }
-        sent
     }
 
     /// Sends `these` to be reset.

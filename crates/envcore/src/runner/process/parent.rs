@@ -15,7 +15,7 @@ use super::parts::{Counts, Lender};
 use super::wire::{News, Packed, ToWorker};
 use super::{board_span, look_for};
 use crate::begin::Begin;
-use crate::buffer::{Actions, Batch, BatchPool, Buffers, Draft, Extra, Layout, RowKind, Slots};
+use crate::buffer::{Actions, Batch, BatchPool, Buffers, Draft, Extra, Layout, Lease, RowKind, Slots};
 use crate::episode::SavedLife;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
@@ -57,6 +57,8 @@ pub struct Process {
     /// Whose next step plays no action.
     pub(super) skip: Vec<bool>,
     pub(super) actions: Actions,
+    /// Where workers read those of fixed shape.
+    pub(super) told: Vec<Lease>,
     pool: BatchPool,
     counts: Counts,
     /// What a step of all slots is written to, once there was one.
@@ -202,13 +204,15 @@ impl Process {
         // SAFETY: the block is as large, new and therefore zeros, and lives as
         // long as the crew, beside the board.
         let board = unsafe { Board::new(ground.as_ptr(), plan, look_for(workers.len())) };
-        let fixed = (0..spec.action.leaves().len()).filter(|k| spec.action.leaves()[*k].as_fixed().is_some());
-        let mut leaves = fixed.collect::<Vec<_>>().into_iter();
-        let actions = Actions::within(&spec.id, &spec.action, n, config.action_bounds, |bytes| {
-            let block = crew.arena.take(bytes)?;
-            board.set_actions(leaves.next().expect("a leaf of fixed shape"), block.span);
-            Ok(block.lend())
-        })?;
+        let actions = Actions::new(&spec.id, &spec.action, n, config.action_bounds)?;
+        let mut told = Vec::new();
+        for (k, leaf) in spec.action.leaves().iter().enumerate() {
+            if let Some(tensor) = leaf.as_fixed() {
+                let block = crew.arena.take(n * tensor.row_bytes())?;
+                board.set_actions(k, block.span);
+                told.push(block.lend());
+            }
+        }
         let mut pool = BatchPool::new(&Layout {
             observation: spec.observation.clone(),
             info: spec.info.clone(),
@@ -234,6 +238,7 @@ impl Process {
             turn: 0,
             skip: vec![false; n],
             actions,
+            told,
             pool,
             counts,
             whole: None,

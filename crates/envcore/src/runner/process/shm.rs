@@ -146,7 +146,7 @@ impl Block {
         // Workers write to it. A draft there is only written as long as no worker
         // was told of it, and then copied from as bytes (`Window::said`,
         // `Window::copy_row`, `Fixed::take`), which makes bools of them; actions
-        // there are written by this process alone.
+        // there are written as bytes (`Actions::copy_to`) and not read here.
         unsafe { Lease::kept(ptr, bytes, Box::new(self)) }
     }
 }

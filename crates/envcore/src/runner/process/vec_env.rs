@@ -162,6 +162,7 @@ impl Process {
         let spec = &self.front.spec;
         slots.iter(spec.num_slots).try_for_each(|slot| self.slots[slot].asked(spec, slot).check_step())?;
         self.actions.store(slots, actions, &self.skip)?;
+        self.actions.copy_to(slots, &self.told);
         let host = self.crew.host.clone();
         let mut loose = Vec::new();
         for column in actions {
