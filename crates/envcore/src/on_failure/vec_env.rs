@@ -34,10 +34,10 @@ impl Tolerant {
     /// As `send`, where some of `slots` are lost and left to the policy.
     fn send_divided(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         let (live, lost) = self.divide(slots)?;
+        self.check_live(slots, (&live, &lost), actions)?;
         if self.policy == OnFailure::Restart {
             self.envs.check_reset(&of_rows(slots, &lost), &vec![Begin::Own; lost.len()], None)?;
         }
-        self.check_live(slots, (&live, &lost), actions)?;
         // First what may take long, and be stopped: then nothing is in flight.
         let lost = of_rows(slots, &lost);
         let begin = if self.policy == OnFailure::Mask { Begin::Keep } else { Begin::Own };
