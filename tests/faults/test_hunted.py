@@ -458,3 +458,37 @@ def test_a_project_that_cannot_be_written_leaves_nothing(tmp_path: Path, exists:
     assert command("new", "ok_env", cwd=tmp_path).returncode == 0
     assert (tmp_path / "ok_env" / "Cargo.toml").is_file()
     assert [*tmp_path.iterdir()] == [tmp_path / "ok_env"]
+
+
+def test_an_action_that_is_dropped_may_resize_the_array_that_is_read_next() -> None:
+    """In a process of its own: what is read after it was freed may end a process."""
+    code = """
+import gymnasium, numpy as np, corral
+from gymnasium import spaces
+
+class Anything(spaces.Space):
+    def sample(self, mask=None, probability=None): return 0
+    def contains(self, x): return True
+
+class Sums(gymnasium.Env):
+    observation_space = spaces.Discrete(1)
+    action_space = spaces.Dict(a=Anything(), b=spaces.Box(-1, 1, (12_000_000,), np.float64))
+    def reset(self, *, seed=None, options=None): return 0, {}
+    def step(self, action): return 0, float(action["b"].sum()), False, False, {}
+
+class Resizes:
+    def __deepcopy__(self, memo): return Resizes()
+    def __del__(self):
+        if array is not None: array.resize((1, 1), refcheck=False)
+
+array = None
+envs = corral.from_gymnasium(Sums, 1, runner="serial")
+envs.reset()
+envs.step({"a": [Resizes()], "b": np.zeros((1, 12_000_000))})
+array = np.ones((1, 12_000_000))
+print(envs.step({"a": [1], "b": array})[1], array.shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "[12000000.] (1, 1)\n"), done.stderr[-2000:]

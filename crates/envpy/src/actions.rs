@@ -30,7 +30,7 @@ impl Held {
         let Some(dtype) = self.dtype else { return ColumnIn::Values(&self.values) };
         let bytes = match &self.array {
             // SAFETY: an array itself is held only for calls within which the GIL is
-            // kept and no other Python code runs (`Taken::detached`).
+            // kept and no other Python code runs (`Taken::copied`).
             Some(array) => unsafe { array::bytes_of(array.bind(py)) },
             None => (&self.bytes).into(),
         };
@@ -52,9 +52,9 @@ pub(crate) struct Taken {
     /// Whether what the core has no kind for goes to Python envs, which get
     /// objects of the types that were given.
     pub(crate) to_python: bool,
-    /// Whether other Python code may run while they are looked at: then arrays are
-    /// copied first, for one that is resized meanwhile would take its memory away.
-    pub(crate) detached: bool,
+    /// Whether arrays are copied before they are looked at, for other Python code may
+    /// run meanwhile and resize one, which takes its memory away.
+    pub(crate) copied: bool,
 }
 
 /// The actions of one call, leaf by leaf. Their memory serves the next call too.
@@ -158,7 +158,7 @@ fn hold<'py>(
     held: &mut Held,
 ) -> PyResult<()> {
     let py = given.py();
-    let Taken { batched, to_python, detached } = taken;
+    let Taken { batched, to_python, copied } = taken;
     if given.cast::<PyUntypedArray>().is_ok_and(|array| !array::is_plain(array)) {
         py.import("corral.vector")?.call_method1("check_unmasked", ("actions", given))?;
     }
@@ -210,7 +210,7 @@ fn hold<'py>(
         held.shape.push(1);
     }
     held.shape.extend_from_slice(array.shape());
-    if detached {
+    if copied {
         array::read(&array, &mut held.bytes);
     } else {
         held.array = Some(array.unbind());

@@ -257,8 +257,7 @@ impl VecEnv {
     ) -> PyResult<()> {
         let py = actions.py();
         let State { envs, action, given, interrupted, .. } = state;
-        let taken =
-            Taken { batched, to_python: self.about.is_some(), detached: self.runs_python_within_send };
+        let taken = Taken { batched, to_python: self.about.is_some(), copied: self.runs_python_within_send };
         given.take((&self.spec.action, action.tree()), actions, taken, |columns| {
             if !self.remote {
                 return envs.send(slots, columns).or_raise(py);

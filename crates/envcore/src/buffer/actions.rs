@@ -50,7 +50,8 @@ enum Held {
 // reads those rows meanwhile; all else only reads.
 unsafe impl Sync for Held {}
 
-/// The last action of every slot: checked, unless it was skipped then.
+/// The last action of every slot: checked, unless it was skipped then or the
+/// request was refused.
 pub struct Actions {
     env: String,
     space: Space,
