@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::thread::futex;
+use rustix::thread::{futex, sched_getcpu};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,7 @@ const SHARED_LINES: usize = 3;
 
 /// Entries posted to a worker: it sleeps on it.
 const POSTED: usize = 0;
+/// 0 while the worker is awake, 1 + the CPU that it sleeps on while it sleeps.
 const WORKER_SLEEPS: usize = 1;
 const WORKER_LINES: usize = 2;
 
@@ -272,9 +273,34 @@ impl Board {
 
     /// Wakes the worker, if it sleeps.
     pub(super) fn ring(&self, worker: usize) {
-        if self.worker_line(worker, WORKER_SLEEPS).load(Ordering::SeqCst) == 1 {
-            let _ = futex::wake(self.worker_line(worker, POSTED), futex::Flags::empty(), 1);
+        if self.worker_line(worker, WORKER_SLEEPS).load(Ordering::SeqCst) != 0 {
+            self.wake(worker);
         }
+    }
+
+    /// Wakes those of `workers` that sleep.
+    ///
+    /// A worker that slept on the caller's CPU is woken last. The kernel wakes a
+    /// process where it slept, or on an idle CPU. Woken first, this worker would
+    /// take the idle CPU on which another one slept, and that one would queue
+    /// behind it, while the caller's CPU falls idle as soon as the caller sleeps.
+    pub(super) fn ring_all(&self, workers: impl Iterator<Item = usize>) {
+        let here = 1 + sched_getcpu() as u32;
+        let mut last = None;
+        for worker in workers {
+            match self.worker_line(worker, WORKER_SLEEPS).load(Ordering::SeqCst) {
+                0 => (),
+                cpu if cpu == here && last.is_none() => last = Some(worker),
+                _ => self.wake(worker),
+            }
+        }
+        if let Some(worker) = last {
+            self.wake(worker);
+        }
+    }
+
+    fn wake(&self, worker: usize) {
+        let _ = futex::wake(self.worker_line(worker, POSTED), futex::Flags::empty(), 1);
     }
 
     /// How many results of the worker are there, and, if it is there, which one
@@ -326,7 +352,7 @@ impl Board {
         let there = || posted.load(Ordering::SeqCst) != taken as u32;
         if !look(self.look, there) {
             let sleeps = self.worker_line(worker, WORKER_SLEEPS);
-            sleeps.store(1, Ordering::SeqCst);
+            sleeps.store(1 + sched_getcpu() as u32, Ordering::SeqCst);
             if !there() {
                 let while_ = timespec(Duration::from_secs(1));
                 let _ = futex::wait(posted, futex::Flags::empty(), taken as u32, Some(&while_));
@@ -436,7 +462,7 @@ mod tests {
                 for posted in 0..1000u64 {
                     let entry = Entry { work: Work::Step, mail: posted % 3 == 0, first: 2, count: 1 };
                     parent.post(1, posted, entry);
-                    parent.ring(1);
+                    parent.ring_all(0..2);
                     let deadline = Instant::now() + Duration::from_secs(20);
                     parent.wait(before.wrapping_add(posted as u32 + 1), deadline);
                     assert_eq!(parent.completed(1, posted), (posted + 1, entry));

@@ -388,9 +388,9 @@ impl Process {
             for worker in 0..self.crew.members.len() {
                 let Range { start: first, end } = self.crew.members[worker].slots;
                 self.crew.post(worker, Entry { work: Work::StepWhole, mail, first, count: end - first });
-                self.crew.ring(worker);
                 rows(&mut self.crew, worker, end - first);
             }
+            self.crew.board().ring_all(0..self.crew.members.len());
             return;
         }
         for (worker, run) in self.runs(slots, self.most_together()) {
@@ -408,13 +408,9 @@ impl Process {
 
     pub(super) fn ring_for(&mut self, slots: &Slots, n: usize) {
         let mut last = usize::MAX;
-        for slot in slots.iter(n) {
-            let worker = self.crew.of(slot);
-            if worker != last {
-                self.crew.ring(worker);
-                last = worker;
-            }
-        }
+        let workers = slots.iter(n).map(|slot| self.crew.of(slot));
+        let workers = workers.filter(|worker| std::mem::replace(&mut last, *worker) != *worker);
+        self.crew.board().ring_all(workers);
     }
 
     /// Consecutive slots of one worker, of `slots` in their order; at most
