@@ -10,11 +10,14 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How many processes run the Python tests: many tests wait more than they compute.
 JOBS ?= 3
 PYTEST := -m pytest --numprocesses $(JOBS) --dist loadgroup
+# What Gymnasium and NumPy have a part in: spaces, arrays, infos, errors, wrappers, trajectories.
+WHAT_DIFFERS := -m "not thorough" tests/contract tests/python_envs tests/gymnasium_tools tests/adapters \
+	tests/parity tests/matrix/test_matrix.py tests/faults/test_env_faults.py tests/faults/test_worker_errors.py
 SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-oldest test-threads test-loom test-tsan test-asan bench bench-peers bench-rust bench-instructions lint format headers docs clean
+.PHONY: help build demo test test-rust test-python test-all test-oldest test-threads test-loom test-tsan test-asan bench bench-peers bench-rust bench-instructions lint format headers docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -32,7 +35,11 @@ $(STAMP): $(SOURCES)
 demo: build ## Train PPO on CartPole, evaluate, draw: demo/*.png, *.gif, *.csv.
 	$(BIN)/python demo/train.py
 
-test: test-rust test-python ## Run all tests.
+test: test-rust test-python ## Run the tests.
+
+test-all: test-rust test-threads build ## Run every case of every test, with the oldest Gymnasium and NumPy too.
+	$(BIN)/python $(PYTEST)
+	$(MAKE) test-oldest WHAT_DIFFERS=
 
 test-threads: test-loom test-tsan test-asan ## Check what is unsafe: every interleaving of the hand-off to threads, data races, memory.
 
@@ -43,25 +50,27 @@ test-tsan: ## Run the runners' tests under ThreadSanitizer.
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" \
 	TSAN_OPTIONS="suppressions=$(abspath tests/sanitizers/tsan.txt)" \
 	cargo test --locked --target $(HOST) --target-dir target/tsan -p envs \
-	--test threads --test on_failure --test states -- --test-threads=1 --skip as_many_slots
+	--test all -- --test-threads=1 --skip as_many_slots threads:: on_failure:: states::
+
+ASAN := RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" \
+	ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=1" \
+	cargo test --locked --target $(HOST) --target-dir target/asan
 
 test-asan: ## Run the tests of what is unsafe under AddressSanitizer.
-	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" \
-	ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=1" \
-	cargo test --locked --target $(HOST) --target-dir target/asan -p envcore -p envs --lib \
-	--test spaces --test buffers --test actions --test plugin --test processes
+	$(ASAN) -p envcore --features load --lib --test spaces
+	$(ASAN) -p envs --test all -- buffers:: actions:: plugin:: processes::
 
 test-rust: ## Run the Rust tests, examples in the docs included.
 	cargo test --workspace --exclude envpy --locked
 
 test-python: build ## Run the Python tests.
-	$(BIN)/python $(PYTEST)
+	$(BIN)/python $(PYTEST) -m "not thorough"
 
-test-oldest: build ## Run the Python tests with the oldest Gymnasium and NumPy supported.
+test-oldest: build ## Run what can differ with the oldest Gymnasium and NumPy supported.
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(OLDEST)/bin/python -m pip install --quiet "gymnasium==1.2.0" "numpy==1.26.*" --group test
-	PYTHONPATH=$(abspath python) $(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider
+	PYTHONPATH=$(abspath python) $(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider $(WHAT_DIFFERS)
 
 bench: build ## Measure beside the peers: make bench NAME=cartpole QUICK=1.
 	PYTHONPATH=python $(if $(wildcard $(PEERS)/bin/python),$(PEERS),$(VENV))/bin/python \

@@ -9,12 +9,13 @@ import hashlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -215,3 +216,11 @@ def raises_within(call: Callable[[], Any]) -> BaseException | None:
     except Exception as error:
         return error
     return None
+
+
+def quick(names: Iterable[str]) -> list[Any]:
+    """`names` as parameters; "spawn", whose new Python takes seconds, is left to `make test-all`.
+
+    For what does not depend on how a worker was started."""
+    thorough = pytest.mark.thorough
+    return [pytest.param(name, marks=thorough) if name == "spawn" else name for name in names]

@@ -20,6 +20,7 @@ import corral
 from corral.errors import ClosedError
 from tests.faults.large import Large
 from tests.faults.sick import CONTEXTS, Sick, are_gone_within, is_gone, pids, sick, zeros
+from tests.support import quick
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
@@ -46,7 +47,7 @@ def started(code: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("state", ["idle", "sleep in C", "with children", "forked parent"])
 def test_workers_end_with_a_parent_that_is_killed(state: str, context: str) -> None:
     """Though others hold its end of the sockets, or theirs."""
@@ -105,7 +106,15 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.parametrize(("context", "cycles"), [("forkserver", 100), ("fork", 200), ("spawn", 20)])
+@pytest.mark.parametrize(
+    ("context", "cycles"),
+    [
+        ("forkserver", 30),
+        ("fork", 60),
+        pytest.param("fork", 200, marks=pytest.mark.thorough),
+        pytest.param("spawn", 20, marks=pytest.mark.thorough),
+    ],
+)
 @pytest.mark.parametrize("end", ["close", "collect"])
 def test_cycles_leave_nothing_behind(end: str, context: str, cycles: int) -> None:
     cycles = cycles // 2 if end == "collect" else cycles
@@ -131,7 +140,7 @@ def test_cycles_leave_nothing_behind(end: str, context: str, cycles: int) -> Non
     assert shared_files() <= shared
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_a_program_that_ends_without_closing_ends_its_workers(context: str) -> None:
     for end in ("sys.exit(0)", "os._exit(0)", "raise KeyboardInterrupt", "pass"):
         code = f"""
@@ -146,7 +155,7 @@ def test_a_program_that_ends_without_closing_ends_its_workers(context: str) -> N
         assert len(told.split()) == 4
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_a_forked_child_is_told_so_and_the_parent_goes_on(context: str) -> None:
     code = f"""
     envs = sick(4, {{}}, context={context!r})
@@ -248,9 +257,9 @@ def test_very_many_envs_and_more_workers_than_envs(n: int, workers: int) -> None
 
 
 def test_batches_that_are_kept_stay_as_they_are_and_lie_in_no_shared_memory() -> None:
-    """100 MB in a batch, a gigabyte in those kept; what is shared has room for a step and a row
+    """40 MB in a batch, 400 in those kept; what is shared has room for a step and a row
     of each env beside it, whatever is kept."""
-    n = 25
+    n = 10
     before = shared_memory()
     envs = corral.from_gymnasium(Large, n, num_workers=2, context="forkserver")
     kept: list[Any] = [envs.reset()[0]]
@@ -258,11 +267,11 @@ def test_batches_that_are_kept_stay_as_they_are_and_lie_in_no_shared_memory() ->
         kept.append(envs.step(zeros(n))[0])
     for k, observations in enumerate(kept):
         assert (observations[:, ::4096] == k).all()
-    assert shared_memory() - before < 300 << 20
+    assert shared_memory() - before < 120 << 20
     envs.close()
     del envs
     gc.collect()
-    assert shared_memory() - before < 100 << 20
+    assert shared_memory() - before < 40 << 20
 
 
 def shared_memory() -> int:

@@ -17,6 +17,7 @@ import pytest
 import corral
 from corral import errors
 from tests.faults.sick import CONTEXTS, Sick, is_gone, pids, sick, zeros
+from tests.support import quick
 
 ROOT = Path(__file__).parents[2]
 RUNNERS: dict[str, dict[str, Any]] = {
@@ -41,7 +42,7 @@ def chain(error: BaseException | None) -> list[BaseException]:
     return found
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("what", RAISED)
 @pytest.mark.parametrize("where", ["init", "reset", "step", "close", "render", "call"])
 def test_what_an_env_raises_arrives_as_what_it_is(where: str, what: str, context: str) -> None:
@@ -75,7 +76,7 @@ def test_what_an_env_raises_arrives_as_what_it_is(where: str, what: str, context
         assert caused.batch[0][:3].all() or where == "reset"
 
 
-@pytest.mark.parametrize("runner", [r for r in RUNNERS if r != "serial"])
+@pytest.mark.parametrize("runner", quick(r for r in RUNNERS if r != "serial"))
 def test_an_exception_that_cannot_be_pickled_arrives_with_its_text_and_traceback(
     runner: str,
 ) -> None:
@@ -88,7 +89,7 @@ def test_an_exception_that_cannot_be_pickled_arrives_with_its_text_and_traceback
     envs.close()
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", quick(RUNNERS))
 @pytest.mark.parametrize("where", ["init", "reset", "step", "render", "call"])
 def test_an_env_that_calls_sys_exit_ends_itself_and_not_the_program(
     where: str, runner: str
@@ -133,7 +134,7 @@ MISFITS = {
 }
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", quick(RUNNERS))
 @pytest.mark.parametrize("misfit", MISFITS)
 def test_what_does_not_fit_is_named_where_it_is_made(misfit: str, runner: str) -> None:
     what, words = MISFITS[misfit]
@@ -200,7 +201,7 @@ def test_a_factory_that_cannot_be_pickled_is_told_of_with_what_to_do() -> None:
     corral.from_gymnasium([Sick, make], context="fork").close()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("closed", [(), (1,), (0, 1, 2)], ids=["open", "no stdout", "none"])
 def test_an_env_that_prints_megabytes_hinders_nothing(
     closed: tuple[int, ...], context: str
@@ -227,7 +228,7 @@ def test_an_env_that_prints_megabytes_hinders_nothing(
     assert (len(ended.stderr) > 6_000_000) == (2 not in closed)
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("what", ["close 0 1 2", "chdir", "fork", "popen", "thread"])
 def test_an_env_that_meddles_with_its_process_is_stepped_and_ended(what: str, context: str) -> None:
     here = os.getcwd()
@@ -242,7 +243,7 @@ def test_an_env_that_meddles_with_its_process_is_stepped_and_ended(what: str, co
 
 
 @pytest.mark.parametrize("what", ["fork", "popen"])
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_a_worker_whose_env_has_children_is_missed_when_it_dies(context: str, what: str) -> None:
     """They hold its end of the socket, and its standard error."""
     envs = sick(4, {0: ("step", what)}, context=context)

@@ -14,7 +14,7 @@ import pytest
 
 from corral.errors import EnvError, EnvTimeoutError, ResetNeededError
 from tests.faults.sick import CONTEXTS, is_gone, pids, sick, zeros
-from tests.support import assert_same
+from tests.support import assert_same, quick
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 
@@ -42,7 +42,7 @@ def comes_back(envs: Any, slots: list[int]) -> None:
     envs.close()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("where", ["step", "reset"])
 @pytest.mark.parametrize(
     ("what", "how", "words"),
@@ -78,7 +78,7 @@ def test_a_worker_that_dies_at_work_is_told_of_with_its_last_words(
     comes_back(envs, [2, 3])
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("call", ["step", "call", "render"])
 def test_a_worker_killed_between_calls_is_told_of_by_the_next(call: str, context: str) -> None:
     envs = sick(N, {}, context=context)
@@ -130,7 +130,7 @@ def test_a_death_is_told_of_to_one_who_never_waits(poll: bool) -> None:
     envs.close()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("what", ["sleep", "sleep in C"])
 @pytest.mark.parametrize("where", ["step", "reset"])
 def test_a_silent_env_costs_its_worker_after_the_timeout(
@@ -173,7 +173,7 @@ def test_each_slot_has_the_timeout_to_itself() -> None:
     envs.close()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_a_worker_that_is_stopped_is_silent(context: str) -> None:
     envs = sick(N, {}, context=context, timeout=0.3)
     envs.reset()
@@ -228,7 +228,7 @@ def test_under_mask_a_death_leaves_its_slots_out() -> None:
     envs.close()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_a_worker_that_dies_while_it_starts_again_can_be_started_once_more(
     context: str, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.sick import CONTEXTS
+from tests.support import quick
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
@@ -59,7 +60,7 @@ def run(code: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("wait", WAITS)
 def test_ctrl_c_gets_through_though_all_workers_sleep_for_ever(wait: str, context: str) -> None:
     where, at, call = WAITS[wait]
@@ -90,7 +91,7 @@ def test_ctrl_c_gets_through_while_envs_are_built(context: str) -> None:
     assert told == "interrupted\nbuilt\n"
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("then", ["recv", "reset"])
 def test_after_ctrl_c_the_workers_live_and_their_rows_can_be_had_or_dropped(
     then: str, context: str
@@ -133,7 +134,7 @@ def test_questions_after_an_interrupted_one_are_answered() -> None:
     assert told == "interrupted\n" * 3
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_ctrl_c_in_a_terminal_is_the_parents_alone(context: str) -> None:
     """The terminal sends it to its whole foreground process group."""
     code = PRELUDE + textwrap.dedent(

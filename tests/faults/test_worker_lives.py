@@ -23,6 +23,7 @@ import pytest
 import corral
 from corral.errors import EnvError
 from tests.faults.sick import CONTEXTS, Sick, are_gone_within, is_gone, pids, sick, zeros
+from tests.support import quick
 
 ROOT = pathlib.Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(
@@ -167,7 +168,7 @@ RUNNERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_workers_whose_owner_holds_the_vec_env_can_be_started_again(context: str) -> None:
     owner = Owner(functools.partial(corral.from_gymnasium, num_workers=2, context=context))
     owner.envs.reset()
@@ -179,7 +180,7 @@ def test_workers_whose_owner_holds_the_vec_env_can_be_started_again(context: str
     owner.envs.close()
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", quick(RUNNERS))
 def test_who_makes_its_envs_is_collected_with_the_vec_env_that_it_holds(runner: str) -> None:
     owner = Owner(functools.partial(corral.from_gymnasium, **RUNNERS[runner]))
     owner.envs.reset()
@@ -208,7 +209,7 @@ class Drawing(Sick):
         return np.random.random(), random.random()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_no_two_workers_share_the_numbers_of_their_global_generators(context: str) -> None:
     drawn = []
     for _ in range(2):
@@ -283,7 +284,7 @@ def ended_at_last(numbers: list[int]) -> Iterator[None]:
                 os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 @pytest.mark.parametrize("how", ["kill -9", "sleep in C", "_exit"])
 def test_what_a_worker_that_is_killed_had_started_is_gone_with_it(how: str, context: str) -> None:
     make = functools.partial(Simulator, "step", how)
@@ -298,7 +299,7 @@ def test_what_a_worker_that_is_killed_had_started_is_gone_with_it(how: str, cont
     envs.close()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_what_workers_had_started_is_gone_with_a_parent_that_is_killed(context: str) -> None:
     code = f"""
         from tests.faults.test_worker_lives import Simulator
@@ -329,7 +330,7 @@ class Becoming(Sick):
         os.execv("/bin/sleep", ["sleep", "60"])
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_a_worker_that_becomes_another_program_is_told_of_and_ended(context: str) -> None:
     envs = corral.from_gymnasium(Becoming, 1, num_workers=1, context=context)
     envs.reset()

@@ -234,21 +234,24 @@ def run(code: str, **how: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("before", "call"),
     [
-        "envs.call('size_of', b'x' * 10 * MEGABYTE)",
-        "envs.reset(options={'text': 'x' * 10 * MEGABYTE})",
-        "envs.step(['x' * 10 * MEGABYTE] * 2)",
-        "(envs.send(['x' * 10 * MEGABYTE] * 2), envs.recv())",
+        ("", "envs.call('size_of', b'x' * 10 * MEGABYTE)"),
+        ("", "envs.reset(options={'text': 'x' * 10 * MEGABYTE})"),
+        ("", "envs.step(['x' * 10 * MEGABYTE] * 2)"),
+        ("envs.send(['x' * 10 * MEGABYTE] * 2)", "envs.recv()"),
     ],
 )
-def test_ctrl_c_gets_through_a_large_message_to_a_stopped_worker_and_it_goes_on(call: str) -> None:
+def test_ctrl_c_gets_through_a_large_message_to_a_stopped_worker_and_it_goes_on(
+    before: str, call: str
+) -> None:
     told = run(
         f"""
         envs = envs_of(2, num_workers=2)
         envs.reset()
         worker = envs.call("pid")[0]
         os.kill(worker, signal.SIGSTOP)
+        {before}
         interrupted(lambda: {call})
         os.kill(worker, signal.SIGCONT)
         envs.reset()

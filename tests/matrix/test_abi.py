@@ -233,16 +233,21 @@ from gym3.libenv import CEnv
 job = json.load(sys.stdin)
 env = CEnv(lib_dir=job["folder"], num=job["n"], options=job["options"])
 told = {}
-for k, action in enumerate([None, *job["actions"]]):
+
+def tell(name, array):
+    told.setdefault(name, []).append(array)
+
+for action in [None, *job["actions"]]:
     if action is not None:
         env.act({name: np.array(leaf, dtype=job["dtypes"][name]) for name, leaf in action.items()})
     reward, ob, first = env.observe()
-    told[f"{k}.reward"], told[f"{k}.first"] = reward.copy(), first.copy()
+    tell("reward", reward.copy())
+    tell("first", first.copy())
     for name, leaf in ob.items():
-        told[f"{k}.ob.{name}"] = leaf.copy()
+        tell("ob." + name, leaf.copy())
     for name in env.get_info()[0]:
-        told[f"{k}.info.{name}"] = np.array([info[name] for info in env.get_info()])
-np.savez(job["out"], **told)
+        tell("info." + name, np.array([info[name] for info in env.get_info()]))
+np.savez(job["out"], **{name: np.stack(arrays) for name, arrays in told.items()})
 env.close()
 """
 
@@ -265,31 +270,25 @@ def test_our_library_under_the_real_gym3_tells_the_same_story(case: Case, tmp_pa
         "out": str(tmp_path / "told.npz"),
     }
     subprocess.run([python, "-c", GYM3], input=json.dumps(job), text=True, check=True, timeout=120)
-    with np.load(tmp_path / "told.npz") as told:
-        for slot in range(n):
-            story: Story = []
-            for k in range(STEPS + 1):
-                ob = {
-                    name.split(".", 2)[2]: np.asarray(leaf[slot])
-                    for name, leaf in told.items()
-                    if name.startswith(f"{k}.ob.")
-                }
-                if k > 0:
-                    first = bool(told[f"{k}.first"][slot])
-                    prefix = f"{k}.info.final_"
-                    final = {
-                        name.removeprefix(prefix): np.asarray(leaf[slot])
-                        for name, leaf in told.items()
-                        if name.removeprefix(prefix) in ob
-                    }
-                    flags = (
-                        bool(told[f"{k}.info.terminated"][slot]),
-                        bool(told[f"{k}.info.truncated"][slot]),
-                    )
-                    assert first == any(flags)
-                    last = digest(only(final if first else ob))
-                    story.append((last, float(told[f"{k}.reward"][slot]), *flags))
-                    if not first:
-                        continue
-                story.append(digest(only(ob)))
-            assert story == narrow(case, slot, False), f"slot {slot}"
+    with np.load(tmp_path / "told.npz") as file:
+        told = {name: np.asarray(leaf) for name, leaf in file.items()}
+    shown = {name.removeprefix("ob."): leaf for name, leaf in told.items() if name[:3] == "ob."}
+    finals = {name: told[f"info.final_{name}"] for name in shown if f"info.final_{name}" in told}
+    for slot in range(n):
+        story: Story = []
+        for k in range(STEPS + 1):
+            ob = {name: leaf[k, slot] for name, leaf in shown.items()}
+            if k > 0:
+                first = bool(told["first"][k, slot])
+                final = {name: leaf[k, slot] for name, leaf in finals.items()}
+                flags = (
+                    bool(told["info.terminated"][k, slot]),
+                    bool(told["info.truncated"][k, slot]),
+                )
+                assert first == any(flags)
+                last = digest(only(final if first else ob))
+                story.append((last, float(told["reward"][k, slot]), *flags))
+                if not first:
+                    continue
+            story.append(digest(only(ob)))
+        assert story == narrow(case, slot, False), f"slot {slot}"

@@ -1,13 +1,11 @@
 //! Worker processes: what becomes of slots whose worker dies, is silent, or
 //! never comes to be; and that nothing is left behind.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::process::process;
-use common::runners::{RUNNERS, runner};
-use common::{MODES, config, rows_of, source};
+use crate::common::process::process;
+use crate::common::runners::{RUNNERS, runner};
+use crate::common::{MODES, config, rows_of, source};
 use envcore::{
     AutoresetMode, Batch, Begin, Cause, ColumnIn, Error, OnFailure, Options, Phase, Process, RowKind, Slots,
     Tolerant, VecConfig, VecEnv, Want,
@@ -38,10 +36,10 @@ fn reset(envs: &mut dyn VecEnv) -> Box<Batch> {
 fn send(envs: &mut dyn VecEnv, slots: &Slots) {
     let space = envs.spec().action.clone();
     let rows: Vec<Vec<envcore::Value>> =
-        slots.iter(SLOTS).map(|slot| common::some_action(&space, 0, slot)).collect();
+        slots.iter(SLOTS).map(|slot| crate::common::some_action(&space, 0, slot)).collect();
     let rows: Vec<&[envcore::Value]> = rows.iter().map(Vec::as_slice).collect();
-    let columns = common::columns(&space, &rows);
-    envs.send(slots, &common::view(&columns)).unwrap();
+    let columns = crate::common::columns(&space, &rows);
+    envs.send(slots, &crate::common::view(&columns)).unwrap();
 }
 
 fn step(envs: &mut dyn VecEnv) -> Box<Batch> {

@@ -1,10 +1,8 @@
 //! `fast=True`: kernels beside the exact envs.
 
-mod common;
-
 use std::ops::Range;
 
-use common::{config, source};
+use crate::common::{config, source};
 use envcore::{
     AutoresetMode, Begin, ByField, Caps, ColumnIn, Discrete, Env, EnvSource, Error, Options, Record, Result,
     RowsMut, Serial, Slots, Step, StepColumns, StepOf, VecConfig, VecEnv, Want, simd, state, wants_reset,
@@ -245,7 +243,7 @@ impl ByField<1> for Fragile {
 fn fragile(fault: &str) -> Serial {
     let config = FragileConfig { fault: fault.into() };
     let source = EnvSource::<Fragile>::new("Fragile-v0", config).unwrap().by_field();
-    Serial::new(&source, common::config(2, AutoresetMode::NextStep)).unwrap()
+    Serial::new(&source, crate::common::config(2, AutoresetMode::NextStep)).unwrap()
 }
 
 fn failures(batch: &envcore::Batch) -> Vec<usize> {

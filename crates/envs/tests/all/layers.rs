@@ -1,9 +1,7 @@
 //! Layers against naive oracles: the frames that a list of all observations of
 //! an episode ends in, and statistics over a list of all that was ever seen.
 
-mod common;
-
-use common::{Cell, MODES, Seen, config, refusal, rows_of, some_action, source, view};
+use crate::common::{Cell, MODES, Seen, config, refusal, rows_of, some_action, source, view};
 use envcore::{
     AutoresetMode, Begin, FrameStack, NormalizeObservation, NormalizeReward, OnFailure, Options, RowKind,
     Serial, Slots, Statistics, Tolerant, VecConfig, VecEnv, Want,
@@ -35,7 +33,7 @@ struct Driver {
 
 enum Call {
     Reset(Slots, Vec<Begin>),
-    Step(Slots, Vec<common::Owned>),
+    Step(Slots, Vec<crate::common::Owned>),
 }
 
 impl Driver {
@@ -77,7 +75,7 @@ impl Driver {
         }
         let t = self.t;
         let actions: Vec<_> = list.iter().map(|&slot| some_action(space, t, slot)).collect();
-        let actions = common::columns(space, &actions.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let actions = crate::common::columns(space, &actions.iter().map(Vec::as_slice).collect::<Vec<_>>());
         Call::Step(Slots::List(list), actions)
     }
 
@@ -353,16 +351,19 @@ fn rewards_are_scaled_by_the_returns_of_steps_alone_each_of_its_own_episode() {
 fn frozen_statistics_stay_and_still_normalise() {
     let (mut envs, statistics) =
         NormalizeObservation::over(plain("CartPole-v1", AutoresetMode::NextStep, 1)).unwrap();
-    common::reset(&mut envs, &[Begin::Own; N]);
-    (0..20).for_each(|t| drop(common::step(&mut envs, t)));
+    crate::common::reset(&mut envs, &[Begin::Own; N]);
+    (0..20).for_each(|t| drop(crate::common::step(&mut envs, t)));
     let (mut other, theirs) =
         NormalizeObservation::over(plain("CartPole-v1", AutoresetMode::NextStep, 1)).unwrap();
     theirs.set_moments(statistics.moments()).unwrap();
     theirs.set_updates(false);
-    let rows = common::reset(&mut other, &[Begin::Own; N]);
-    (0..20).for_each(|t| drop(common::step(&mut other, t)));
+    let rows = crate::common::reset(&mut other, &[Begin::Own; N]);
+    (0..20).for_each(|t| drop(crate::common::step(&mut other, t)));
     assert_eq!(theirs.moments(), statistics.moments());
-    assert_ne!(rows, common::reset(&mut *plain("CartPole-v1", AutoresetMode::NextStep, 1), &[Begin::Own; N]));
+    assert_ne!(
+        rows,
+        crate::common::reset(&mut *plain("CartPole-v1", AutoresetMode::NextStep, 1), &[Begin::Own; N])
+    );
     statistics.set_updates(true);
     assert!(statistics.updates() && !theirs.updates());
 }
@@ -497,13 +498,13 @@ fn a_slot_takes_its_frames_along_to_another_slot() {
     for mode in MODES {
         let mut here = FrameStack::over(plain("CartPole-v1", mode, 1), 4).unwrap();
         let mut there = FrameStack::over(plain("CartPole-v1", mode, 50), 4).unwrap();
-        common::reset(&mut here, &[Begin::Own; N]);
-        common::reset(&mut there, &[Begin::Own; N]);
-        (0..6).for_each(|t| drop(common::step(&mut here, t)));
+        crate::common::reset(&mut here, &[Begin::Own; N]);
+        crate::common::reset(&mut there, &[Begin::Own; N]);
+        (0..6).for_each(|t| drop(crate::common::step(&mut here, t)));
         let state = here.save(1).unwrap();
         there.load(3, &state).unwrap();
         assert_eq!(there.save(3).unwrap(), state);
-        let keep = |envs: &mut dyn VecEnv| common::reset(envs, &[Begin::Keep; N]);
+        let keep = |envs: &mut dyn VecEnv| crate::common::reset(envs, &[Begin::Keep; N]);
         assert_eq!(keep(&mut there)[3].observation, keep(&mut here)[1].observation);
     }
 }
@@ -512,9 +513,9 @@ fn a_slot_takes_its_frames_along_to_another_slot() {
 fn a_wrong_state_is_refused_and_leaves_all_as_it_was() {
     let mode = AutoresetMode::NextStep;
     let (mut envs, _) = layered("CartPole-v1", mode, 100);
-    common::reset(&mut *envs, &[Begin::Own; N]);
+    crate::common::reset(&mut *envs, &[Begin::Own; N]);
     let (old, old_slot) = (envs.save_state().unwrap(), envs.save(0).unwrap());
-    common::step(&mut *envs, 0);
+    crate::common::step(&mut *envs, 0);
     let before = envs.save_state().unwrap();
     let mut refuse = |state: &[u8], slot: Option<usize>, what: &str| {
         let result = match slot {
@@ -552,10 +553,10 @@ fn a_loop_that_keeps_nothing_allocates_nothing_through_layers() {
     for id in IDS {
         for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep] {
             let (mut envs, _) = layered(id, mode, 1);
-            common::reset(&mut *envs, &[Begin::Own; N]);
-            (0..30).for_each(|t| drop(common::step(&mut *envs, t)));
+            crate::common::reset(&mut *envs, &[Begin::Own; N]);
+            (0..30).for_each(|t| drop(crate::common::step(&mut *envs, t)));
             let before = envs.allocations();
-            (0..200).for_each(|t| drop(common::step(&mut *envs, t)));
+            (0..200).for_each(|t| drop(crate::common::step(&mut *envs, t)));
             assert_eq!(envs.allocations(), before, "{id} {mode:?}");
         }
     }
@@ -563,7 +564,7 @@ fn a_loop_that_keeps_nothing_allocates_nothing_through_layers() {
 
 #[test]
 fn a_hosts_memory_holds_the_changed_rows() {
-    let mut host = common::host::Host::default();
+    let mut host = crate::common::host::Host::default();
     let mut stacked = FrameStack::over(plain("CartPole-v1", AutoresetMode::SameStep, 1), 3).unwrap();
     let mut own = FrameStack::over(plain("CartPole-v1", AutoresetMode::SameStep, 1), 3).unwrap();
     for t in 0..40 {
@@ -571,14 +572,17 @@ fn a_hosts_memory_holds_the_changed_rows() {
         let batch = if t == 0 {
             stacked.reset(&Slots::All, &[Begin::Own; N], None, want)
         } else {
-            let actions = common::some_actions(&stacked.spec().action, t, N);
+            let actions = crate::common::some_actions(&stacked.spec().action, t, N);
             stacked.step(&Slots::All, &view(&actions), want)
         };
         let batch = batch.unwrap().unwrap();
         assert!(host.holds_all(&batch));
         let rows: Vec<_> = rows_of(stacked.spec(), &batch).into_iter().map(|(_, row)| row).collect();
-        let expected =
-            if t == 0 { common::reset(&mut own, &[Begin::Own; N]) } else { common::step(&mut own, t) };
+        let expected = if t == 0 {
+            crate::common::reset(&mut own, &[Begin::Own; N])
+        } else {
+            crate::common::step(&mut own, t)
+        };
         assert_eq!(rows, expected);
     }
 }

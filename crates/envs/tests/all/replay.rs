@@ -1,13 +1,11 @@
 //! A failure leaves a file that plays the same rows again, bit for bit, up to
 //! the same failure, and the recorder changes nothing else.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::count::Count;
-use common::{MODES, Seen, config, recv, refusal, rows_of, some_action, source, source_of, view};
+use crate::common::count::Count;
+use crate::common::{MODES, Seen, config, recv, refusal, rows_of, some_action, source, source_of, view};
 use envcore::{
     ActRow, ActionBounds, AutoresetMode, Batch, Begin, Caps, Chunk, ColumnIn, Discrete, Env, Error, Failure,
     FromRow, Leaf, Options, Phase, Record, Recorder, Recording, Result, RowKind, Serial, Shard, SlotError,
@@ -93,7 +91,7 @@ impl<'a> Live<'a> {
     fn go(&mut self, slots: &[usize], away: bool) -> Option<Box<Batch>> {
         let space = self.envs.spec().action.clone();
         let actions: Vec<_> = slots.iter().map(|slot| some_action(&space, self.t, *slot)).collect();
-        let columns = common::columns(&space, &actions.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let columns = crate::common::columns(&space, &actions.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let all = slots.iter().copied().eq(0..self.shown.len());
         let slots = if all { Slots::All } else { Slots::List(slots.to_vec()) };
         self.t += 1;
@@ -318,7 +316,7 @@ fn options_of_a_reset_that_failed_are_not_in_force_after_it() {
         live.check(&source, None);
         live.failures.clear();
         live.reset(&[Begin::Own, Begin::Keep], None);
-        assert_eq!(common::count::shift(live.shown[0].last().unwrap()), 3);
+        assert_eq!(crate::common::count::shift(live.shown[0].last().unwrap()), 3);
         live.step();
     }
     assert_eq!(dir.files().len(), 3);
@@ -880,9 +878,10 @@ fn a_recording_of_an_env_that_cannot_be_seeded_names_no_seed() {
 fn a_recording_is_played_on_one_slot_of_its_own_env() {
     let dir = Dir::new();
     let recording = Recording::read(&some_file(&dir)).unwrap();
-    let why = refusal(recording.prepare(&mut common::serial("CartPole-v1", 1, AutoresetMode::NextStep)));
+    let why =
+        refusal(recording.prepare(&mut crate::common::serial("CartPole-v1", 1, AutoresetMode::NextStep)));
     assert!(why.contains("one slot of testing/Faulty-v0, not on 1 of CartPole-v1"), "{why}");
-    refusal(recording.prepare(&mut common::serial(FAULTY, 2, AutoresetMode::NextStep)));
+    refusal(recording.prepare(&mut crate::common::serial(FAULTY, 2, AutoresetMode::NextStep)));
 }
 
 proptest! {

@@ -1,9 +1,7 @@
 //! Episode statistics: return, length and seconds of the episode that a row ends.
 
-mod common;
-
-use common::count::{Count, Told, count};
-use common::{MODES, config, source_of};
+use crate::common::count::{Count, Told, count};
+use crate::common::{MODES, config, source_of};
 use envcore::{AutoresetMode, Begin, ColumnIn, Serial, Slots, ToRow, VecConfig, VecEnv, Want};
 
 /// Return, length and seconds where there are statistics.

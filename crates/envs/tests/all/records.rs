@@ -1,9 +1,7 @@
 //! Records: declared keys become columns of their dtype, others travel loose,
 //! and what does not fit its column fails its slot and leaves nothing behind.
 
-mod common;
-
-use common::{Cell, config, recv, reset, rows_of, source_of};
+use crate::common::{Cell, config, recv, reset, rows_of, source_of};
 use envcore::{
     Array, AutoresetMode, Begin, ColumnIn, DType, Discrete, Env, EnvSource, Leaf, Record, Result, RowKind,
     Serial, Slots, Space, Step, Value, VecEnv, wants_reset,
@@ -120,6 +118,6 @@ fn a_space_that_names_a_leaf_twice_makes_no_source() {
             Ok(0)
         }
     }
-    let text = common::refusal(EnvSource::<Twice>::new("Twice-v0", ()));
+    let text = crate::common::refusal(EnvSource::<Twice>::new("Twice-v0", ()));
     assert_eq!(text, "Twice-v0: info space, leaf 'info': its name clashes with 'info'");
 }

@@ -2,18 +2,16 @@
 //! every way to drive it, gives slot by slot the bytes that a naive loop over
 //! bare envs gives.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::fast::FastCartPole;
-use common::host::Host;
-use common::oracle::{Naive, OddRules, Oracle};
-use common::plugin::through_plugin;
-use common::process::process;
-use common::slow::Slow;
-use common::{Cell, MODES, Seen, columns, config, rows_of, some_action, source, view};
+use crate::common::fast::FastCartPole;
+use crate::common::host::Host;
+use crate::common::oracle::{Naive, OddRules, Oracle};
+use crate::common::plugin::through_plugin;
+use crate::common::process::process;
+use crate::common::slow::Slow;
+use crate::common::{Cell, MODES, Seen, columns, config, rows_of, some_action, source, view};
 use envcore::{
     AutoresetMode, Background, Batch, Begin, Buffers, ColumnIn, Options, Serial, Shard, Slots, Source,
     Threaded, Value, VecConfig, VecEnv, Want, start,

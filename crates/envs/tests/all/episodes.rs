@@ -1,10 +1,8 @@
 //! When episodes begin and end: the three autoreset modes to the letter, time
 //! limits, kept slots.
 
-mod common;
-
-use common::count::{Count, Says, act, count, drawn, draws, first, midst, reset_with, says, shift};
-use common::{MODES, Seen, config, reset, rows_of, source_of};
+use crate::common::count::{Count, Says, act, count, drawn, draws, first, midst, reset_with, says, shift};
+use crate::common::{MODES, Seen, config, reset, rows_of, source_of};
 use envcore::{AutoresetMode, Begin, ColumnIn, Error, Options, RowKind, Serial, Slots, VecConfig, VecEnv};
 
 #[test]
@@ -53,7 +51,7 @@ fn disabled_refuses_to_step_a_finished_slot_until_it_is_reset() {
     assert_eq!(envs.in_flight(), 0);
     // The others may go on without it.
     envs.send(&Slots::List(vec![2, 0]), &[ColumnIn::scalars(&[0i64; 2], &[2])]).unwrap();
-    let batch = common::recv(&mut envs);
+    let batch = crate::common::recv(&mut envs);
     let rows: Vec<(usize, Says)> =
         rows_of(envs.spec(), &batch).iter().map(|(slot, seen)| (*slot, says(seen))).collect();
     assert_eq!(rows, [(2, midst(2)), (0, midst(2))]);
@@ -116,5 +114,5 @@ fn a_time_limit_truncates_and_a_terminal_state_on_its_step_sets_both_flags() {
         assert_eq!(flags(&rows), [(false, true), (true, true), (false, false)]);
     }
     let none = VecConfig { max_episode_steps: Some(0), ..config(1, AutoresetMode::NextStep) };
-    assert!(common::refusal(Serial::new(&source_of::<Count>(), none)).contains("at least 1"));
+    assert!(crate::common::refusal(Serial::new(&source_of::<Count>(), none)).contains("at least 1"));
 }

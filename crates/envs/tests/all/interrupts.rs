@@ -1,16 +1,14 @@
 //! A user's wish to stop, while the parent waits for a worker: what the worker
 //! does of it later, the parent knows.
 
-mod common;
-
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::process::Builtin;
-use common::{config, rows_of};
+use crate::common::process::Builtin;
+use crate::common::{config, rows_of};
 use envcore::process::{Child, Host, Objects};
 use envcore::{
     AutoresetMode, Begin, Error, Object, Options, Process, Result, Slots, VecConfig, VecEnv, Want,
@@ -76,9 +74,9 @@ fn step(envs: &mut Process, slot: usize) -> envcore::Batch {
 
 fn send(envs: &mut Process, slot: usize) {
     let space = envs.spec().action.clone();
-    let action = common::some_action(&space, 0, 0);
-    let columns = common::columns(&space, &[&action]);
-    envs.send(&Slots::List(vec![slot]), &common::view(&columns)).unwrap();
+    let action = crate::common::some_action(&space, 0, 0);
+    let columns = crate::common::columns(&space, &[&action]);
+    envs.send(&Slots::List(vec![slot]), &crate::common::view(&columns)).unwrap();
 }
 
 fn reset(envs: &mut Process, slot: usize) {

@@ -1,7 +1,7 @@
 //! The trait's own promises, of one env stepped by hand: what `reset` does with
 //! each argument, and what a step with reset shows and goes on with.
 
-#[path = "../examples/one_env.rs"]
+#[path = "../../examples/one_env.rs"]
 mod example;
 
 use envcore::{Discrete, Env, Error};

@@ -1,14 +1,12 @@
 //! What an episode begins from: the slot's own stream, a seed, an index, under
 //! which options.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::count::{Count, act, count, drawn, draws, reset_with, shift};
-use common::runners::{RUNNERS, runner};
-use common::{Cell, MODES, Seen, config, reset, serial, source_of, step};
+use crate::common::count::{Count, act, count, drawn, draws, reset_with, shift};
+use crate::common::runners::{RUNNERS, runner};
+use crate::common::{Cell, MODES, Seen, config, reset, serial, source_of, step};
 use envcore::{
     AutoresetMode, Begin, Caps, Discrete, Env, Error, OnFailure, Options, Record, Result, Serial, Shard,
     Slots, Source, Step, Tolerant, VecConfig, VecEnv, wants_reset,
@@ -67,12 +65,12 @@ fn slot_i_is_built_from_seed_plus_i_and_a_seeded_reset_is_a_fresh_env() {
     }
     for seed in [-1, i64::MIN] {
         let negative = VecConfig { seed: Some(seed), ..config(1, AutoresetMode::NextStep) };
-        assert!(common::refusal(Serial::new(&source_of::<Count>(), negative)).contains("negative"));
+        assert!(crate::common::refusal(Serial::new(&source_of::<Count>(), negative)).contains("negative"));
     }
     let no_room = VecConfig { seed: Some(i64::MAX), ..config(2, AutoresetMode::NextStep) };
-    assert!(common::refusal(Serial::new(&source_of::<Count>(), no_room)).contains("leaves no room"));
+    assert!(crate::common::refusal(Serial::new(&source_of::<Count>(), no_room)).contains("leaves no room"));
     let none = config(0, AutoresetMode::NextStep);
-    assert!(common::refusal(Serial::new(&source_of::<Count>(), none)).contains("at least 1"));
+    assert!(crate::common::refusal(Serial::new(&source_of::<Count>(), none)).contains("at least 1"));
 }
 
 #[test]
@@ -128,7 +126,7 @@ fn options_that_an_env_fails_of_are_not_in_force_afterwards() {
     let shift_by = |shift: i64| Options::new().with("shift", shift);
     reset_with(&mut envs, &[Begin::Own; 2], shift_by(5));
     envs.send_reset(&Slots::All, &[Begin::Own, Begin::Keep], Some(&shift_by(i64::MAX))).unwrap();
-    let batch = common::recv(&mut envs);
+    let batch = crate::common::recv(&mut envs);
     assert_eq!(batch.failures.len(), 1);
     assert!(batch.failures[0].failure.message.contains("a panic of the options"));
     let rows = reset(&mut envs, &[Begin::Own, Begin::Keep]);
@@ -189,7 +187,7 @@ fn one_env_alone_tries_the_options_of_a_reset_before_any_slot_is_reset() {
             let before = BUILT.load(Ordering::Relaxed);
             let sent = envs.send_reset(&Slots::All, &[Begin::Own; 6], Some(options));
             if sent.is_ok() {
-                common::receive(envs);
+                crate::common::receive(envs);
             }
             (BUILT.load(Ordering::Relaxed) - before, sent.err().map(|error| error.to_string()))
         };
@@ -199,7 +197,7 @@ fn one_env_alone_tries_the_options_of_a_reset_before_any_slot_is_reset() {
         assert_eq!((built, error.as_deref()), (1, Some("level is 10: it goes up to 9")));
         // Slots under other options are not the same question.
         envs.send_reset(&Slots::List(vec![2, 4]), &[Begin::Own; 2], Some(&level(5))).unwrap();
-        common::recv(&mut *envs);
+        crate::common::recv(&mut *envs);
         assert_eq!(tried(&mut *envs, &Options::new().with("other", 1i64)), (2, None));
     }
 }

@@ -3,12 +3,10 @@
 
 #![allow(unsafe_code)]
 
-mod common;
-
 use std::ffi::c_void;
 
-use common::plugin::{Echo, plugin, raw, through_plugin};
-use common::{MODES, config, refusal, saved, some_actions, source_of, view};
+use crate::common::plugin::{Echo, plugin, raw, through_plugin};
+use crate::common::{MODES, config, refusal, saved, some_actions, source_of, view};
 use envcore::abi::plugin::load::Plugin;
 use envcore::abi::plugin::sys;
 use envcore::{
@@ -45,7 +43,7 @@ fn texts_ragged_arrays_and_undeclared_infos_cross_both_ways() {
                     assert_eq!(failure.failure.phase, Phase::Step);
                     (failure.slot, failure.step, failure.action.clone())
                 });
-                rows.push((common::rows_of(envs.spec(), &batch), told.collect::<Vec<_>>()));
+                rows.push((crate::common::rows_of(envs.spec(), &batch), told.collect::<Vec<_>>()));
                 extras += batch.infos.extras.len();
             }
             assert_eq!(rows[0], rows[1]);
@@ -74,14 +72,14 @@ fn texts_ragged_arrays_and_undeclared_infos_cross_both_ways() {
 fn states_and_options_are_those_of_the_envs_built_in() {
     let options = Options::new().with("at_step", 5i64);
     let mode = MODES[0];
-    let built_in = common::source("testing/Faulty-v0", &options);
+    let built_in = crate::common::source("testing/Faulty-v0", &options);
     let mut here = Serial::new(&*built_in, config(SLOTS, mode)).unwrap();
     let mut there =
         Serial::new(&*through_plugin("testing/Faulty-v0", &options), config(SLOTS, mode)).unwrap();
     let bias = Options::new().with("bias", 0.25);
     for envs in [&mut here as &mut dyn VecEnv, &mut there] {
         envs.reset(&Slots::All, &[Begin::Index(2); SLOTS], Some(&bias), Want::all()).unwrap();
-        common::step(envs, 0);
+        crate::common::step(envs, 0);
         assert_eq!(envs.render(&Slots::List(vec![1])).unwrap()[0].pixels(), [1; 72]);
     }
     // They differ in the env's id alone.
@@ -90,9 +88,9 @@ fn states_and_options_are_those_of_the_envs_built_in() {
     };
     let state = there.save(2).unwrap();
     assert_eq!(tail(saved(&mut here)).len(), tail(saved(&mut there)).len());
-    let rows = common::step(&mut there, 1);
+    let rows = crate::common::step(&mut there, 1);
     there.load(2, &state).unwrap();
-    assert_eq!(common::step(&mut there, 1)[2], rows[2]);
+    assert_eq!(crate::common::step(&mut there, 1)[2], rows[2]);
     assert!(refusal(there.load(2, b"no state")).contains("state"));
     let wrong = Options::new().with("bias", "large");
     let refused = there.send_reset(&Slots::All, &[Begin::Own; SLOTS], Some(&wrong)).unwrap_err();
@@ -131,7 +129,7 @@ fn an_env_that_cannot_be_built_is_named_with_its_slot() {
 fn a_panic_of_the_plugins_own_ends_its_handle_and_nothing_else() {
     let source = through_plugin("Rude-v0", &Options::new());
     let mut envs = Serial::new(&*source, config(2, MODES[0])).unwrap();
-    common::reset(&mut envs, &[Begin::Own; 2]);
+    crate::common::reset(&mut envs, &[Begin::Own; 2]);
     let actions = some_actions(&envs.spec().action, 0, 2);
     let batch = envs.step(&Slots::All, &view(&actions), Want::all()).unwrap().unwrap();
     for failure in &batch.failures {
@@ -144,7 +142,7 @@ fn a_panic_of_the_plugins_own_ends_its_handle_and_nothing_else() {
     assert!(refusal(envs.close()).contains("not used again"));
     // Another chunk knows nothing of it.
     let mut envs = Serial::new(&*source, config(2, MODES[0])).unwrap();
-    common::reset(&mut envs, &[Begin::Own; 2]);
+    crate::common::reset(&mut envs, &[Begin::Own; 2]);
     assert!(refusal(envs.close()).contains("a bug in a close"));
 }
 
@@ -213,7 +211,7 @@ fn an_info_for_a_row_that_the_call_is_not_about_fails_the_call() {
     let plugin = unsafe { Plugin::over(table, "there".into()) }.unwrap();
     let source = plugin.source("the_tests", "CartPole-v1", &Options::new()).unwrap();
     let mut envs = Serial::new(&source, config(2, MODES[0])).unwrap();
-    common::reset(&mut envs, &[Begin::Own; 2]);
+    crate::common::reset(&mut envs, &[Begin::Own; 2]);
     let actions = some_actions(&envs.spec().action, 0, 2);
     let batch = envs.step(&Slots::All, &view(&actions), Want::all()).unwrap().unwrap();
     assert_eq!(batch.failures.len(), 2);

@@ -1,9 +1,7 @@
 //! Calls in the wrong order, slots that do not exist, and the end: always a
 //! clear error, and nothing moves.
 
-mod common;
-
-use common::{config, refusal, reset, saved, serial, source};
+use crate::common::{config, refusal, reset, saved, serial, source};
 use envcore::{
     AutoresetMode, Begin, Call, ColumnIn, Error, Options, Result, Serial, Shard, Slots, VecConfig, VecEnv,
     Want,
@@ -52,12 +50,12 @@ fn a_slot_in_flight_takes_no_second_request() {
         assert!(refusal(envs.render(&Slots::All)).contains("in flight"));
         // The others may be sent meanwhile, and all come back.
         envs.send_reset(&Slots::List(vec![2, 0]), &[Begin::Own, Begin::Seed(1)], None).unwrap();
-        let mut came: Vec<usize> = common::recv(&mut *envs).slots.iter(SLOTS).collect();
+        let mut came: Vec<usize> = crate::common::recv(&mut *envs).slots.iter(SLOTS).collect();
         came.sort_unstable();
         assert_eq!(came, [0, 1, 2, 3]);
         envs.send(&Slots::All, &zeros(&[4])).unwrap();
         assert!(matches!(envs.send(&Slots::List(vec![2]), &zeros(&[1])), Err(Error::Pending(_))));
-        assert_eq!(common::recv(&mut *envs).rows(), SLOTS);
+        assert_eq!(crate::common::recv(&mut *envs).rows(), SLOTS);
     }
 }
 
@@ -249,7 +247,7 @@ fn a_slot_that_cannot_be_reset_again_stays_lost_and_the_others_go_on() {
     reset(&mut envs, &[Begin::Own; 3]);
     let words = ["a", "fail", "b"].map(Into::into);
     envs.send(&Slots::All, &[ColumnIn::scalars(&[1i64; 3], &[3]), ColumnIn::Values(&words)]).unwrap();
-    let batch = common::recv(&mut envs);
+    let batch = crate::common::recv(&mut envs);
     assert_eq!(batch.observation[2].as_fixed().unwrap().as_slice::<u8>(), [2, 0, 2]);
     assert_eq!(batch.failures.len(), 1);
     assert!(batch.failures[0].to_string().contains("slot 1 failed in step: told to fail"));
@@ -258,6 +256,6 @@ fn a_slot_that_cannot_be_reset_again_stays_lost_and_the_others_go_on() {
     assert!(refusal(again).contains("cannot be reset a second time"));
     let actions = [ColumnIn::scalars(&[1i64; 2], &[2]), ColumnIn::Values(&["".into(), "c".into()])];
     envs.send(&Slots::List(vec![2, 0]), &actions).unwrap();
-    let batch = common::recv(&mut envs);
+    let batch = crate::common::recv(&mut envs);
     assert_eq!(batch.observation[2].as_fixed().unwrap().as_slice::<u8>(), [3, 4]);
 }

@@ -1,12 +1,10 @@
 //! What becomes of slots that fail, under each policy, mode and runner.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::oracle::{Naive, Oracle};
-use common::runners::{RUNNERS, runner};
-use common::{MODES, Seen, config, recv, refusal, rows_of, some_action, some_actions, source, view};
+use crate::common::oracle::{Naive, Oracle};
+use crate::common::runners::{RUNNERS, runner};
+use crate::common::{MODES, Seen, config, recv, refusal, rows_of, some_action, some_actions, source, view};
 use envcore::{
     AutoresetMode, Batch, Begin, OnFailure, Options, RowKind, Shard, Slots, Source, Tolerant, VecEnv, Want,
 };
@@ -55,8 +53,7 @@ fn row(envs: &dyn VecEnv, batch: &Batch, slot: usize) -> Seen {
 }
 
 fn is_zero(seen: &Seen) -> bool {
-    let zero =
-        |cell: &common::Cell| matches!(cell, common::Cell::Bytes(bytes) if bytes.iter().all(|b| *b == 0));
+    let zero = |cell: &crate::common::Cell| matches!(cell, crate::common::Cell::Bytes(bytes) if bytes.iter().all(|b| *b == 0));
     seen.observation.iter().all(zero) && seen.reward() == 0.0 && seen.infos.is_empty()
 }
 
@@ -240,7 +237,8 @@ fn pieces_come_in_the_order_sent_and_nothing_is_lost_while_a_slot_restarts() {
                 let slots = Slots::List(slots);
                 let space = envs.spec().action.clone();
                 let rows: Vec<_> = slots.iter(SLOTS).map(|slot| some_action(&space, t, slot)).collect();
-                let columns = common::columns(&space, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
+                let columns =
+                    crate::common::columns(&space, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
                 envs.send(&slots, &view(&columns)).unwrap();
             }
             let mut seen = Vec::new();

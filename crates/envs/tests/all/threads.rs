@@ -1,14 +1,14 @@
 //! What threads add to a runner's promises: slow and silent envs, deadlines,
 //! closing in the midst of it.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::oracle::{Naive, Oracle};
-use common::runners::{RUNNERS, runner};
-use common::{MODES, Seen, config, recv, refusal, reset, rows_of, some_action, some_actions, source, view};
+use crate::common::oracle::{Naive, Oracle};
+use crate::common::runners::{RUNNERS, runner};
+use crate::common::{
+    MODES, Seen, config, recv, refusal, reset, rows_of, some_action, some_actions, source, view,
+};
 use envcore::{
     AutoresetMode, Background, Batch, Begin, Cause, Error, Options, RowKind, Slots, Source, Threaded,
     VecConfig, VecEnv, Want, start,
@@ -31,7 +31,7 @@ fn sound(mode: AutoresetMode) -> Naive<Faulty> {
 fn send(envs: &mut dyn VecEnv, t: usize, slots: &Slots) {
     let space = envs.spec().action.clone();
     let rows: Vec<_> = slots.iter(SLOTS).map(|slot| some_action(&space, t, slot)).collect();
-    let columns = common::columns(&space, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let columns = crate::common::columns(&space, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
     envs.send(slots, &view(&columns)).unwrap();
 }
 

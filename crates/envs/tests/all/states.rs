@@ -1,12 +1,10 @@
 //! Whole states: any runner takes up any other's, all of it or nothing.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::runners::{RUNNERS, runner};
-use common::{MODES, config, refusal, reset, saved, serial, source, source_of, step};
+use crate::common::runners::{RUNNERS, runner};
+use crate::common::{MODES, config, refusal, reset, saved, serial, source, source_of, step};
 use envcore::{
     AutoresetMode, Begin, Caps, ColumnIn, Discrete, Env, Error, NormalizeObservation, Options, Record,
     Result, Serial, Shard, Slots, Source, Statistics, Step, VecConfig, VecEnv, Want, state, wants_reset,
@@ -26,7 +24,7 @@ fn limited(name: &str, id: &str, mode: AutoresetMode) -> Box<dyn VecEnv> {
 type Resumed = (usize, &'static str, Box<dyn VecEnv>, Vec<bool>);
 
 /// Steps all slots; with autoreset disabled those that ended are reset before.
-fn play(envs: &mut dyn VecEnv, t: usize, over: &mut Vec<bool>) -> Vec<common::Seen> {
+fn play(envs: &mut dyn VecEnv, t: usize, over: &mut Vec<bool>) -> Vec<crate::common::Seen> {
     if over.contains(&true) {
         let begin: Vec<Begin> =
             over.iter().map(|over| if *over { Begin::Own } else { Begin::Keep }).collect();
@@ -34,7 +32,7 @@ fn play(envs: &mut dyn VecEnv, t: usize, over: &mut Vec<bool>) -> Vec<common::Se
     }
     let rows = step(envs, t);
     if envs.spec().autoreset == AutoresetMode::Disabled {
-        *over = rows.iter().map(common::Seen::done).collect();
+        *over = rows.iter().map(crate::common::Seen::done).collect();
     }
     rows
 }

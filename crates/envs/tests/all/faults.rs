@@ -1,13 +1,11 @@
 //! Environments that fail: the others complete their step, the report says
 //! where, and the slot comes back with its next reset.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::oracle::{Naive, Oracle};
-use common::plugin::through_plugin;
-use common::{
+use crate::common::oracle::{Naive, Oracle};
+use crate::common::plugin::through_plugin;
+use crate::common::{
     Cell, Seen, config, receive, recv, refusal, reset, rows_of, some_action, some_actions, source, source_of,
     view,
 };
@@ -75,8 +73,9 @@ fn a_step_that_fails_is_reported_and_the_other_slots_complete_theirs() {
         ("wrong_dtype", Cause::Panic, "declared with float32 and written with uint8"),
     ];
     type Make = fn(&str, AutoresetMode, Options) -> Serial;
-    for (mode, make) in
-        common::MODES.into_iter().flat_map(|mode| [(mode, faulty as Make), (mode, faulty_plugin as Make)])
+    for (mode, make) in crate::common::MODES
+        .into_iter()
+        .flat_map(|mode| [(mode, faulty as Make), (mode, faulty_plugin as Make)])
     {
         for (fault, cause, message) in faults {
             let mut envs = make(fault, mode, Options::new().with("at_step", 1i64));

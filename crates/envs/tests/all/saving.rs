@@ -1,9 +1,7 @@
 //! Saving and loading a slot: it goes on bit for bit elsewhere; what is no such
 //! state is refused and changes nothing.
 
-mod common;
-
-use common::{MODES, config, refusal, reset, saved, some_action, source, step, view};
+use crate::common::{MODES, config, refusal, reset, saved, some_action, source, step, view};
 use envcore::{AutoresetMode, Begin, Options, Serial, Slots, VecConfig, VecEnv};
 use proptest::prelude::*;
 
@@ -20,16 +18,17 @@ fn limited(id: &str, num_slots: usize, seed: i64, mode: AutoresetMode) -> Serial
 }
 
 /// Steps one slot; where it ended with autoreset off, resets it.
-fn step_one(envs: &mut Serial, slot: usize, t: usize) -> Vec<common::Seen> {
+fn step_one(envs: &mut Serial, slot: usize, t: usize) -> Vec<crate::common::Seen> {
     let slots = Slots::List(vec![slot]);
     let action = some_action(&envs.spec().action, t, 0);
-    envs.send(&slots, &view(&common::columns(&envs.spec().action, &[&action]))).unwrap();
-    let batch = common::recv(envs);
-    let mut rows: Vec<_> = common::rows_of(envs.spec(), &batch).into_iter().map(|(_, row)| row).collect();
+    envs.send(&slots, &view(&crate::common::columns(&envs.spec().action, &[&action]))).unwrap();
+    let batch = crate::common::recv(envs);
+    let mut rows: Vec<_> =
+        crate::common::rows_of(envs.spec(), &batch).into_iter().map(|(_, row)| row).collect();
     if rows[0].done() && envs.spec().autoreset == AutoresetMode::Disabled {
         envs.send_reset(&slots, &[Begin::Own], None).unwrap();
-        let batch = common::recv(envs);
-        rows.extend(common::rows_of(envs.spec(), &batch).into_iter().map(|(_, row)| row));
+        let batch = crate::common::recv(envs);
+        rows.extend(crate::common::rows_of(envs.spec(), &batch).into_iter().map(|(_, row)| row));
     }
     rows
 }
@@ -83,7 +82,7 @@ fn options_in_force_go_with_the_state_to_the_last_bit() {
         let mut here = limited("testing/Faulty-v0", 1, 4, AutoresetMode::NextStep);
         let options = Options::new().with("bias", bias);
         here.send_reset(&Slots::All, &[Begin::Own], Some(&options)).unwrap();
-        common::recv(&mut here);
+        crate::common::recv(&mut here);
         let state = here.save(0).unwrap();
         let mut there = limited("testing/Faulty-v0", 1, 9, AutoresetMode::NextStep);
         there.load(0, &state).unwrap();
@@ -170,7 +169,7 @@ proptest! {
         reset(&mut envs, &[Begin::Own]);
         let options = if which == 2 { Some(Options::new().with("bias", 0.5)) } else { None };
         envs.send_reset(&Slots::All, &[Begin::Own], options.as_ref()).unwrap();
-        common::recv(&mut envs);
+        crate::common::recv(&mut envs);
         let mut state = envs.save(0).unwrap();
         step(&mut envs, 0);
         let before = saved(&mut envs);
@@ -179,9 +178,9 @@ proptest! {
         if envs.load(0, &state).is_err() {
             prop_assert_eq!(saved(&mut envs), before);
         }
-        let actions = common::some_actions(&envs.spec().action, 1, 1);
+        let actions = crate::common::some_actions(&envs.spec().action, 1, 1);
         if envs.send(&Slots::All, &view(&actions)).is_ok() {
-            common::recv(&mut envs);
+            crate::common::recv(&mut envs);
         }
     }
 }

@@ -1,9 +1,7 @@
 //! Actions are checked whole before any env moves, and the refusal says where.
 
-mod common;
-
-use common::oracle::{Naive, Oracle};
-use common::{Owned, config, refusal, reset, saved, serial, some_action, some_actions, view};
+use crate::common::oracle::{Naive, Oracle};
+use crate::common::{Owned, config, refusal, reset, saved, serial, some_action, some_actions, view};
 use envcore::{
     ActionBounds, Array, AutoresetMode, Begin, ColumnIn, DType, Error, FromRow, Leaf, Options, Phase, Record,
     Result, Serial, Slots, Space, Step, ToRow, Value, VecConfig, VecEnv, Want, wants_reset,
@@ -31,7 +29,8 @@ fn cart_poles(num_slots: usize) -> Serial {
 
 fn faulties(num_slots: usize, action_bounds: ActionBounds) -> Serial {
     let config = VecConfig { action_bounds, ..config(num_slots, AutoresetMode::NextStep) };
-    let mut envs = Serial::new(&*common::source("testing/Faulty-v0", &Default::default()), config).unwrap();
+    let mut envs =
+        Serial::new(&*crate::common::source("testing/Faulty-v0", &Default::default()), config).unwrap();
     reset(&mut envs, &vec![Begin::Own; num_slots]);
     envs
 }
@@ -119,7 +118,7 @@ fn a_value_outside_its_box_is_the_envs_is_clipped_or_is_refused_as_asked() {
         for t in 0..3 {
             let gear = ColumnIn::scalars(&[2i64], &[1]);
             envs.send(&Slots::All, &[ColumnIn::scalars(&[0.25f32, force], &[1, 2]), gear]).unwrap();
-            let rows = common::receive(&mut envs);
+            let rows = crate::common::receive(&mut envs);
             let expected = oracle.step(0, &action.clone().map(Value::Array));
             assert_eq!(rows[0], expected);
             assert_eq!(expected.infos.contains_key("energy"), t == 2);
@@ -134,11 +133,11 @@ fn a_value_outside_its_box_is_the_envs_is_clipped_or_is_refused_as_asked() {
 #[test]
 fn rows_of_slots_that_await_their_autoreset_are_not_checked() {
     let limit = VecConfig { max_episode_steps: Some(1), ..config(2, AutoresetMode::NextStep) };
-    let mut envs = Serial::new(&*common::source("CartPole-v1", &Default::default()), limit).unwrap();
+    let mut envs = Serial::new(&*crate::common::source("CartPole-v1", &Default::default()), limit).unwrap();
     let keep = |slot| [[Begin::Own, Begin::Keep], [Begin::Keep, Begin::Own]][slot];
     reset(&mut envs, &[Begin::Own; 2]);
     envs.send(&Slots::All, &[ColumnIn::scalars(&[0i64; 2], &[2])]).unwrap();
-    common::receive(&mut envs);
+    crate::common::receive(&mut envs);
     reset(&mut envs, &keep(0));
     // Slot 1 is pending, slot 0 is not.
     let text = refused(&mut envs, &Slots::All, &[ColumnIn::scalars(&[9i64, 9], &[2])]);
@@ -149,7 +148,7 @@ fn rows_of_slots_that_await_their_autoreset_are_not_checked() {
     // Its dtype and shape are.
     refused(&mut envs, &Slots::List(vec![1]), &[ColumnIn::scalars(&[0f32], &[1])]);
     envs.send(&Slots::List(vec![1]), &[ColumnIn::scalars(&[9i64], &[1])]).unwrap();
-    let batch = common::recv(&mut envs);
+    let batch = crate::common::recv(&mut envs);
     assert_eq!(batch.kind(0), envcore::RowKind::Reset);
 }
 
@@ -173,7 +172,7 @@ fn text_and_other_loose_leaves_are_checked_before_anything_moves() {
     assert!(send(&["fine".into()]).contains("leaf 'word': not the 2 rows"));
     envs.send(&Slots::All, &[ColumnIn::scalars(&moves, &[2]), ColumnIn::Values(&["a".into(), "".into()])])
         .unwrap();
-    let counts = common::recv(&mut envs).observation[2].as_fixed().unwrap().as_slice::<u8>().to_vec();
+    let counts = crate::common::recv(&mut envs).observation[2].as_fixed().unwrap().as_slice::<u8>().to_vec();
     assert_eq!(counts, [2, 1], "the refused actions left no trace");
 }
 
@@ -200,7 +199,7 @@ fn bytes_at_any_address_are_the_same_actions() {
             })
             .collect();
         envs.send(&Slots::All, &columns).unwrap();
-        common::receive(&mut envs)
+        crate::common::receive(&mut envs)
     };
     let aligned = play(0);
     (1..9).for_each(|offset| assert_eq!(play(offset), aligned, "offset {offset}"));
@@ -283,14 +282,14 @@ proptest! {
     ) {
         let values: Vec<i64> = values.iter().map(|v| if wild { *v } else { v.rem_euclid(9) - 3 }).collect();
         let Some(bytes) = as_dtype(dtype, &values) else { return Ok(()) };
-        let mut envs = Serial::new(&common::source_of::<Echo>(), config(3, AutoresetMode::NextStep)).unwrap();
+        let mut envs = Serial::new(&crate::common::source_of::<Echo>(), config(3, AutoresetMode::NextStep)).unwrap();
         reset(&mut envs, &[Begin::Own; 3]);
         let columns = [ColumnIn::Fixed { dtype, shape: &[3, 2], bytes: (&bytes).into() }];
         let sent = envs.send(&Slots::List(order.clone()), &columns);
         let bad: Vec<usize> = (0..6).filter(|k| !(-3..=5).contains(&values[*k])).collect();
         if bad.is_empty() {
             sent.unwrap();
-            let batch = common::recv(&mut envs);
+            let batch = crate::common::recv(&mut envs);
             let shown = batch.observation[0].as_fixed().unwrap().as_slice::<i16>();
             prop_assert_eq!(shown.iter().map(|v| i64::from(*v)).collect::<Vec<_>>(), values);
             prop_assert_eq!(batch.slots.iter(3).collect::<Vec<_>>(), order);

@@ -1,15 +1,13 @@
 //! Chunks of third parties, whose panics only the runners guard: a panic is the
 //! failure of the slots that the call was about, on whichever thread it comes.
 
-mod common;
-
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use common::runners::{RUNNERS, runner};
-use common::{config, refusal};
+use crate::common::runners::{RUNNERS, runner};
+use crate::common::{config, refusal};
 use envcore::{
     AutoresetMode, Batch, Begin, Call, Caps, Cause, Chunk, ColumnIn, Error, Extra, Failure, Frame, Leaf,
     Options, Phase, ResetOf, Result, RowKind, RowsMut, Side, Slots, Source, SourceSpec, Space, StepOf, Value,

@@ -1,8 +1,6 @@
 //! Batches that are kept are yours; those that are not cost no memory.
 
-mod common;
-
-use common::{Seen, config, recv, reset, rows_of, serial, some_actions, source, view};
+use crate::common::{Seen, config, recv, reset, rows_of, serial, some_actions, source, view};
 use envcore::{AutoresetMode, Batch, Begin, Fixed, Options, Serial, Shard, Slots, VecEnv};
 
 const SLOTS: usize = 4;
