@@ -152,7 +152,7 @@ impl Episodes {
 fn stacks_are_the_last_frames_of_the_episode_in_every_mode_order_and_mask() {
     for id in IDS {
         for mode in MODES {
-            for k in [1, 2, 3, 7] {
+            for k in [1, 3] {
                 let mut bare = plain(id, mode, 100);
                 let mut stacked = FrameStack::over(plain(id, mode, 100), k).unwrap();
                 let mut driver = Driver::new(k as u64 + 7);

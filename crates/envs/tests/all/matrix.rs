@@ -378,52 +378,75 @@ fn difference(expected: &Seen, found: &Seen) -> String {
     format!("expected {}\n   found {}", short(expected), short(found))
 }
 
-#[test]
-fn every_source_runner_and_drive_gives_the_bytes_of_the_naive_loop() {
-    for case in cases() {
-        for &mode in case.modes {
-            let source: Arc<dyn Source> = source(case.id, &case.options).into();
-            let config = VecConfig {
-                seed: Some(SEED),
-                max_episode_steps: case.limit,
-                episode_statistics: case.statistics,
-                ..config(SLOTS, mode)
+/// Every runner and drive gives the bytes of the naive loop over `case`'s envs.
+fn check(case: &Case) {
+    for &mode in case.modes {
+        let source: Arc<dyn Source> = source(case.id, &case.options).into();
+        let config = VecConfig {
+            seed: Some(SEED),
+            max_episode_steps: case.limit,
+            episode_statistics: case.statistics,
+            ..config(SLOTS, mode)
+        };
+        for runner in RUNNERS {
+            // It resets itself, which a plugin's envs do not.
+            let is_plugin = format!("{runner:?}").starts_with("Plugin");
+            if is_plugin && case.id == "testing/Odd-v0" {
+                continue;
+            }
+            let (slow, threads) = Slow::new(source.clone(), Duration::from_micros(20));
+            let source: &Arc<dyn Source> = match runner {
+                // Else the caller would do such little work alone.
+                Runner::Threaded(_) => &(slow as Arc<dyn Source>),
+                _ => &source,
             };
-            for runner in RUNNERS {
-                // It resets itself, which a plugin's envs do not.
-                let is_plugin = format!("{runner:?}").starts_with("Plugin");
-                if is_plugin && case.id == "testing/Odd-v0" {
-                    continue;
-                }
-                let (slow, threads) = Slow::new(source.clone(), Duration::from_micros(20));
-                let source: &Arc<dyn Source> = match runner {
-                    // Else the caller would do such little work alone.
-                    Runner::Threaded(_) => &(slow as Arc<dyn Source>),
-                    _ => &source,
-                };
-                let script = script(&case, mode, runner.names());
-                for drive in [Drive::Whole, Drive::Call, Drive::Pieces, Drive::Host] {
-                    let mut envs = runner.make(&case, source, &config);
-                    let mut host = Host::default();
-                    for (at, (request, expected)) in script.iter().enumerate() {
-                        let found = play(&mut *envs, drive, &mut host, request);
-                        for (slot, (expected, found)) in expected.iter().zip(&found).enumerate() {
-                            assert!(
-                                expected == found,
-                                "{} {mode:?} {runner:?} {drive:?}, request {at}, slot {slot}:\n{}",
-                                case.id,
-                                difference(expected, found)
-                            );
-                        }
-                        assert_eq!(expected.len(), found.len());
+            let script = script(case, mode, runner.names());
+            for drive in [Drive::Whole, Drive::Call, Drive::Pieces, Drive::Host] {
+                let mut envs = runner.make(case, source, &config);
+                let mut host = Host::default();
+                for (at, (request, expected)) in script.iter().enumerate() {
+                    let found = play(&mut *envs, drive, &mut host, request);
+                    for (slot, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                        assert!(
+                            expected == found,
+                            "{} {mode:?} {runner:?} {drive:?}, request {at}, slot {slot}:\n{}",
+                            case.id,
+                            difference(expected, found)
+                        );
                     }
+                    assert_eq!(expected.len(), found.len());
                 }
-                if let Runner::Threaded(n) = runner {
-                    assert_eq!(threads.lock().unwrap().len() > 1, n > 1, "{runner:?} used other threads");
-                }
+            }
+            if let Runner::Threaded(n) = runner {
+                assert_eq!(threads.lock().unwrap().len() > 1, n > 1, "{runner:?} used other threads");
             }
         }
     }
+}
+
+#[test]
+fn cart_poles_are_the_naive_loops_through_every_runner_and_drive() {
+    check(&cases()[0]);
+}
+
+#[test]
+fn fast_cart_poles_are_the_naive_loops_through_every_runner_and_drive() {
+    check(&cases()[1]);
+}
+
+#[test]
+fn mazes_are_the_naive_loops_through_every_runner_and_drive() {
+    check(&cases()[2]);
+}
+
+#[test]
+fn faulty_envs_are_the_naive_loops_through_every_runner_and_drive() {
+    check(&cases()[3]);
+}
+
+#[test]
+fn envs_that_reset_themselves_are_the_naive_loops_through_every_runner_and_drive() {
+    check(&cases()[4]);
 }
 
 #[test]
