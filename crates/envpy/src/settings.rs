@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use envcore::{ActionBounds, Error, OnFailure, Result, VecConfig};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::begin;
 use crate::layers::Layers;
@@ -147,12 +147,8 @@ fn bounds(name: &str) -> Result<ActionBounds> {
 }
 
 fn directory(name: &str, given: &Bound<'_, PyAny>) -> Result<PathBuf> {
-    let wrong = || Error::ArgumentType(format!("{name} is a path (a str or a Path), not {given:?}"));
-    if given.is_instance_of::<PyBytes>() {
-        return Err(wrong());
-    }
     given.extract().map_err(|error: PyErr| match error.is_instance_of::<PyTypeError>(given.py()) {
-        true => wrong(),
+        true => Error::ArgumentType(format!("{name} is a path (a str or a Path), not {given:?}")),
         false => Error::env(error),
     })
 }
