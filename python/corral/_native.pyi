@@ -25,26 +25,7 @@ __all__ = [
 
 __version__: str
 
-def make(
-    source: Source,
-    num_envs: int,
-    *,
-    seed: int | None = None,
-    autoreset_mode: str | None = None,
-    max_episode_steps: int | None = None,
-    episode_statistics: bool = False,
-    action_bounds: str = "env",
-    num_threads: int | None = None,
-    batch_size: int | None = None,
-    timeout: float | None = None,
-    thread_affinity_offset: int | None = None,
-    on_failure: str = "raise",
-    max_restarts: int | None = None,
-    record: str | os.PathLike[str] | None = None,
-    frame_stack: int | None = None,
-    normalize_observation: bool = False,
-    reward_gamma: float | None = None,
-) -> VecEnv: ...
+def make(source: Source, num_envs: int, settings: dict[str, Any]) -> VecEnv: ...
 def check_room(bytes: int) -> None: ...
 def work() -> None: ...
 def exports(path: str | os.PathLike[str]) -> list[str]: ...

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from corral import _native
-from corral.settings import Settings
+from corral import _native, settings
+from corral.settings import VecOptions
 from corral.vector import VectorEnv
 
 
@@ -38,8 +38,8 @@ class PythonBatch(Protocol):
 
 def vector_env(name: str, batch: PythonBatch, *, episode_statistics: bool) -> VectorEnv:
     """The batch with Gymnasium's face; `name` is what messages call it."""
-    settings = Settings(
+    options = VecOptions(
         autoreset_mode="same_step", num_threads=1, episode_statistics=episode_statistics
     )
     source = _native.Source.python_batch(name, batch)
-    return settings.vector(settings.native(source, batch.num_envs), None)
+    return settings.vector(settings.native(source, batch.num_envs, options), options)

@@ -90,7 +90,7 @@ def check_library(
         listed = {id: plugins.entries()[id] for id in plugins.load(path, namespace=namespace)}
         checked = Library(name, faces, listed, {}, [])
         for id in listed:
-            native = _native.make(plugins.source(id, given), 1)
+            native = _native.make(plugins.source(id, given), 1, {})
             checked.spaces[id] = _spaces(native)
             native.close()
             verdict = check_env(id, steps=steps, raise_on_failure=False, **given)

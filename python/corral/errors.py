@@ -30,7 +30,7 @@ class MissingFileError(CorralError, FileNotFoundError):
 
 
 class UnknownOptionError(CorralError, TypeError):
-    """An option that the env does not have; the message lists those that it has."""
+    """An option that there is not; the message lists those that there are."""
 
 
 class OptionValueError(CorralError, ValueError):

@@ -105,7 +105,7 @@ def evaluate(
         indices: which episodes; repeated ones are played as often.
         num_envs: the batch's width for an id; by default 32, or the number of indices.
         progress: whether to show a bar; by default where stderr is a terminal.
-        **config: options of the env, for an id; `max_episode_steps` among them.
+        **config: options as in `corral.make_vec`, for an id.
 
     Raises:
         ArgumentError, ArgumentTypeError: for indices or a width that make no sense.

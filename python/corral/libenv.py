@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from typing_extensions import Unpack
 
-from corral import _launch, _native, _worker, errors
-from corral.settings import MAX_ENVS, Settings, flag, whole
+from corral import _launch, _native, _worker, errors, settings
+from corral.settings import MAX_ENVS, VecOptions, documented, flag, whole
 from corral.vector import VectorEnv
 
 Options = Mapping[str, Any]
@@ -31,6 +31,16 @@ _MAX_SECONDS = 1 << 32
 _RESERVED = ("libenv_", "corral_libenv_")
 
 
+_REFUSED = {
+    "max_episode_steps": "a libenv library ends its episodes itself",
+    "render_mode": "libenv draws no pictures",
+    "num_threads": "give num_workers, for each instance has one worker",
+    "thread_affinity_offset": "a libenv library has threads of its own, which nobody else binds",
+    "record": "a libenv library's episodes cannot be played again from their actions",
+}
+
+
+@documented(_REFUSED)
 def load_libenv(
     path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     num_envs: int = 1,
@@ -41,19 +51,7 @@ def load_libenv(
     make_timeout: float | None = 60.0,
     check_actions: bool = True,
     functions: Mapping[str, str] | None = None,
-    autoreset_mode: str | AutoresetMode = "same_step",
-    seed: int | None = None,
-    episode_statistics: bool = False,
-    action_bounds: str = "env",
-    batch_size: int | None = None,
-    timeout: float | None = None,
-    on_failure: str = "raise",
-    max_restarts: int = 10,
-    frame_stack: int | None = None,
-    lazy_frames: bool = False,
-    normalize_observation: bool = False,
-    normalize_reward: bool = False,
-    reward_gamma: float = 0.99,
+    **vec_options: Unpack[VecOptions],
 ) -> VectorEnv:
     """A batch of envs of a libenv library: gym3's, procgen's, or one that corral exported.
 
@@ -88,28 +86,30 @@ def load_libenv(
             the call; `bytes` a `char *` and an `int`, and as a result the two that procgen's
             `get_state` has. `get_state` and `set_state` need no declaration; libenv's own
             functions, `libenv_…` and `corral_libenv_…`, cannot be called.
-        autoreset_mode: "same_step" is all that libenv has.
-        seed: env i begins with `seed + i`; for a library that corral exported.
-        timeout: with "process", seconds that an instance may take for one call; then its worker
-            is ended.
-        batch_size: with "process", how many envs a `recv` waits for: a multiple of the envs of an
-            instance, which step together.
-        on_failure, max_restarts: as in `corral.make_vec`; the envs of an instance fail together,
-            and what restarts is the instance. Where it is known which env failed, the `cause` of
-            the others' failures is "instance"; where the instance failed as a whole, that of all.
-            A row that ends so has zeros in `infos["final_obs"]`, of a library that shows no other
-            `final_obs` too, and True in `infos["_failed"]`. An env whose reset alone fails is told
-            of in `infos["_failed"]`, and is to be reset before the next step.
-        episode_statistics, action_bounds, frame_stack, lazy_frames, normalize_observation,
-        normalize_reward, reward_gamma: as in `corral.make_vec`.
+        **vec_options: as in `corral.make_vec`, but for what is said below:
+            {names}.
+        autoreset_mode ("same_step"): all that libenv has.
+        seed (None): env i begins with `seed + i`; for a library that corral exported.
+        timeout (None): with "process", seconds that an instance may take for one call; then its
+            worker is ended.
+        batch_size (None): with "process", a multiple of the envs of an instance, which step
+            together.
+        on_failure, max_restarts: the envs of an instance fail together, and what restarts is the
+            instance. Where it is known which env failed, the `cause` of the others' failures is
+            "instance"; where the instance failed as a whole, that of all. A row that ends so has
+            zeros in `infos["final_obs"]`, of a library that shows no other `final_obs` too, and
+            True in `infos["_failed"]`. An env whose reset alone fails is told of in
+            `infos["_failed"]`, and is to be reset before the next step.
 
     Raises:
+        UnknownOptionError: lists the options that there are.
         ArgumentError, ArgumentTypeError, OptionValueError: name what is wrong.
         LibraryError: for what is no libenv library of version 1.
         UnsupportedError: for what it cannot do.
         SpaceError: where what it says of its spaces makes no sense.
         EnvError: where it fails.
     """
+    settings.check(load_libenv, vec_options, _REFUSED)
     try:
         library = os.path.abspath(os.fsdecode(path))
     except TypeError:
@@ -130,28 +130,15 @@ def load_libenv(
         raise errors.ArgumentError(
             f"num_workers is {num_workers}: {num_envs} envs cannot be divided among as many"
         )
+    vec_options = {"autoreset_mode": "same_step", **vec_options}
     if not flag("check_actions", check_actions):
-        if action_bounds != "env":
+        if vec_options.get("action_bounds", "env") != "env":
             raise errors.ArgumentError("action_bounds checks actions: leave check_actions at True")
-        action_bounds = "unchecked"
-    settings = Settings(
-        autoreset_mode=autoreset_mode,
-        seed=seed,
-        episode_statistics=episode_statistics,
-        action_bounds=action_bounds,
-        num_threads=num_workers if isolation == "thread" else None,
-        batch_size=batch_size,
-        timeout=timeout,
-        on_failure=on_failure,
-        max_restarts=max_restarts,
-        frame_stack=frame_stack,
-        lazy_frames=lazy_frames,
-        normalize_observation=normalize_observation,
-        normalize_reward=normalize_reward,
-        reward_gamma=reward_gamma,
-    )
+        vec_options["action_bounds"] = "unchecked"
+    if isolation == "thread":
+        vec_options["num_threads"] = num_workers
     instances = _instances(options, num_workers)
-    seeded = seed is not None
+    seeded = vec_options.get("seed") is not None
     declared = _declared(functions)
     if isolation == "thread":
         source = _native.Source.libenv(
@@ -161,7 +148,7 @@ def load_libenv(
         # What is no library needs no worker to find out.
         _native.exports(library)
         source = _in_workers(library, num_envs, instances, seeded, declared, make_timeout)
-    return settings.vector(settings.native(source, num_envs), None)
+    return settings.vector(settings.native(source, num_envs, vec_options), vec_options)
 
 
 def _in_workers(

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence, Sized
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from typing import Any, overload
 
 import gymnasium
 from gymnasium.envs.registration import load_env_creator
-from gymnasium.vector import AutoresetMode
+from typing_extensions import Unpack
 
-from corral import _launch, _native, _worker, errors
+from corral import _launch, _native, _worker, errors, settings
 from corral._python_env import are_equal, as_gymnasium
-from corral.settings import MAX_ENVS, Settings, flag, text, whole
+from corral.settings import MAX_ENVS, VecOptions, documented, flag, text, whole
 from corral.vector import VectorEnv
 
 Factory = Callable[[], Any]
@@ -23,31 +22,36 @@ Factory = Callable[[], Any]
 _RUNNERS = ("process", "serial", "thread")
 
 
+_REFUSED = {
+    "thread_affinity_offset": "Python envs' threads and workers are not bound to cores; an env's "
+    "own option of this name goes into a function that makes the env",
+    "record": "Python envs' failures are not recorded; an env's own option of this name goes into "
+    "a function that makes the env",
+}
+
+
+class PythonOptions(VecOptions, total=False):
+    """The options of `from_gymnasium`, which says what those here mean."""
+
+    runner: str
+    num_workers: int | None
+    context: str
+    check_nan: bool
+
+
+@overload
 def from_gymnasium(
     env: str | Factory | Sequence[str | Factory],
     num_envs: int | None = None,
-    *,
-    runner: str = "process",
-    num_workers: int | None = None,
-    context: str = "spawn",
-    render_mode: str | None = None,
-    check_nan: bool = True,
-    autoreset_mode: str | AutoresetMode = "next_step",
-    seed: int | None = None,
-    max_episode_steps: int | None = None,
-    episode_statistics: bool = False,
-    action_bounds: str = "env",
-    num_threads: int | None = None,
-    batch_size: int | None = None,
-    timeout: float | None = None,
-    on_failure: str = "raise",
-    max_restarts: int = 10,
-    frame_stack: int | None = None,
-    lazy_frames: bool = False,
-    normalize_observation: bool = False,
-    normalize_reward: bool = False,
-    reward_gamma: float = 0.99,
-    **kwargs: Any,
+    **options: Unpack[PythonOptions],
+) -> VectorEnv: ...
+@overload
+def from_gymnasium(
+    env: str | Sequence[str], num_envs: int | None = None, **options: Any
+) -> VectorEnv: ...
+@documented(_REFUSED)
+def from_gymnasium(
+    env: str | Factory | Sequence[str | Factory], num_envs: int | None = None, **options: Any
 ) -> VectorEnv:
     """A batch of Python environments: Gymnasium's, old gym's, or anything that looks like one.
 
@@ -55,26 +59,25 @@ def from_gymnasium(
         env: a Gymnasium id, a function without arguments that makes an env, or a list with one of
             these per env.
         num_envs: how many; with a list, its length.
-        runner: "process" hosts them in worker processes, many to each; an env that crashes takes
-            its worker along and not this process. "serial" steps them here, one after the other:
-            the fastest for envs whose step takes microseconds. "thread" steps them in threads of
-            this process, for envs that release the GIL.
-        num_workers: with "process", how many processes; None for as many as there are cores.
-        context: how workers are started. "spawn": a new Python each; the functions are sent by
-            cloudpickle, so that lambdas and what `__main__` defines will do, and no
+        runner ("process"): "process" hosts them in worker processes, many to each; an env that
+            crashes takes its worker along and not this process. "serial" steps them here, one after
+            the other: the fastest for envs whose step takes microseconds. "thread" steps them in
+            threads of this process, for envs that release the GIL.
+        num_workers (None): with "process", how many processes; None for as many as there are cores.
+        context ("spawn"): how workers are started. "spawn": a new Python each; the functions are
+            sent by cloudpickle, so that lambdas and what `__main__` defines will do, and no
             `if __name__ == "__main__"` is needed. "forkserver": forks of a process that has
             imported corral and nothing else. "fork": forks of this one; nothing is pickled, but
             locks that other threads hold stay locked in them.
-        render_mode: passed on to `gymnasium.make`, where `env` is an id.
-        check_nan: whether a NaN in an observation or a reward is the env's failure.
-        num_threads: with "thread", how many.
-        timeout: as in `corral.make_vec`; with "process" the worker of an env that takes longer is
-            ended, and with it the other envs that it hosts. A worker that does nothing at all, such
-            as one that was stopped, is ended a second later; building envs has no limit.
-        autoreset_mode, seed, max_episode_steps, episode_statistics, action_bounds, batch_size,
-        on_failure, max_restarts, frame_stack, lazy_frames, normalize_observation,
-        normalize_reward, reward_gamma: as in `corral.make_vec`.
-        **kwargs: passed on to `gymnasium.make`, where `env` is an id.
+        check_nan (True): whether a NaN in an observation or a reward is the env's failure.
+        **options: as in `corral.make_vec`, but for what is said below:
+            {names}.
+        render_mode (None): passed on to `gymnasium.make`, where `env` is an id.
+        num_threads (None): with "thread", how many.
+        timeout (None): with "process" the worker of an env that takes longer is ended, and with it
+            the other envs that it hosts. A worker that does nothing at all, such as one that was
+            stopped, is ended a second later; building envs has no limit.
+        others: passed on to `gymnasium.make`, where `env` is an id.
 
     Returns:
         A `VectorEnv`. Seeds, options and infos are Gymnasium's: options are of the reset that has
@@ -85,40 +88,18 @@ def from_gymnasium(
 
     Raises:
         ArgumentError, ArgumentTypeError: name what is wrong.
-        UnsupportedError: for functions that cannot be sent to another process.
+        UnsupportedError: for options that Python envs do not have, and for functions that cannot
+            be sent to another process.
         SpaceError: if the envs' spaces differ.
         Exception: what the making of an env raises.
     """
+    vec_options, others = settings.split(options, settings.NAMES)
+    settings.check(from_gymnasium, vec_options, _REFUSED)
+    own, kwargs = settings.split(others, PythonOptions.__annotations__)
     each = _each(env, num_envs)
-    factories = _factories(each, render_mode, kwargs)
-    name = name_of(each[0])
-    settings = Settings(
-        autoreset_mode=autoreset_mode,
-        seed=seed,
-        max_episode_steps=max_episode_steps,
-        episode_statistics=episode_statistics,
-        action_bounds=action_bounds,
-        num_threads=num_threads,
-        batch_size=batch_size,
-        timeout=timeout,
-        on_failure=on_failure,
-        max_restarts=max_restarts,
-        frame_stack=frame_stack,
-        lazy_frames=lazy_frames,
-        normalize_observation=normalize_observation,
-        normalize_reward=normalize_reward,
-        reward_gamma=reward_gamma,
-    )
-    native, held = native_of(
-        name,
-        factories,
-        settings,
-        runner=runner,
-        num_workers=num_workers,
-        context=context,
-        check_nan=check_nan,
-    )
-    envs = settings.vector(native, native.about.render_mode)
+    factories = _factories(each, vec_options.get("render_mode"), kwargs)
+    native, held = native_of(name_of(each[0]), factories, vec_options, **own)
+    envs = settings.vector(native, vec_options, native.about.render_mode)
     envs.held = held
     return envs
 
@@ -147,9 +128,9 @@ def _make(lender: weakref.ref[_Factories], k: int) -> Any:
 def native_of(
     name: str,
     factories: list[Factory],
-    settings: Settings,
+    vec_options: Mapping[str, Any],
     *,
-    runner: str,
+    runner: str = "process",
     num_workers: int | None = None,
     context: str = "spawn",
     check_nan: bool = True,
@@ -157,14 +138,14 @@ def native_of(
     """The native vec env of what `factories` make, one each, and what is to be held as long as it
     is used; see `from_gymnasium`."""
     if runner == "serial":
-        settings = dataclasses.replace(settings, num_threads=1)
+        vec_options = {**vec_options, "num_threads": 1}
     check_nan = flag("check_nan", check_nan)
     text("runner", runner)
     text("context", context)
-    seeded = settings.seed is not None
+    seeded = vec_options.get("seed") is not None
     held: Any = None
     if runner == "process":
-        if settings.num_threads is not None:
+        if vec_options.get("num_threads") is not None:
             raise errors.ArgumentError('num_threads is for runner="thread": give num_workers')
         source, held = _in_workers(name, factories, check_nan, seeded, num_workers, context)
     elif runner in _RUNNERS:
@@ -174,7 +155,7 @@ def native_of(
         source = _native.Source.python(name, held.lent(), check_nan=check_nan, seeded=seeded)
     else:
         raise errors.ArgumentError(f"runner is one of {', '.join(_RUNNERS)}, not {runner!r}")
-    native = settings.native(source, len(factories))
+    native = settings.native(source, len(factories), vec_options)
     if runner == "process":
         try:
             _check_spaces(native)
@@ -245,6 +226,7 @@ def _factories(
     if kwargs and not all(isinstance(one, str) for one in each):
         raise errors.ArgumentError(
             f"{', '.join(kwargs)}: arguments of gymnasium.make, but what makes the envs is no id"
+            f"{settings.near(kwargs)}"
         )
     return [_factory(one, kwargs) for one in each]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corral import _native, errors, plugins
-from corral.settings import file_path
+from corral import _native, errors, plugins, settings
+from corral.settings import VecOptions, file_path
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,14 @@ class Replay:
         head = self._head
         limit = head["max_episode_steps"]
         try:
-            native = _native.make(
-                plugins.source(self.env, self.config),
-                1,
+            options = VecOptions(
                 seed=self._recording.seed,
                 autoreset_mode=head["autoreset_mode"],
                 max_episode_steps=-1 if limit is None else limit,
                 action_bounds=head["action_bounds"],
                 num_threads=1,
             )
+            native = settings.native(plugins.source(self.env, self.config), 1, options)
         except errors.EnvError as error:
             self._end(error, last=True)
             return

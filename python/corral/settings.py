@@ -1,12 +1,16 @@
-"""What `make_vec` and `from_gymnasium` have in common: how a vec env of a source is made."""
+"""The options of vec envs: their one definition, what each function that makes vec envs refuses of
+them, and how they reach the native half."""
 
 from __future__ import annotations
 
-import dataclasses
-import numbers
+import difflib
+import inspect
 import operator
 import os
-from typing import Any, cast
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -20,68 +24,159 @@ MAX_ENVS = 1 << 24
 MAX_FRAMES = 1 << 16
 """As many frames as are stacked; the core's own limit."""
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
-    """See `corral.make_vec` for each."""
 
-    autoreset_mode: str | AutoresetMode = "next_step"
-    seed: int | None = None
-    max_episode_steps: int | None = None
-    episode_statistics: bool = False
-    action_bounds: str = "env"
-    num_threads: int | None = None
-    batch_size: int | None = None
-    timeout: float | None = None
-    on_failure: str = "raise"
-    max_restarts: int = 10
-    thread_affinity_offset: int | None = None
-    record: str | os.PathLike[str] | None = None
-    frame_stack: int | None = None
-    lazy_frames: bool = False
-    normalize_observation: bool = False
-    normalize_reward: bool = False
-    reward_gamma: float = 0.99
+class VecOptions(TypedDict, total=False):
+    """The options of vec envs, each with its default. Public docstrings show these lines.
 
-    def __post_init__(self) -> None:
-        if flag("lazy_frames", self.lazy_frames) and self.frame_stack is None:
-            raise errors.ArgumentError(
-                "lazy_frames says how frames are stacked: give frame_stack too"
-            )
+    autoreset_mode ("next_step"): "next_step", "same_step", "disabled", or Gymnasium's
+        `AutoresetMode`.
+    seed (None): env i is built from `seed + i`, so that the first `reset()` is
+        `reset(seed=seed)`; None for seeds from the system.
+    max_episode_steps (None): truncates episodes after so many steps; None for the env's usual
+        limit, -1 for none.
+    episode_statistics (False): adds `infos["episode"]`, {"r": returns, "l": lengths,
+        "t": seconds}, with its mask `infos["_episode"]` to steps that end episodes.
+    action_bounds ("env"): what becomes of finite actions outside their box: "env" (the env sees
+        them), "clip" or "error". A label outside its `Discrete` and what is not finite are
+        errors under all three. "unchecked": whatever fits the leaf's dtype is passed on, labels
+        and NaN too; what comes of it is up to the env, whose panic or error is `EnvError` as
+        ever.
+    render_mode (None): None or "rgb_array".
+    num_threads (None): how many threads step envs, the caller's included; None for as many as
+        there are cores, where that is faster than one (it is measured as it goes). The results
+        are the same for any number.
+    batch_size (None): how many envs a `recv` waits for; None for all. With fewer than
+        `num_envs` every env runs by itself in the background, driven by `send` and `recv`; a
+        slow env holds up no other while a thread is free.
+    timeout (None): seconds that an env may take for one step or reset. One that takes longer
+        fails; its thread is left behind, for code in this process cannot be stopped. No env
+        runs on the caller's thread then, so that Ctrl-C always gets through. None for no limit.
+    on_failure ("raise"): what becomes of an env that fails, by panic, error or silence.
+        "raise": `EnvError`, which carries the others' results; the env waits for its reset.
+        "restart": the env is rebuilt and its episode reported truncated, marked by
+        `infos["_failed"]` and `infos["restarted"]`. "mask": the env's rows are zeros, marked by
+        `infos["_failed"]`, and its actions ignored until it is reset. The last observation of
+        an episode that ended so was seen by nobody: zeros stand in its place, in the row or
+        (same_step) in `infos["final_obs"]`, and `infos["_failed"]` of that row is True,
+        `infos["failed"]` the `corral.SlotFailure`.
+    max_restarts (10): with "restart", how often in a row one env may be restarted without
+        ending an episode in between, before its failure is raised.
+    thread_affinity_offset (None): binds thread k to the k-th core after this one, of those that
+        this process may use; None (or EnvPool's -1) leaves that to the system.
+    record (None): a directory, made if missing, for a file of every env that fails; the file's
+        path is in the failure's `replay`, and `corral.replay` or the command `corral replay`
+        plays it. Keeps 64 KiB of actions an env at most.
+    frame_stack (None): shows each env's last so many observations, oldest first, as
+        `(num_envs, frame_stack, …)`; an episode's first observation fills the stack. As Gymnasium's
+        FrameStackObservation, but right under autoreset and `reset_mask`. Each frame is kept
+        once, in a ring; a step copies one frame in and `frame_stack` out.
+    lazy_frames (False): observations are `corral.StackedFrames`, which are stacked when they
+        are looked at, whole or some rows: a rollout that keeps them keeps each frame once, and
+        a step copies none. For observations that are one Box.
+    normalize_observation (False): shows real observations as float32
+        `(x - mean) / sqrt(var + 1e-8)`, by running statistics that every new observation
+        updates once, final ones included. `observation_normalization` has them, and freezes
+        them. Frames are normalised before they are stacked.
+    normalize_reward (False): divides rewards by the root of the running variance of discounted
+        returns, as Gymnasium's NormalizeReward; `reward_normalization` has the statistics.
+        Episode statistics stay those of the env's own rewards.
+    reward_gamma (0.99): the discount of these returns, from 0 to 1.
+    """
 
-    def native(self, source: _native.Source, num_envs: int) -> _native.VecEnv:
-        """The native vec env of `num_envs` envs of a source."""
-        offset = self.thread_affinity_offset
-        frame_stack = self.frame_stack
-        if frame_stack is not None:
-            frame_stack = whole("frame_stack", frame_stack, MAX_FRAMES)
-        normalize_reward = flag("normalize_reward", self.normalize_reward)
-        return _native.make(
-            source,
-            num_envs,
-            seed=self.seed,
-            autoreset_mode=autoreset_name(self.autoreset_mode),
-            max_episode_steps=self.max_episode_steps,
-            episode_statistics=flag("episode_statistics", self.episode_statistics),
-            action_bounds=text("action_bounds", self.action_bounds),
-            num_threads=self.num_threads,
-            batch_size=self.batch_size,
-            timeout=self.timeout,
-            on_failure=text("on_failure", self.on_failure),
-            max_restarts=self.max_restarts,
-            thread_affinity_offset=None if isinstance(offset, int) and offset == -1 else offset,
-            record=None if self.record is None else file_path("record", self.record),
-            frame_stack=None if self.lazy_frames else frame_stack,
-            normalize_observation=flag("normalize_observation", self.normalize_observation),
-            reward_gamma=_gamma(self.reward_gamma) if normalize_reward else None,
+    autoreset_mode: str | AutoresetMode
+    seed: int | None
+    max_episode_steps: int | None
+    episode_statistics: bool
+    action_bounds: str
+    render_mode: str | None
+    num_threads: int | None
+    batch_size: int | None
+    timeout: float | None
+    on_failure: str
+    max_restarts: int
+    thread_affinity_offset: int | None
+    record: str | os.PathLike[str] | None
+    frame_stack: int | None
+    lazy_frames: bool
+    normalize_observation: bool
+    normalize_reward: bool
+    reward_gamma: float
+
+
+NAMES = tuple(VecOptions.__annotations__)
+"""The names of all options."""
+
+
+def documented(refused: Iterable[str] = ()) -> Callable[[Function], Function]:
+    """Completes a function's docstring: `{options}` becomes the text of `VecOptions`, `{names}` the
+    names of those that are not `refused`."""
+    names = ", ".join(name for name in NAMES if name not in refused)
+    texts = {
+        "options": inspect.cleandoc(VecOptions.__doc__ or "").partition("\n\n")[2],
+        "names": textwrap.fill(names, 88),
+    }
+
+    def complete(function: Function) -> Function:
+        function.__doc__ = re.sub(
+            r"( +)\{(options|names)\}",
+            lambda mark: textwrap.indent(texts[mark[2]], mark[1]),
+            inspect.getdoc(function) or "",
         )
+        return function
 
-    def vector(self, native: _native.VecEnv, render_mode: str | None) -> VectorEnv:
-        """The native vec env with Gymnasium's face."""
-        if self.lazy_frames:
-            frames = operator.index(cast("int", self.frame_stack))
-            return LazyVectorEnv(native, frames, render_mode=render_mode)
-        return VectorEnv(native, render_mode=render_mode)
+    return complete
+
+
+def split(given: Mapping[str, Any], names: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is given by these names, and the rest."""
+    named = {name: given[name] for name in names if name in given}
+    return named, {name: value for name, value in given.items() if name not in named}
+
+
+def near(names: Iterable[str], known: Iterable[str] = NAMES) -> str:
+    """A hint at the known option that one of `names` may stand for; empty if none is near."""
+    found = [one for name in names for one in difflib.get_close_matches(name, known, n=1)]
+    return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def check(maker: Any, given: Mapping[str, Any], refused: Mapping[str, str]) -> None:
+    """Errors for what is no option of the function `maker`, and for options that `maker` does not
+    support: `refused` says why, by name. None asks for nothing."""
+    for name, value in given.items():
+        if name not in NAMES:
+            known = [*(maker.__kwdefaults__ or ()), *(one for one in NAMES if one not in refused)]
+            raise errors.UnknownOptionError(
+                f"{maker.__name__}: unknown option '{name}'. Valid options: {', '.join(known)}"
+                f"{near([name], known)}"
+            )
+        if name in refused and value is not None:
+            raise errors.UnsupportedError(f"{maker.__name__} takes no {name}: {refused[name]}")
+
+
+def native(source: _native.Source, num_envs: int, options: Mapping[str, Any]) -> _native.VecEnv:
+    """The native vec env of `num_envs` envs of a source, with `VecOptions`."""
+    frames, told = split(options, ("lazy_frames", "frame_stack", "render_mode"))
+    told["autoreset_mode"] = autoreset_name(told.get("autoreset_mode", "next_step"))
+    is_lazy = flag("lazy_frames", frames.get("lazy_frames", False))
+    if (frame_stack := frames.get("frame_stack")) is not None:
+        whole("frame_stack", frame_stack, MAX_FRAMES)
+        told["frame_stack"] = None if is_lazy else frame_stack
+    elif is_lazy:
+        raise errors.ArgumentError("lazy_frames says how frames are stacked: give frame_stack too")
+    return _native.make(source, num_envs, told)
+
+
+def vector(
+    native: _native.VecEnv, options: Mapping[str, Any], render_mode: str | None = None
+) -> VectorEnv:
+    """The native vec env with Gymnasium's face."""
+    if options.get("lazy_frames", False):
+        return LazyVectorEnv(
+            native, operator.index(options["frame_stack"]), render_mode=render_mode
+        )
+    return VectorEnv(native, render_mode=render_mode)
 
 
 def text(name: str, value: Any) -> str:
@@ -120,11 +215,3 @@ def file_path(name: str, value: Any) -> str:
     if not isinstance(value, str | os.PathLike):
         raise errors.ArgumentTypeError(f"{name} is a path (a str or a Path), not {value!r}")
     return os.fsdecode(value)
-
-
-def _gamma(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise errors.ArgumentTypeError(f"reward_gamma is a float, not {value!r}")
-    if not 0 <= (gamma := float(value)) <= 1:
-        raise errors.ArgumentError(f"reward_gamma is {value!r}: it must be from 0 to 1")
-    return gamma

@@ -242,12 +242,12 @@ def test_who_would_step_some_without_the_others_is_refused(settings: dict[str, A
     source = _native.Source.python_batch("Words", Words())
     num_envs = settings.pop("num_envs", N)
     with pytest.raises(errors.UnsupportedError, match=r"by one call|without the others"):
-        _native.make(source, num_envs, **settings)
+        _native.make(source, num_envs, settings)
 
 
 def test_it_is_one_chunk_for_any_number_of_threads() -> None:
     batch = Words()
-    envs = _native.make(_native.Source.python_batch("Words", batch), N, num_threads=2)
+    envs = _native.make(_native.Source.python_batch("Words", batch), N, {"num_threads": 2})
     _, infos = envs.reset()
     # Two chunks would have reset the batch twice, or each a part of it.
     assert infos["began"].tolist() == list(range(N))
@@ -256,9 +256,9 @@ def test_it_is_one_chunk_for_any_number_of_threads() -> None:
 
 def test_one_batch_is_one_vec_env() -> None:
     source = _native.Source.python_batch("Words", Words())
-    envs = _native.make(source, N, num_threads=1)
+    envs = _native.make(source, N, {"num_threads": 1})
     with pytest.raises(errors.UnsupportedError, match="is a vec env already"):
-        _native.make(source, N, num_threads=1)
+        _native.make(source, N, {"num_threads": 1})
     envs.reset()
 
 
@@ -283,7 +283,7 @@ def test_what_is_the_batchs_own_affair_is_refused(setting: str) -> None:
         "seed": {},
     }
     with pytest.raises(errors.UnsupportedError, match=r"time limit|be seeded|no autoreset mode"):
-        _native.make(source, N, num_threads=1, **settings[setting]).reset(seed=1)
+        _native.make(source, N, {"num_threads": 1, **settings[setting]}).reset(seed=1)
 
 
 def test_it_is_closed_once_and_by_whoever_drops_it_too() -> None:
@@ -332,7 +332,7 @@ def test_an_exception_on_its_way_outlives_the_envs_that_go_with_it() -> None:
 
     def envs() -> Any:
         source = _native.Source.python("Closing", [Closing])
-        return _native.make(source, 1, num_threads=1)
+        return _native.make(source, 1, {"num_threads": 1})
 
     # Nobody holds them when the exception leaves.
     with pytest.raises(errors.ArgumentError, match="seed -1"):

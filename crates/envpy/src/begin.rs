@@ -78,7 +78,7 @@ fn items<'py>(given: &Bound<'py, PyAny>, wrong: impl Fn() -> Error) -> Result<Bo
 }
 
 /// Python's bools and NumPy's, old versions of which pass for ints.
-fn is_bool(given: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_bool(given: &Bound<'_, PyAny>) -> bool {
     let kind = || given.getattr("dtype")?.getattr("kind")?.extract::<char>();
     given.is_instance_of::<PyBool>()
         || (!given.is_instance_of::<PyInt>() && kind().is_ok_and(|kind| kind == 'b'))

@@ -9,8 +9,9 @@ use crate::errors::OrRaise;
 pub(crate) struct Layers {
     pub(crate) frame_stack: Option<usize>,
     pub(crate) normalize_observation: bool,
-    /// The reward's discount, where rewards are to be scaled.
-    pub(crate) reward_gamma: Option<f64>,
+    pub(crate) normalize_reward: bool,
+    /// The discount of the returns that rewards are scaled by.
+    pub(crate) reward_gamma: f64,
 }
 
 /// The layers that a vec env has, with handles on their statistics.
@@ -29,8 +30,8 @@ impl Layers {
         mut envs: Box<dyn envcore::VecEnv>,
     ) -> envcore::Result<(Box<dyn envcore::VecEnv>, Layered)> {
         let mut layered = Layered { frame_stack: self.frame_stack, ..Layered::default() };
-        if let Some(gamma) = self.reward_gamma {
-            let (layer, handle) = NormalizeReward::over(envs, gamma)?;
+        if self.normalize_reward {
+            let (layer, handle) = NormalizeReward::over(envs, self.reward_gamma)?;
             (envs, layered.reward) = (Box::new(layer), Some(handle));
         }
         if self.normalize_observation {

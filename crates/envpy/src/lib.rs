@@ -19,6 +19,7 @@ mod py_env;
 mod registry;
 mod replay;
 mod schedule;
+mod settings;
 mod source;
 mod spaces;
 mod values;

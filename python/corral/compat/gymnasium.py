@@ -39,7 +39,7 @@ from gymnasium import Env, Space, logger
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors, python_envs
-from corral.settings import Settings
+from corral.settings import VecOptions
 from corral.spaces import cast_actions
 from corral.vector import VectorEnv, split_options
 
@@ -72,10 +72,10 @@ class _Gymnasium(VectorEnv):
         self.env_fns = env_fns
         self.copy = copy
         self.observation_mode = observation_mode
-        settings = Settings(autoreset_mode=autoreset_mode)
+        options = VecOptions(autoreset_mode=autoreset_mode)
         name = python_envs.name_of(factories[0])
         try:
-            native, held = python_envs.native_of(name, self._made_by(factories), settings, **how)
+            native, held = python_envs.native_of(name, self._made_by(factories), options, **how)
         except errors.SpaceError as error:
             raise SpacesDifferError(str(error)) from None
         super().__init__(native, render_mode=native.about.render_mode)
