@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import textwrap
@@ -367,6 +368,25 @@ def test_the_state_of_an_env_that_failed_is_taken_up_as_it_is(mode: str, policy:
         got, expected = step(other, k), step(envs, k)
         assert repr(got) == repr(expected), f"step {k}"
     assert other.save_state() == envs.save_state()
+
+
+@pytest.mark.parametrize("there", ["raise", "restart", "mask"])
+@pytest.mark.parametrize("here", ["raise", "restart", "mask"])
+def test_a_run_with_an_env_that_failed_is_taken_up_under_any_policy(here: str, there: str) -> None:
+    config = {"fault": "error_in_step", "of_seed": 61, "at_step": 2}
+    envs, other = (
+        corral.make_vec(FAULTY, 3, seed=60, on_failure=policy, **config)
+        for policy in (here, there)
+    )
+    envs.reset()
+    for k in range(3):
+        with contextlib.suppress(EnvError):
+            envs.step(forces(3, 0.1 * k))
+    other.load_state(envs.save_state())
+    assert_same(other.reset(), envs.reset())
+    for k in range(10):
+        step = forces(3, 0.1 * (k % 3))
+        assert_same(other.step(step), envs.step(step))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -3,6 +3,8 @@
 //! A sealed state ends in a checksum, so that one that was cut short or
 //! altered on its way is an error and not another run.
 
+use std::borrow::Cow;
+
 use serde::de::DeserializeOwned;
 
 use crate::env::state;
@@ -46,6 +48,40 @@ impl Whole {
 
     fn is_of(bytes: &[u8], format: &str) -> bool {
         unseal(bytes).ok().and_then(state::first_text) == Some(format)
+    }
+}
+
+/// What the state of a slot begins with that a failure policy keeps something of;
+/// changes with its layout.
+const OF_POLICY: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " tolerated slot 1");
+
+/// What a failure policy keeps of a slot, beside the slot's own state: a run may be
+/// taken up under another policy, or without one.
+#[derive(Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct SavedPolicy {
+    /// The slot failed and shows nothing until it is reset.
+    pub(crate) lost: bool,
+    /// Restarts since the slot last ended an episode.
+    pub(crate) restarts: u32,
+}
+
+impl SavedPolicy {
+    /// The state of a slot that is in the state `below`.
+    pub(crate) fn beside(self, below: Vec<u8>) -> Result<Vec<u8>> {
+        if self == SavedPolicy::default() {
+            return Ok(below);
+        }
+        Ok(seal(state::to_bytes(&(OF_POLICY, self, below))?))
+    }
+
+    /// What a policy kept, if anything, and the state of the slot itself.
+    pub(crate) fn split(bytes: &[u8]) -> Result<(Self, Cow<'_, [u8]>)> {
+        // Bytes that are damaged are for the slot's own reader to refuse.
+        if unseal(bytes).ok().and_then(state::first_text) != Some(OF_POLICY) {
+            return Ok((SavedPolicy::default(), Cow::Borrowed(bytes)));
+        }
+        let (_, policy, below): (String, _, Vec<u8>) = state::from_bytes(unseal(bytes)?)?;
+        Ok((policy, Cow::Owned(below)))
     }
 }
 

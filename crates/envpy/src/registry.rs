@@ -1,6 +1,6 @@
 //! Making vec envs by id.
 
-use envcore::{Recorder, Tolerant};
+use envcore::{OnFailure, Recorder, Tolerant};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -29,7 +29,10 @@ pub(crate) fn make(
         if let Some(dir) = record {
             envs = Box::new(Recorder::new(envs, &source.config(), action_bounds, &dir)?);
         }
-        let (envs, layered) = layers.over(Box::new(Tolerant::new(envs, on_failure, max_restarts)?))?;
+        if on_failure != OnFailure::Raise {
+            envs = Box::new(Tolerant::new(envs, on_failure, max_restarts)?);
+        }
+        let (envs, layered) = layers.over(envs)?;
         Ok((envs, layered, about))
     });
     let (envs, layered, about) = envs.or_raise(py)?;

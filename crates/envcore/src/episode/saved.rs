@@ -9,7 +9,7 @@ use crate::episode::{Episodes, Life, Status};
 use crate::error::{Phase, Result};
 use crate::space::Options;
 use crate::vec_env::{AutoresetMode, Caps};
-use crate::whole::{foreign, read, seal, unseal};
+use crate::whole::{SavedPolicy, foreign, read, seal, unseal};
 
 /// What a slot's state begins with; changes with its layout and with this
 /// crate's version, which env states depend on.
@@ -50,7 +50,8 @@ pub(crate) struct SavedLife {
 impl SavedLife {
     /// What these bytes say, if they are a slot's state.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let saved: Saved = state::from_bytes(unseal(bytes).ok()?).ok()?;
+        let (_, bytes) = SavedPolicy::split(bytes).ok()?;
+        let saved: Saved = state::from_bytes(unseal(&bytes).ok()?).ok()?;
         (saved.format == FORMAT).then_some(SavedLife {
             status: saved.status,
             steps: saved.steps,
@@ -96,7 +97,8 @@ impl Episodes {
     /// Takes up a state that `save` gave.
     pub(crate) fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
         self.caps.require(Caps::SAVE, &self.env, "load a state")?;
-        let saved: Saved = read(bytes, FORMAT)?;
+        let (_, bytes) = SavedPolicy::split(bytes)?;
+        let saved: Saved = read(&bytes, FORMAT)?;
         if saved.id != self.env {
             return Err(foreign("env", &saved.id, &self.env));
         }

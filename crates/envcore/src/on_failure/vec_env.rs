@@ -6,24 +6,11 @@ use super::landing::Collected;
 use super::{OnFailure, Slot, Tolerant};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots, with_private, with_rows};
-use crate::env::{Frame, state};
+use crate::env::Frame;
 use crate::error::Result;
 use crate::space::{Options, Value};
 use crate::vec_env::{Call, Caps, Spec, VecEnv, Want};
-use crate::whole::{foreign, seal, unseal};
-
-/// What a slot's state begins with; changes with its layout.
-const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " tolerated slot 1");
-
-/// A slot's state: the same under every policy, so that a run may be taken up
-/// under another.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Saved {
-    format: String,
-    lost: bool,
-    restarts: u32,
-    below: Vec<u8>,
-}
+use crate::whole::SavedPolicy;
 
 /// The slots in these rows.
 pub(super) fn of_rows(slots: &Slots, rows: &[usize]) -> Slots {
@@ -144,22 +131,12 @@ impl VecEnv for Tolerant {
         self.check_not_landed(&Slots::List(vec![slot]))?;
         let below = self.envs.save(slot)?;
         let Slot { lost, restarts, .. } = self.slots[slot];
-        Ok(seal(state::to_bytes(&Saved { format: FORMAT.into(), lost, restarts, below })?))
+        SavedPolicy { lost, restarts }.beside(below)
     }
 
     fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
         self.check_not_landed(&Slots::List(vec![slot]))?;
-        let format = unseal(bytes).ok().and_then(state::first_text);
-        if !format.is_some_and(|format| format.contains(" tolerated slot ")) {
-            // One of the vec env inside alone, or none at all: that knows.
-            self.envs.load(slot, bytes)?;
-            self.slots[slot] = Slot::default();
-            return Ok(());
-        }
-        if format != Some(FORMAT) {
-            return Err(foreign("kind or version", format.unwrap_or_default(), FORMAT));
-        }
-        let Saved { lost, restarts, below, .. } = state::from_bytes(unseal(bytes)?)?;
+        let (SavedPolicy { lost, restarts }, below) = SavedPolicy::split(bytes)?;
         self.envs.load(slot, &below)?;
         self.slots[slot] = Slot { lost, restarts, ..Slot::default() };
         self.troubled |= lost || restarts > 0;
