@@ -237,9 +237,9 @@ def test_what_is_no_library_of_envs_is_refused(counter, tmp_path):
 @pytest.mark.parametrize(
     ("version", "size", "message"),
     [
-        ("2", "sizeof(corral_plugin)", "this Corral is old"),
-        ("0", "sizeof(corral_plugin)", "the plugin is old"),
-        ("1", "64", "the plugin is old"),
+        ("3", "sizeof(corral_plugin)", "this Corral is old"),
+        ("1", "sizeof(corral_plugin)", "the plugin is old"),
+        ("2", "64", "the plugin is old"),
     ],
 )
 def test_a_library_of_another_version_or_layout_says_which_side_is_old(

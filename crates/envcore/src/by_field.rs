@@ -6,7 +6,6 @@
 //! taken from it after a reset or a load. So seeds, indices, options and states
 //! are those of the env, and the kernel is one function over columns.
 
-use std::cell::Cell;
 use std::ops::Range;
 
 use crate::begin::Begin;
@@ -198,29 +197,26 @@ impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
     }
 
     /// Takes the numbers of `slots` from their envs; those that fail at it.
-    fn pull(&mut self, slots: &[usize], phase: Phase, mut failed: impl FnMut(usize, Failure)) {
-        let at = Cell::new(0);
-        while at.get() < slots.len() {
+    fn pull(
+        &mut self,
+        mut slots: impl Iterator<Item = usize>,
+        phase: Phase,
+        mut failed: impl FnMut(usize, Failure),
+    ) {
+        let mut at = 0;
+        loop {
             let pulled = guard(phase, || {
-                for (k, &slot) in slots.iter().enumerate().skip(at.get()) {
-                    at.set(k);
+                for slot in &mut slots {
+                    at = slot;
                     if let Some(env) = &self.list.envs[slot] {
                         self.fields.set(slot, env.fields());
                     }
                 }
             });
             let Err(failure) = pulled else { return };
-            self.list.lose(slots[at.get()]);
-            failed(slots[at.get()], failure);
-            at.set(at.get() + 1);
+            self.list.lose(at);
+            failed(at, failure);
         }
-    }
-
-    /// As `pull`, of one slot.
-    fn pull_one(&mut self, slot: usize, phase: Phase) -> Result<(), Failure> {
-        let mut pulled = Ok(());
-        self.pull(&[slot], phase, |_, failure| pulled = Err(failure));
-        pulled
     }
 
     /// Gives `slot`'s numbers to its env.
@@ -256,23 +252,14 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
         }
     }
 
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        side: &mut Side,
-    ) -> Result<(), Failure> {
-        if reset.begin == Begin::Keep {
-            self.push(slot, Phase::Reset)?;
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+        for ResetOf { slot, .. } in resets.iter().filter(|reset| reset.begin == Begin::Keep) {
+            if let Err(failure) = self.push(*slot, Phase::Reset) {
+                side.failures.push((*slot, failure));
+            }
         }
-        self.list.reset(slot, reset, rows, row, side)?;
-        self.pull_one(slot, Phase::Reset)
-    }
-
-    fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
-        self.list.reset_own(slots, first, rows, side);
+        self.list.reset(resets, rows, side);
+        let slots = resets.iter().map(|reset| reset.slot);
         self.pull(slots, Phase::Reset, |slot, failure| side.failures.push((slot, failure)));
     }
 
@@ -287,7 +274,9 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
 
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
         self.list.load(slot, state)?;
-        self.pull_one(slot, Phase::Load).map_err(Error::env)
+        let mut pulled = Ok(());
+        self.pull([slot].into_iter(), Phase::Load, |_, failure| pulled = Err(Error::env(failure)));
+        pulled
     }
 
     fn render(&mut self, slot: usize) -> Result<Frame> {

@@ -228,7 +228,9 @@ impl<E: Env> EnvList<E> {
         drop_guarded(self.envs[slot].take());
     }
 
-    fn begin(&mut self, slot: usize, reset: &ResetOf<'_>) -> Result<E::Obs, Failure> {
+    #[inline(always)]
+    fn begin(&mut self, reset: &ResetOf, rows: &mut RowsMut<'_>) -> Result<(), Failure> {
+        let slot = reset.slot;
         if let Some(seed) = reset.rebuild {
             self.lose(slot);
             let seed = if let Begin::Seed(seed) = reset.begin { seed } else { seed };
@@ -236,22 +238,22 @@ impl<E: Env> EnvList<E> {
         }
         let (config, observe) = (&self.config, &self.observe);
         let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
-        flatten(
-            Phase::Reset,
-            guard(Phase::Reset, || {
-                if let (Begin::Seed(seed), None) = (reset.begin, reset.rebuild) {
-                    env.reseed(config, seed)?;
-                }
-                if let Some(options) = reset.options {
-                    env.set_options(options)?;
-                }
-                match reset.begin {
-                    Begin::Own | Begin::Seed(_) => env.reset(None),
-                    Begin::Index(ix) => env.reset_with_index(ix as usize),
-                    Begin::Keep => env.reset(Some(observe)),
-                }
-            }),
-        )
+        let tells = self.info_leaves > 0 && reset.begin != Begin::Keep;
+        let mut begin = || {
+            if let (Begin::Seed(seed), None) = (reset.begin, reset.rebuild) {
+                env.reseed(config, seed)?;
+            }
+            if let Some(options) = &reset.options {
+                env.set_options(options)?;
+            }
+            let obs = match reset.begin {
+                Begin::Own | Begin::Seed(_) => env.reset(None),
+                Begin::Index(ix) => env.reset_with_index(ix as usize),
+                Begin::Keep => env.reset(Some(observe)),
+            }?;
+            show(&obs, tells.then_some(&*env), rows, reset.row)
+        };
+        begin().map_err(|error| Failure::error(Phase::Reset, error))
     }
 
     fn env(&mut self, slot: usize) -> Result<&mut E> {
@@ -325,56 +327,27 @@ impl<E: Env> Chunk for EnvList<E> {
         }
     }
 
-    fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
-        let at = Cell::new(0);
-        while at.get() < slots.len() {
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+        let (mut left, mut slot) = (resets.iter(), 0);
+        // One guard around all; after a panic it goes on behind it.
+        loop {
             let run = guard(Phase::Reset, || {
-                for (k, &slot) in slots.iter().enumerate().skip(at.get()) {
-                    at.set(k);
+                while let Some(reset) = left.next() {
+                    slot = reset.slot;
                     // Which env is next, no CPU guesses.
-                    if let Some(&later) = slots.get(k + AHEAD) {
-                        simd::prefetch(&self.envs[later]);
+                    if let Some(later) = left.as_slice().get(AHEAD - 1) {
+                        simd::prefetch(&self.envs[later.slot]);
                     }
-                    let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
-                    let begun = env.reset(None).and_then(|obs| {
-                        show(&obs, (self.info_leaves > 0).then_some(env), rows, slot - first)
-                    });
-                    if let Err(error) = begun {
-                        side.failures.push((slot, Failure::error(Phase::Reset, error)));
-                        drop_guarded(self.envs[slot].take());
+                    if let Err(failure) = self.begin(reset, rows) {
+                        side.failures.push((slot, failure));
+                        self.lose(slot);
                     }
                 }
             });
             let Err(failure) = run else { break };
-            side.failures.push((slots[at.get()], failure));
-            self.lose(slots[at.get()]);
-            at.set(at.get() + 1);
-        }
-    }
-
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        side: &mut Side,
-    ) -> Result<(), Failure> {
-        let _ = side;
-        let written = self.begin(slot, &reset).and_then(|obs| {
-            let env = self.envs[slot].as_ref().expect("it has just begun");
-            flatten(
-                Phase::Reset,
-                guard(Phase::Reset, || {
-                    let tells = self.info_leaves > 0 && reset.begin != Begin::Keep;
-                    show(&obs, tells.then_some(env), rows, row)
-                }),
-            )
-        });
-        if written.is_err() {
+            side.failures.push((slot, failure));
             self.lose(slot);
         }
-        written
     }
 
     /// Tries them on an instance of their own.

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bitflags::bitflags;
@@ -406,17 +407,30 @@ impl<'a> StepOf<'a> {
     }
 }
 
-/// How a chunk's slot is to begin.
-pub struct ResetOf<'a> {
+/// A slot that a chunk is to reset, and how.
+#[derive(Clone, Debug)]
+pub struct ResetOf {
+    /// The slot.
+    pub slot: usize,
+    /// The row that gets its observation and infos.
+    pub row: usize,
     /// What to begin; never [`Begin::Keep`] for a slot that has not begun.
     pub begin: Begin,
     /// Build the env anew from this seed first: the old one failed.
     pub rebuild: Option<i64>,
-    /// Whether the slot has a seed: false where nobody gave it one, of a source
-    /// with [`Caps::UNSEEDED`].
+    /// Whether `rebuild` is the slot's seed: false where nobody gave the slot
+    /// one, of a source with [`Caps::UNSEEDED`].
     pub seeded: bool,
     /// The options in force, where they must be given (again).
-    pub options: Option<&'a Options>,
+    pub options: Option<Arc<Options>>,
+}
+
+impl ResetOf {
+    /// The next episode of `slot`'s own stream, into row `row`.
+    #[inline]
+    pub fn own(slot: usize, row: usize) -> Self {
+        ResetOf { slot, row, begin: Begin::Own, rebuild: None, seeded: true, options: None }
+    }
 }
 
 /// What a chunk reports beside its rows.
@@ -435,12 +449,16 @@ pub struct Side {
 ///
 /// Slots are numbered from 0 here.
 ///
-/// A panic does not pass the runner. Out of `step`, `reset` or `reset_own` it is
-/// a failure of each slot that the call was about (those under `skip` aside), and
-/// their next reset comes with [`ResetOf::rebuild`]; so is a failure or an info
-/// reported of a slot or row that the call was not about. Out of `check_options`,
-/// `save`, `load`, `render`, `call` and `close` it is that call's error. A chunk
-/// whose envs can be guarded one by one does better to guard them itself.
+/// A panic does not pass the runner. Out of `step` or `reset` it is a failure of
+/// each slot that the call was about (those under `skip` aside, and those whose
+/// failure is reported already), and their next reset comes with
+/// [`ResetOf::rebuild`]; so is a failure or an info reported of a slot or row that
+/// the call was not about. Out of `check_options`, `save`, `load`, `render`, `call`
+/// and `close` it is that call's error. A chunk whose envs can be guarded one by
+/// one does better to guard them itself.
+///
+/// After Ctrl-C at an env ([`Cause::Interrupt`](crate::Cause::Interrupt)) a call
+/// begins no further slot: those fail as [`Failure::stopped`].
 pub trait Chunk: Send {
     /// Plays the actions of `slots`: row i of `rows` is the i-th of them, and
     /// gets observation, reward and both flags. Where `skip` (by slot) holds, no
@@ -455,26 +473,14 @@ pub trait Chunk: Send {
         side: &mut Side,
     );
 
-    /// Begins an episode of `slot`, or observes it, and writes observation and
-    /// infos to row `row`.
+    /// Begins an episode of each slot of `resets`, or observes the slot, and writes
+    /// observation and infos to its row. No slot and no row is there twice. Slots
+    /// that fail are reported and not used until rebuilt; the others begin.
     ///
-    /// # Errors
-    /// A failure: the slot is not used until rebuilt.
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        side: &mut Side,
-    ) -> Result<(), Failure>;
-
-    /// As [`reset`](Self::reset) to [`Begin::Own`], of each of `slots`, none of
-    /// which failed before: the row of slot s is row s - `first`. Slots that
-    /// fail are reported.
-    fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
-        reset_each(self, slots, first, rows, side);
-    }
+    /// One call has all slots that are reset together, as far as their rows follow
+    /// each other in one batch. Of a source without [`Caps::SUBSET`] these are all
+    /// slots of the chunk, save in autoresets.
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side);
 
     /// What `slot` showed last, where that is more than the leaves of its row:
     /// an object of a foreign language that is not of the type that a sink would
@@ -521,22 +527,6 @@ pub trait Chunk: Send {
 
     /// Ends every env, whatever becomes of the others; the slots that failed.
     fn close(&mut self) -> Vec<(usize, Failure)>;
-}
-
-/// [`Chunk::reset_own`] as one reset after the other.
-pub(crate) fn reset_each<C: Chunk + ?Sized>(
-    chunk: &mut C,
-    slots: &[usize],
-    first: usize,
-    rows: &mut RowsMut<'_>,
-    side: &mut Side,
-) {
-    for &slot in slots {
-        let reset = ResetOf { begin: Begin::Own, rebuild: None, seeded: true, options: None };
-        if let Err(failure) = chunk.reset(slot, reset, rows, slot - first, side) {
-            side.failures.push((slot, failure));
-        }
-    }
 }
 
 /// How a runner is made of a source.

@@ -6,7 +6,7 @@ use std::path::Path;
 use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, ExportConfig, Language, Style};
 
 const INTRODUCTION: &str = "\
-/* Corral's plugin interface, version 1: a shared library of reinforcement-learning
+/* Corral's plugin interface, version 2: a shared library of reinforcement-learning
  * environments that Corral runs in batches.
  *
  * A plugin exports one function,
@@ -43,7 +43,7 @@ const NAMES: [(&str, &str); 12] = [
     ("Space", "corral_space"),
     ("Spec", "corral_spec"),
     ("Entry", "corral_entry"),
-    ("Begin", "corral_begin"),
+    ("Reset", "corral_reset"),
     ("Rows", "corral_rows"),
     ("Report", "corral_report"),
     ("Plugin", "corral_plugin"),

@@ -1,4 +1,4 @@
-/* Corral's plugin interface, version 1: a shared library of reinforcement-learning
+/* Corral's plugin interface, version 2: a shared library of reinforcement-learning
  * environments that Corral runs in batches.
  *
  * A plugin exports one function,
@@ -26,7 +26,7 @@ extern "C" {
 #define CORRAL_NO_SLOT SIZE_MAX
 
 // The version of this interface. Later ones only append to its structs.
-#define CORRAL_ABI_VERSION 1
+#define CORRAL_ABI_VERSION 2
 
 #define CORRAL_BOOL 1
 
@@ -274,8 +274,11 @@ typedef struct corral_entry {
     const char *options;
 } corral_entry;
 
-// How a slot begins.
-typedef struct corral_begin {
+// A slot to reset, and how it begins.
+typedef struct corral_reset {
+    size_t slot;
+    // The row for its observation and infos.
+    size_t row;
     // `CORRAL_BEGIN_…`.
     uint32_t how;
     // Whether its env is to be made anew first, from the seed `rebuild_seed`
@@ -286,7 +289,7 @@ typedef struct corral_begin {
     int64_t rebuild_seed;
     // A map of options to take first, or NULL.
     const struct corral_value *options;
-} corral_begin;
+} corral_reset;
 
 // Rows of a batch to write: what belongs to the i-th row of a call is the i-th
 // element (of leaves: the i-th block of a row's elements). All memory is the
@@ -371,21 +374,14 @@ typedef struct corral_plugin {
                    const int64_t *seeds,
                    size_t num_slots,
                    const struct corral_report *report);
-    // Begins an episode of `slot`, or observes it, into the one row of `rows`:
-    // observation and infos.
+    // Begins an episode of each of `num_resets` slots, or observes the slot, and
+    // writes observation and infos to its row. No slot and no row is there twice.
+    // Where some fail, the others begin all the same.
     int32_t (*reset)(void *chunk,
-                     size_t slot,
-                     const struct corral_begin *begin,
+                     const struct corral_reset *resets,
+                     size_t num_resets,
                      const struct corral_rows *rows,
                      const struct corral_report *report);
-    // Begins the next episode of each of `slots`, of its own stream: slot s into
-    // row `s - first_slot`. May be NULL: then each is reset by itself.
-    int32_t (*reset_own)(void *chunk,
-                         const size_t *slots,
-                         size_t num_slots,
-                         size_t first_slot,
-                         const struct corral_rows *rows,
-                         const struct corral_report *report);
     // Plays the actions of `num_slots` slots from `first_slot` on into the rows,
     // but not of those for which `skip` is 1: what is written there does not
     // count. `skip` and `actions` (a block per leaf; for one that is not of fixed

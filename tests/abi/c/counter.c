@@ -129,22 +129,24 @@ static void show(const counter *slot, const corral_rows *rows, size_t row) {
     ((int32_t *)rows->observation[1])[row] = slot->target;
 }
 
-static int32_t reset(void *chunk_, size_t slot, const corral_begin *begin, const corral_rows *rows,
-                     const corral_report *report) {
+static int32_t reset(void *chunk_, const corral_reset *resets, size_t num_resets,
+                     const corral_rows *rows, const corral_report *report) {
     (void)report;
     chunk *c = chunk_;
-    counter *s = &c->slots[slot];
-    if (begin->rebuild) {
-        memset(s, 0, sizeof(*s));
-        s->stream = (uint64_t)begin->rebuild_seed;
+    for (const corral_reset *r = resets; r < resets + num_resets; r++) {
+        counter *s = &c->slots[r->slot];
+        if (r->rebuild) {
+            memset(s, 0, sizeof(*s));
+            s->stream = (uint64_t)r->rebuild_seed;
+        }
+        if (r->how == CORRAL_BEGIN_SEED) s->stream = (uint64_t)r->value;
+        if (r->how != CORRAL_BEGIN_KEEP) {
+            uint64_t other = (uint64_t)r->value;
+            s->target = target_of(r->how == CORRAL_BEGIN_INDEX ? &other : &s->stream, c->most);
+            s->count = 0;
+        }
+        show(s, rows, r->row);
     }
-    if (begin->how == CORRAL_BEGIN_SEED) s->stream = (uint64_t)begin->value;
-    if (begin->how != CORRAL_BEGIN_KEEP) {
-        uint64_t other = (uint64_t)begin->value;
-        s->target = target_of(begin->how == CORRAL_BEGIN_INDEX ? &other : &s->stream, c->most);
-        s->count = 0;
-    }
-    show(s, rows, 0);
     return 0;
 }
 

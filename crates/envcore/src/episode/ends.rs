@@ -7,7 +7,7 @@ use super::{Episodes, Report, Status};
 use crate::begin::Begin;
 use crate::buffer::{Extra, FINAL_OBSERVATION, RowKind, RowsMut, StepColumns};
 use crate::simd;
-use crate::vec_env::AutoresetMode;
+use crate::vec_env::{AutoresetMode, ResetOf};
 
 impl Episodes {
     /// Makes all a step older, and truncates those at the time limit.
@@ -67,7 +67,7 @@ impl Episodes {
             match self.next.remove(&slot) {
                 None => self.began(slot, Begin::Own, report.now),
                 // The one that it began by itself is passed over.
-                Some(begin) => self.begin(slot, begin, None, (row, RowKind::Step), rows, report),
+                Some(begin) => self.order(slot, begin, None, (row, RowKind::Step), rows),
             }
             return;
         }
@@ -83,7 +83,7 @@ impl Episodes {
                     let key = FINAL_OBSERVATION.into();
                     report.final_infos.push(Extra { row: row_in_batch, key, value });
                 }
-                self.autoreset(slot, row, RowKind::Step, rows, report);
+                self.autoreset(slot, row, RowKind::Step, rows);
             }
         }
     }
@@ -99,42 +99,16 @@ impl Episodes {
         }
     }
 
-    /// Begins what `slot`'s autoreset plays, at once or, where that is an
-    /// episode of its own stream, together with the others'.
+    /// Notes what `slot`'s autoreset plays, for [`reset`](Self::reset).
     #[inline]
-    pub(super) fn autoreset(
-        &mut self,
-        slot: usize,
-        row: usize,
-        kind: RowKind,
-        rows: &mut RowsMut<'_>,
-        report: &mut Report<'_>,
-    ) {
+    pub(super) fn autoreset(&mut self, slot: usize, row: usize, kind: RowKind, rows: &mut RowsMut<'_>) {
         let next = if self.next.is_empty() { None } else { self.next.remove(&slot) };
         match next {
             None => {
                 rows.set_kind(row, kind);
-                self.own.push(slot);
+                self.resets.push(ResetOf::own(slot, row));
             }
-            Some(begin) => self.begin(slot, begin, None, (row, kind), rows, report),
+            Some(begin) => self.order(slot, begin, None, (row, kind), rows),
         }
-    }
-
-    /// Begins the episodes of `own`.
-    pub(super) fn reset_own(&mut self, first: usize, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
-        if self.own.is_empty() {
-            return;
-        }
-        let own = std::mem::take(&mut self.own);
-        self.chunk.reset_own(&own, first, rows, &mut self.side);
-        report.infos.append(&mut self.side.extras);
-        own.iter().for_each(|&slot| self.began(slot, Begin::Own, report.now));
-        for (slot, failure) in std::mem::take(&mut self.side.failures) {
-            self.episodes[slot] -= 1;
-            let episode = self.episodes[slot];
-            self.fail(slot, slot - first, failure, (episode, None), rows, report);
-        }
-        self.own = own;
-        self.own.clear();
     }
 }

@@ -24,7 +24,7 @@ impl Guarded {
     }
 
     /// As [`Chunk::step`]. The failures in `side` are of slots of `slots`, each
-    /// named once.
+    /// named once, in ascending order.
     pub(super) fn step(
         &mut self,
         slots: Range<usize>,
@@ -42,32 +42,17 @@ impl Guarded {
         settle(Phase::Step, outcome, |slot| slots.contains(&slot), due, rows, side);
     }
 
-    /// As [`Chunk::reset_own`]; of the failures as for [`step`](Self::step).
-    pub(super) fn reset_own(
-        &mut self,
-        slots: &[usize],
-        first: usize,
-        rows: &mut RowsMut<'_>,
-        side: &mut Side,
-    ) {
-        let outcome = guard(Phase::Reset, || self.0.reset_own(slots, first, rows, side));
-        let is_of = |slot| slots.contains(&slot);
-        settle(Phase::Reset, outcome, is_of, || slots.to_vec(), rows, side);
-    }
-
-    /// As [`Chunk::reset`]; no failures are left in `side`.
-    pub(super) fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        side: &mut Side,
-    ) -> Result<(), Failure> {
-        let outcome = guard(Phase::Reset, || self.0.reset(slot, reset, rows, row, side));
-        let outcome = outcome.and_then(|begun| begun);
-        settle(Phase::Reset, outcome, |other| other == slot, || vec![slot], rows, side);
-        side.failures.pop().map_or(Ok(()), |(_, failure)| Err(failure))
+    /// As [`Chunk::reset`]; of the failures as for [`step`](Self::step).
+    pub(super) fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+        let outcome = guard(Phase::Reset, || self.0.reset(resets, rows, side));
+        let slots = || resets.iter().map(|reset| reset.slot);
+        let mut sorted = Vec::new();
+        if !side.failures.is_empty() {
+            sorted.extend(slots());
+            sorted.sort_unstable();
+        }
+        let is_of = |slot| sorted.binary_search(&slot).is_ok();
+        settle(Phase::Reset, outcome, is_of, || slots().collect(), rows, side);
     }
 
     /// Asks the chunk what has neither rows nor report, in `phase`.

@@ -80,8 +80,8 @@ pub(crate) struct Episodes {
     over: Vec<bool>,
     /// Within a step: the numbers of those slots, at the front.
     due: Vec<usize>,
-    /// Within a step: whose next episode, of their own stream, begins.
-    own: Vec<usize>,
+    /// What the chunk is to reset by its next call; empty between calls of ours.
+    resets: Vec<ResetOf>,
     /// Within a step: slots whose episodes ended, and their statistics (return,
     /// length, seconds), where these are asked for.
     ended: Vec<(usize, f64, u64, f64)>,
@@ -118,15 +118,9 @@ struct Gone;
 impl Chunk for Gone {
     fn step(&mut self, _: Range<usize>, _: &[bool], _: StepOf<'_>, _: &mut RowsMut<'_>, _: &mut Side) {}
 
-    fn reset(
-        &mut self,
-        _: usize,
-        _: ResetOf<'_>,
-        _: &mut RowsMut<'_>,
-        _: usize,
-        _: &mut Side,
-    ) -> Result<(), Failure> {
-        Err(Failure::error(Phase::Build, gone()))
+    fn reset(&mut self, resets: &[ResetOf], _: &mut RowsMut<'_>, side: &mut Side) {
+        let gone = |reset: &ResetOf| (reset.slot, Failure::error(Phase::Build, gone()));
+        side.failures.extend(resets.iter().map(gone));
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {
@@ -203,7 +197,7 @@ impl Episodes {
             pending: vec![false; n],
             over: vec![false; n],
             due: vec![0; n],
-            own: Vec::new(),
+            resets: Vec::new(),
             ended: Vec::new(),
             ages: Ages::new(n, rules.limit),
             returns: vec![0.0; n],
@@ -284,12 +278,12 @@ impl Episodes {
             if quiet || self.pending[slot] {
                 rows.set(row, 0.0, false, false);
                 rows.clear_info(row);
-                self.autoreset(slot, row, RowKind::Reset, rows, report);
+                self.autoreset(slot, row, RowKind::Reset, rows);
             } else {
                 self.end(slot, row, rows, report);
             }
         }
-        self.reset_own(slots.start, rows, report);
+        self.reset(rows, report);
         self.tell_statistics(slots.start, rows);
     }
 
@@ -308,40 +302,39 @@ impl Episodes {
         }
     }
 
-    /// Resets `slot` (or observes it: [`Begin::Keep`]) into row `row`.
-    pub(crate) fn reset(
+    /// Notes that [`reset`](Self::reset) is to reset `slot` (or to observe it:
+    /// [`Begin::Keep`]) into row `row`. `options` are never empty.
+    pub(crate) fn order_reset(
         &mut self,
         slot: usize,
         begin: Begin,
         options: Option<&Options>,
-        rows: &mut RowsMut<'_>,
         row: usize,
-        report: &mut Report<'_>,
+        rows: &mut RowsMut<'_>,
     ) {
         rows.clear(row);
         let kind = if begin == Begin::Keep { RowKind::Kept } else { RowKind::Reset };
         if begin != Begin::Keep {
             self.next.remove(&slot);
         }
-        self.begin(slot, begin, options, (row, kind), rows, report);
+        self.order(slot, begin, options, (row, kind), rows);
     }
 
-    fn begin(
+    fn order(
         &mut self,
         slot: usize,
         begin: Begin,
         options: Option<&Options>,
         (row, kind): (usize, RowKind),
         rows: &mut RowsMut<'_>,
-        report: &mut Report<'_>,
     ) {
         let life = &mut self.lives[slot];
-        let before = options.map(|_| life.options.clone());
-        if let Some(options) = options.filter(|options| !options.is_empty()) {
+        let mut in_force = life.options.clone();
+        if let Some(options) = options {
             if self.caps.contains(Caps::OPTIONS_ONCE) {
-                life.options = Arc::default();
+                in_force = Arc::default();
             }
-            Arc::make_mut(&mut life.options).merge(options);
+            Arc::make_mut(&mut in_force).merge(options);
         }
         let rebuild = (self.status[slot] == Status::Lost).then(|| {
             life.restarts += 1;
@@ -356,36 +349,38 @@ impl Episodes {
             _ => {}
         }
         let again = rebuild.is_some() || matches!(begin, Begin::Seed(_));
-        let seeded = life.seeded;
-        let in_force = life.options.clone();
         let lasts = again && !self.caps.contains(Caps::OPTIONS_ONCE);
         let give = (options.is_some() || lasts) && !in_force.is_empty();
-        if begin != Begin::Keep {
-            self.begun[slot] = begin;
+        rows.set_kind(row, if rebuild.is_some() { RowKind::Restarted } else { kind });
+        let (seeded, options) = (life.seeded, give.then_some(in_force));
+        self.resets.push(ResetOf { slot, row, begin, rebuild, seeded, options });
+    }
+
+    /// Has the chunk reset, by one call, what was noted.
+    pub(crate) fn reset(&mut self, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
+        if self.resets.is_empty() {
+            return;
         }
-        let reset = ResetOf { begin, rebuild, seeded, options: give.then_some(&*in_force) };
-        let rebuilt = rebuild.is_some();
-        let begun = self.chunk.reset(slot, reset, rows, row, &mut self.side);
+        let mut resets = std::mem::take(&mut self.resets);
+        self.chunk.reset(&resets, rows, &mut self.side);
         report.infos.append(&mut self.side.extras);
-        match begun {
-            Ok(()) => {
-                rows.set_kind(row, if rebuilt { RowKind::Restarted } else { kind });
-                if begin != Begin::Keep {
-                    self.began(slot, begin, report.now);
-                }
+        let failures = std::mem::take(&mut self.side.failures);
+        for ResetOf { slot, row, begin, options, .. } in resets.drain(..) {
+            if begin != Begin::Keep {
+                self.began(slot, begin, report.now);
             }
-            Err(failure) => {
+            if let Ok(at) = failures.binary_search_by_key(&slot, |(failed, _)| *failed) {
+                let episode = self.episodes[slot].saturating_sub(1);
                 if begin != Begin::Keep {
-                    self.ages.set(slot, 0);
+                    self.episodes[slot] = episode;
                 }
-                // Options that it may have failed of are not in force.
-                if let Some(before) = before {
-                    self.lives[slot].options = before;
-                }
-                let episode = self.episodes[slot].saturating_sub(u64::from(begin == Begin::Keep));
-                self.fail(slot, row, failure, (episode, None), rows, report);
+                self.fail(slot, row, failures[at].1.clone(), (episode, None), rows, report);
+            } else if let Some(options) = options {
+                // Options that an env may have failed of are not in force.
+                self.lives[slot].options = options;
             }
         }
+        self.resets = resets;
     }
 
     #[inline]
@@ -481,7 +476,7 @@ impl Episodes {
     /// when it is dropped, or a bug of this crate. The next reset rebuilds them.
     pub(crate) fn give_up(&mut self, failure: &Failure) -> Error {
         drop_guarded(std::mem::take(&mut self.side));
-        self.own.clear();
+        drop_guarded(std::mem::take(&mut self.resets));
         self.ended.clear();
         self.status.fill(Status::Lost);
         self.pending.fill(false);

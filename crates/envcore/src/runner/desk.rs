@@ -29,6 +29,14 @@ pub(super) struct Run {
     pub(super) job: Job,
 }
 
+impl Run {
+    /// Whether one call does the work of both: resets whose rows follow each other.
+    fn goes_with(&self, next: &Run) -> bool {
+        let resets = matches!((&self.job, &next.job), (Job::Reset(..), Job::Reset(..)));
+        resets && self.row + self.slots.len() == next.row
+    }
+}
+
 /// What went on beside the rows.
 #[derive(Default)]
 pub(super) struct Notes {
@@ -112,7 +120,8 @@ impl Desk {
     /// As [`work`](Self::work).
     #[allow(unsafe_code)]
     unsafe fn work_through(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
-        let Notes { failures, infos, final_infos, .. } = &mut self.notes;
+        let Desk { episodes, first, runs, notes } = self;
+        let Notes { failures, infos, final_infos, .. } = notes;
         let mut report = Report { actions, failures, infos, final_infos, now };
         // After Ctrl-C came at an env, the others are not begun.
         let mut known = 0;
@@ -121,26 +130,32 @@ impl Desk {
             new.clone().any(|failure| failure.failure.cause == Cause::Interrupt)
         };
         let mut stopped = false;
-        for Run { slots, row, job } in self.runs.drain(..) {
+        for together in runs.chunk_by(Run::goes_with) {
+            let (row, count) = (together[0].row, together.iter().map(|run| run.slots.len()).sum());
             // SAFETY: the caller's duty.
-            let mut rows = unsafe { window.rows(row, slots.len()) };
+            let mut rows = unsafe { window.rows(row, count) };
             if stale {
-                (0..slots.len()).for_each(|row| rows.renew(row));
+                (0..count).for_each(|row| rows.renew(row));
             }
-            let local = slots.start - self.first..slots.end - self.first;
-            match job {
-                Job::Step if stopped => self.episodes.stop(local, Phase::Step, &mut rows, &mut report),
-                Job::Reset(begin, _) if stopped && begin != Begin::Keep => {
-                    self.episodes.stop(local, Phase::Reset, &mut rows, &mut report);
-                }
-                Job::Step => self.episodes.step(local, &mut rows, &mut report),
-                Job::Reset(begin, options) => {
-                    for (row, slot) in local.enumerate() {
-                        self.episodes.reset(slot, begin, options.as_deref(), &mut rows, row, &mut report);
+            for run in together {
+                let local = run.slots.start - *first..run.slots.end - *first;
+                let mut own = rows.range(run.row - row, local.len());
+                match &run.job {
+                    Job::Step if stopped => episodes.stop(local, Phase::Step, &mut own, &mut report),
+                    Job::Reset(begin, _) if stopped && *begin != Begin::Keep => {
+                        episodes.stop(local, Phase::Reset, &mut own, &mut report);
+                    }
+                    Job::Step => episodes.step(local, &mut own, &mut report),
+                    Job::Reset(begin, options) => {
+                        for (row, slot) in (run.row - row..).zip(local) {
+                            episodes.order_reset(slot, *begin, options.as_deref(), row, &mut rows);
+                        }
                     }
                 }
             }
+            episodes.reset(&mut rows, &mut report);
             stopped |= is_stopped(report.failures);
         }
+        runs.clear();
     }
 }

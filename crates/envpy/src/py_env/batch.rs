@@ -91,15 +91,7 @@ impl Source for BatchSource {
         if self.is_taken.swap(true, Ordering::AcqRel) {
             return Err(Error::Unsupported(format!("{id} is a vec env already: make another for a second")));
         }
-        Ok(Box::new(BatchChunk {
-            common: self.common.clone(),
-            shown: None,
-            infos: None,
-            awaits: vec![false; n],
-            last: None,
-            failed: None,
-            is_open: true,
-        }))
+        Ok(Box::new(BatchChunk { common: self.common.clone(), num_envs: n, shown: None, is_open: true }))
     }
 }
 
@@ -114,16 +106,9 @@ enum Shown {
 
 struct BatchChunk {
     common: Arc<Common>,
+    num_envs: usize,
     /// What they show now; `None` before the first reset.
     shown: Option<Vec<Shown>>,
-    /// What the last reset told of each.
-    infos: Option<Py<PyAny>>,
-    /// By slot: whether its row of the last reset is still to be fetched.
-    awaits: Vec<bool>,
-    /// The slot that was reset last: calls reset slots in ascending order.
-    last: Option<usize>,
-    /// Why this call could not begin all anew.
-    failed: Option<Failure>,
     is_open: bool,
 }
 
@@ -137,7 +122,7 @@ impl BatchChunk {
         side: &mut Side,
     ) -> Result<(), Refused> {
         let common = self.common.clone();
-        let n = self.awaits.len();
+        let n = self.num_envs;
         let actions = common.gather(py, actions, n)?;
         let result = call_method(common.envs.bind(py), intern!(py, "step"), &(actions,).into_pyobject(py)?)?;
         let Some(result) = result.cast::<PyTuple>().ok().filter(|result| result.len() == 5) else {
@@ -153,59 +138,39 @@ impl BatchChunk {
             show(py, &shown, rows, row, row)?;
         }
         self.shown = Some(shown);
-        self.awaits.fill(false);
         let infos = result.get_item(4)?;
         (0..n).try_for_each(|row| tell_row(&infos, row, rows.start() + row, n, side))
     }
 
-    /// Begins all anew.
-    fn begin(&mut self, py: Python<'_>) -> Result<(), Refused> {
+    /// Begins all anew; what that tells of them.
+    fn begin<'py>(&mut self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Refused> {
         let common = self.common.clone();
         let begun = call_method(common.envs.bind(py), intern!(py, "reset"), &PyTuple::empty(py))?;
         let Some(pair) = begun.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2) else {
             return Err(Refused::Misfit("reset must return a tuple of 2".into()));
         };
-        self.shown = Some(common.read(&pair.get_item(0)?, self.awaits.len())?);
-        self.infos = Some(pair.get_item(1)?.unbind());
-        self.awaits.fill(true);
-        Ok(())
+        self.shown = Some(common.read(&pair.get_item(0)?, self.num_envs)?);
+        Ok(pair.get_item(1)?)
     }
 
-    /// Sees that there is a row for `slot` to begin with. All begin by one call: where
-    /// it fails, that is told of all, and the next reset tries again.
-    fn prepare(&mut self, py: Python<'_>, slot: usize) -> Result<(), Failure> {
-        if self.last.is_none_or(|last| slot <= last) {
-            self.failed = None;
-        }
-        self.last = Some(slot);
-        if self.failed.is_none() && !self.awaits[slot] {
-            self.failed = self.begin(py).err().map(|why| refused(py, Phase::Reset, why));
-        }
-        // Kept longer, an exception would keep these envs, by its traceback's frames.
-        let is_last = slot + 1 == self.awaits.len();
-        let failed = if is_last { self.failed.take() } else { self.failed.clone() };
-        failed.map_or(Ok(()), Err)
-    }
-
-    fn show_row(
+    /// Begins all anew, or none, and shows all.
+    fn reset_all(
         &mut self,
         py: Python<'_>,
-        slot: usize,
-        begin: Begin,
-        (rows, row): (&mut RowsMut<'_>, usize),
+        resets: &[ResetOf],
+        rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) -> Result<(), Refused> {
+        let begins = resets.iter().any(|reset| reset.begin != Begin::Keep);
+        let infos = if begins { Some(self.begin(py)?) } else { None };
         let Some(shown) = &self.shown else {
             return Err(Refused::Misfit("they have shown nothing yet".into()));
         };
-        show(py, shown, rows, slot, row)?;
-        if begin != Begin::Keep {
-            self.awaits[slot] = false;
-            if let Some(infos) = &self.infos {
-                tell_row(infos.bind(py), slot, rows.start() + row, self.awaits.len(), side)?;
-            }
-        }
-        Ok(())
+        resets.iter().try_for_each(|&ResetOf { slot, row, .. }| {
+            show(py, shown, rows, slot, row)?;
+            let tell = |infos| tell_row(infos, slot, rows.start() + row, self.num_envs, side);
+            infos.as_ref().map_or(Ok(()), tell)
+        })
     }
 }
 
@@ -388,7 +353,7 @@ impl Chunk for BatchChunk {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let n = self.awaits.len();
+        let n = self.num_envs;
         let played = if slots.len() != n || skip[slots.clone()].contains(&true) {
             let why = format!("all {n} envs are stepped by one call: send actions for all of them");
             Err(Failure::new(Phase::Step, Cause::Error, why))
@@ -402,22 +367,20 @@ impl Chunk for BatchChunk {
         }
     }
 
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        side: &mut Side,
-    ) -> Result<(), Failure> {
-        let shown = enter(|py| {
-            if reset.begin != Begin::Keep {
-                self.prepare(py, slot)?;
-            }
-            let shown = self.show_row(py, slot, reset.begin, (rows, row), side);
-            shown.map_err(|why| refused(py, Phase::Reset, why))
-        });
-        shown.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, ENDING)))
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+        let n = self.num_envs;
+        let begun = if resets.len() != n {
+            let why = format!("all {n} envs are reset by one call: reset and receive all of them");
+            Err(Failure::new(Phase::Reset, Cause::Error, why))
+        } else {
+            let begun = enter(|py| {
+                self.reset_all(py, resets, rows, side).map_err(|why| refused(py, Phase::Reset, why))
+            });
+            begun.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, ENDING)))
+        };
+        if let Err(failure) = begun {
+            side.failures.extend(resets.iter().map(|reset| (reset.slot, failure.clone())));
+        }
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {
@@ -425,7 +388,7 @@ impl Chunk for BatchChunk {
             return Vec::new();
         }
         let closed = enter(|py| {
-            (self.shown, self.infos, self.failed) = (None, None, None);
+            self.shown = None;
             match call_method(self.common.envs.bind(py), intern!(py, "close"), &PyTuple::empty(py)) {
                 Err(error) if !is_exit(py, &error) => vec![(0, failure(py, Phase::Close, error))],
                 _ => Vec::new(),

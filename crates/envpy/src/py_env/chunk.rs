@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use envcore::{
-    Call, Cause, Chunk, Error, Failure, Frame, Phase, ResetOf, Result, RowsMut, Side, StepOf, Value,
+    Begin, Call, Cause, Chunk, Error, Failure, Frame, Phase, ResetOf, Result, RowsMut, Side, StepOf, Value,
 };
 use pyo3::prelude::*;
 
@@ -36,6 +36,25 @@ impl PyChunk {
             // Whatever it does now, its failure is reported already.
             let _ = env.close(py);
         }
+    }
+
+    /// Begins an episode, or shows again what the env showed.
+    fn begin(
+        &mut self,
+        py: Python<'_>,
+        reset: &ResetOf,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        let slot = reset.slot;
+        if let Some(seed) = reset.rebuild {
+            self.lose(py, slot);
+            let built = PyEnv::build(py, &self.factories[slot], reset.seeded.then_some(seed));
+            self.envs[slot] = Some(built.map_err(|error| failure(py, Phase::Build, error))?);
+        }
+        let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
+        let how = (&self.common.observation, self.common.check_nan);
+        env.begin(py, reset.begin, reset.options.as_deref(), how, (rows, reset.row), side)
     }
 
     fn with<R>(
@@ -102,30 +121,28 @@ impl Chunk for PyChunk {
         }
     }
 
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        side: &mut Side,
-    ) -> Result<(), Failure> {
-        let common = self.common.clone();
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
         let done = enter(|py| {
-            if let Some(seed) = reset.rebuild {
-                self.lose(py, slot);
-                let built = PyEnv::build(py, &self.factories[slot], reset.seeded.then_some(seed));
-                self.envs[slot] = Some(built.map_err(|error| failure(py, Phase::Build, error))?);
+            let mut is_stopped = false;
+            for reset in resets {
+                let begun = if is_stopped && reset.begin != Begin::Keep {
+                    Err(Failure::stopped(Phase::Reset))
+                } else if is_ending() {
+                    Err(Failure::new(Phase::Reset, Cause::Error, ENDING))
+                } else {
+                    self.begin(py, reset, rows, side)
+                };
+                if let Err(failure) = begun {
+                    is_stopped |= failure.cause == Cause::Interrupt;
+                    side.failures.push((reset.slot, failure));
+                    self.lose(py, reset.slot);
+                }
             }
-            let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
-            let how = (&common.observation, common.check_nan);
-            let begun = env.begin(py, reset.begin, reset.options, how, (rows, row), side);
-            if begun.is_err() {
-                self.lose(py, slot);
-            }
-            begun
         });
-        done.unwrap_or_else(|| Err(Failure::new(Phase::Reset, Cause::Error, ENDING)))
+        if done.is_none() {
+            let gone = |reset: &ResetOf| (reset.slot, Failure::new(Phase::Reset, Cause::Error, ENDING));
+            side.failures.extend(resets.iter().map(gone));
+        }
     }
 
     fn final_observation(&mut self, slot: usize) -> Option<Value> {

@@ -106,17 +106,11 @@ impl Chunk for OddChunk {
         }
     }
 
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        _side: &mut Side,
-    ) -> Result<(), Failure> {
-        debug_assert!(matches!(reset.begin, Begin::Own | Begin::Keep));
-        self.show(slot, rows, row);
-        Ok(())
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, _side: &mut Side) {
+        for &ResetOf { slot, row, begin, .. } in resets {
+            debug_assert!(matches!(begin, Begin::Own | Begin::Keep));
+            self.show(slot, rows, row);
+        }
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {

@@ -25,7 +25,6 @@ const LONG: Duration = Duration::from_secs(60);
 enum At {
     Step,
     Reset,
-    ResetOwn,
     CheckOptions,
     Save,
     Load,
@@ -58,8 +57,8 @@ struct Plan {
     calls: Mutex<usize>,
     /// The slots of the call that panicked.
     struck: Mutex<Option<Vec<usize>>>,
-    /// Slots that were reset, and whether they were to be rebuilt.
-    resets: Mutex<Vec<(usize, bool)>>,
+    /// By call: slots that were reset, and whether they were to be rebuilt.
+    resets: Mutex<Vec<Vec<(usize, bool)>>>,
 }
 
 impl Plan {
@@ -78,6 +77,12 @@ impl Plan {
         *self.calls.lock().unwrap() = 0;
         *self.struck.lock().unwrap() = None;
         self.resets.lock().unwrap().clear();
+    }
+
+    /// The slots of each reset since the last look, call by call.
+    fn take_resets(&self) -> Vec<Vec<usize>> {
+        let calls = std::mem::take(&mut *self.resets.lock().unwrap());
+        calls.iter().map(|call| call.iter().map(|(slot, _)| *slot).collect()).collect()
     }
 
     fn struck(&self) -> Vec<usize> {
@@ -211,26 +216,13 @@ impl Chunk for ThirdChunk {
         self.strike(At::Step, due);
     }
 
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        _: &mut Side,
-    ) -> Result<(), Failure> {
-        self.plan.resets.lock().unwrap().push((self.first + slot, reset.rebuild.is_some()));
-        self.strike(At::Reset, [slot]);
-        self.counts[slot] = 0;
-        rows.observation(row).scalar(0.0f64);
-        Ok(())
-    }
-
-    fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
-        self.strike(At::ResetOwn, slots.iter().copied());
-        for &slot in slots {
-            let reset = ResetOf { begin: Begin::Own, rebuild: None, seeded: true, options: None };
-            self.reset(slot, reset, rows, slot - first, side).unwrap();
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, _: &mut Side) {
+        let noted = resets.iter().map(|reset| (self.first + reset.slot, reset.rebuild.is_some()));
+        self.plan.resets.lock().unwrap().push(noted.collect());
+        self.strike(At::Reset, resets.iter().map(|reset| reset.slot));
+        for &ResetOf { slot, row, .. } in resets {
+            self.counts[slot] = 0;
+            rows.observation(row).scalar(0.0f64);
         }
     }
 
@@ -316,7 +308,7 @@ fn check_lost(envs: &mut dyn VecEnv, plan: &Plan, batch: &Batch, phase: Phase, w
     );
     plan.resets.lock().unwrap().clear();
     assert_eq!(reset(envs).failures, []);
-    let mut rebuilt = plan.resets.lock().unwrap().clone();
+    let mut rebuilt = plan.resets.lock().unwrap().concat();
     rebuilt.retain(|(_, rebuilt)| *rebuilt);
     rebuilt.sort_unstable();
     assert_eq!(rebuilt, lost.iter().map(|slot| (*slot, true)).collect::<Vec<_>>());
@@ -358,14 +350,50 @@ fn a_panic_on_any_thread_waits_for_the_others_and_every_cell_comes_home() {
 }
 
 #[test]
-fn a_panic_in_a_reset_fails_its_slot_alone() {
+fn a_panic_in_a_reset_fails_the_slots_of_that_call_and_no_other() {
     for name in RUNNERS {
         let (mut envs, plan) = made(name, AutoresetMode::NextStep);
         reset(&mut *envs);
         plan.arm(At::Reset, On::Any);
         let batch = reset(&mut *envs);
-        check_lost(&mut *envs, &plan, &batch, Phase::Reset, "a chunk's bug in Reset", &[SICK]);
+        let lost = plan.struck();
+        assert!(lost.contains(&SICK), "{name}");
+        check_lost(&mut *envs, &plan, &batch, Phase::Reset, "a chunk's bug in Reset", &lost);
     }
+}
+
+#[test]
+fn slots_that_are_reset_together_are_one_call_of_their_chunk() {
+    let (mut envs, plan) = made("serial", AutoresetMode::NextStep);
+    reset(&mut *envs);
+    assert_eq!(plan.take_resets(), [(0..SLOTS).collect::<Vec<_>>()]);
+    for _ in 0..2 {
+        step(&mut *envs);
+    }
+    // Every fourth slot's episode is over.
+    envs.set_next(&Slots::List(vec![5]), &[Begin::Index(3)]).unwrap();
+    assert_eq!(shown(&step(&mut *envs)), [3.0, 0.0, 3.0, 3.0, 3.0, 0.0, 3.0, 3.0]);
+    assert_eq!(plan.take_resets(), [[1, 5]]);
+    let begin = [Begin::Seed(1), Begin::Index(2), Begin::Own];
+    envs.send_reset(&Slots::List(vec![6, 2, 4]), &begin, None).unwrap();
+    assert_eq!(recv(&mut *envs).failures, []);
+    assert_eq!(plan.take_resets(), [[6, 2, 4]]);
+    assert_eq!(shown(&step(&mut *envs)), [4.0, 1.0, 1.0, 4.0, 1.0, 1.0, 1.0, 4.0]);
+}
+
+#[test]
+fn a_call_of_a_chunk_has_the_rows_of_its_own_slots_alone() {
+    let (mut envs, plan) = made("threaded 2", AutoresetMode::NextStep);
+    let mut calls = |slots: [usize; 4]| {
+        envs.send_reset(&Slots::List(slots.to_vec()), &[Begin::Own; 4], None).unwrap();
+        assert_eq!(shown(&recv(&mut *envs)), [0.0; 4]);
+        let mut calls = plan.take_resets();
+        calls.sort_unstable();
+        calls
+    };
+    // Its chunks are pairs of slots.
+    assert_eq!(calls([0, 1, 7, 6]), [[0, 1], [7, 6]]);
+    assert_eq!(calls([0, 7, 1, 6]), [[0], [1], [6], [7]]);
 }
 
 #[test]
@@ -375,7 +403,7 @@ fn a_panic_in_an_autoreset_fails_the_slots_that_it_was_of() {
             let (mut envs, plan) = made(name, mode);
             reset(&mut *envs);
             (0..steps).for_each(|_| drop(step(&mut *envs)));
-            plan.arm(At::ResetOwn, On::Any);
+            plan.arm(At::Reset, On::Any);
             let batch = step(&mut *envs);
             let lost = plan.struck();
             assert!(lost.iter().all(|slot| slot % 4 == 1), "{lost:?}");
@@ -383,7 +411,7 @@ fn a_panic_in_an_autoreset_fails_the_slots_that_it_was_of() {
                 let flags = batch.terminated.as_slice::<bool>();
                 assert!(lost.iter().all(|slot| flags[*slot]), "the step itself is not lost with it");
             }
-            check_lost(&mut *envs, &plan, &batch, Phase::Reset, "a chunk's bug in ResetOwn", &lost);
+            check_lost(&mut *envs, &plan, &batch, Phase::Reset, "a chunk's bug in Reset", &lost);
         }
     }
 }
@@ -491,16 +519,8 @@ impl Source for Bombs {
 impl Chunk for BombChunk {
     fn step(&mut self, _: Range<usize>, _: &[bool], _: StepOf<'_>, _: &mut RowsMut<'_>, _: &mut Side) {}
 
-    fn reset(
-        &mut self,
-        _: usize,
-        _: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        _: &mut Side,
-    ) -> Result<(), Failure> {
-        rows.observation(row).object(Arc::new(Bomb(self.0.clone())));
-        Ok(())
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, _: &mut Side) {
+        resets.iter().for_each(|reset| rows.observation(reset.row).object(Arc::new(Bomb(self.0.clone()))));
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {

@@ -260,9 +260,14 @@ fn a_host_that_calls_with_nothing_gets_errors() {
         assert!(!source.is_null());
         let chunk = table.chunk.unwrap()(source, [1i64, 2].as_ptr(), 2, &report);
         table.free_source.unwrap()(source);
-        let (begin, rows) = (std::ptr::null(), std::ptr::null());
-        assert_eq!(table.reset.unwrap()(chunk, 0, begin, rows, &report), -1);
-        assert_eq!(table.reset.unwrap()(chunk, 2, begin, rows, &report), -1);
+        let (resets, rows) = (std::ptr::null(), std::ptr::null());
+        assert_eq!(table.reset.unwrap()(chunk, resets, 2, rows, &report), -1);
+        let options = std::ptr::null();
+        let of = |slot, row| sys::Reset { slot, row, how: 0, rebuild: 0, value: 0, rebuild_seed: 0, options };
+        let some = sys::Rows { num_rows: 1, ..std::mem::zeroed() };
+        for wrong in [of(2, 0), of(0, 1), sys::Reset { how: 4, ..of(0, 0) }] {
+            assert_eq!(table.reset.unwrap()(chunk, &wrong, 1, &some, &report), -1);
+        }
         let (skip, actions) = (std::ptr::null(), std::ptr::null());
         assert_eq!(table.step.unwrap()(chunk, 0, 2, skip, actions, rows, &report), -1);
         assert_eq!(table.step.unwrap()(chunk, usize::MAX, 2, skip, actions, rows, &report), -1);
@@ -273,7 +278,9 @@ fn a_host_that_calls_with_nothing_gets_errors() {
     assert!(text[0].contains("no env number 999"), "{text:?}");
     assert!(text.iter().any(|text| text.contains("a chunk that is NULL")), "{text:?}");
     assert!(text.iter().any(|text| text.contains("slots 2 to 3 of a chunk of 2")), "{text:?}");
-    assert!(text.iter().any(|text| text.contains("a beginning that is NULL")), "{text:?}");
+    assert!(text.iter().any(|text| text.contains("resets that are NULL")), "{text:?}");
+    assert!(text.iter().any(|text| text.contains("row 1 of 1")), "{text:?}");
+    assert!(text.iter().any(|text| text.contains("4 is no way to begin")), "{text:?}");
     assert!(text.iter().any(|text| text.contains("rows that are NULL")), "{text:?}");
     assert!(said.iter().all(|(kind, _)| *kind == sys::CORRAL_ERROR_ARGUMENT), "{said:?}");
 }
@@ -287,14 +294,17 @@ fn a_chunk_writes_to_no_rows_and_asks_of_no_slots_that_are_not_its_own() {
         let layout =
             Layout { observation: observation.clone(), info: spec.info.clone(), finals: false, capacity: 1 };
         let mut draft = BatchPool::new(&layout).unwrap().draft(Slots::All, 1, None).unwrap();
-        let of = ResetOf { begin: Begin::Own, rebuild: None, seeded: true, options: None };
-        chunk.reset(slot, of, &mut draft.rows_mut(), 0, &mut Side::default())
+        let mut side = Side::default();
+        chunk.reset(&[ResetOf::own(slot, 0)], &mut draft.rows_mut(), &mut side);
+        side.failures
     };
-    reset(&spec.observation, 1).unwrap();
+    assert_eq!(reset(&spec.observation, 1), []);
     let narrow = Space::from(Leaf::real::<u8>(&[1]));
     let several = Space::of([Leaf::real::<f32>(&[4]).named("a"), Leaf::discrete(2).named("b")]);
     for (observation, slot) in [(&narrow, 1), (&several, 1), (&Space::empty(), 1), (&spec.observation, 2)] {
-        let refused = reset(observation, slot).unwrap_err();
+        let failures = reset(observation, slot);
+        let [(failed, refused)] = &failures[..] else { panic!("{failures:?}") };
+        assert_eq!(*failed, slot);
         assert!(refused.message.contains("not of its plugin's spaces"), "{}", refused.message);
     }
     for refused in [chunk.save(2).map(drop), chunk.load(usize::MAX, &[]), chunk.render(2).map(drop)] {

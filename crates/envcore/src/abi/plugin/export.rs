@@ -7,7 +7,7 @@
 
 use std::ffi::{CString, c_void};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::report::CALL;
 use super::space::{self, c_text};
@@ -75,7 +75,6 @@ fn list(table: &'static [Entry], name: &str, version: &str) -> Listing {
         free_source: Some(free_source),
         chunk: Some(chunk),
         reset: Some(reset),
-        reset_own: Some(reset_own),
         step: Some(step),
         check_options: Some(check_options),
         save: Some(save),
@@ -129,22 +128,20 @@ struct ChunkHandle {
     actions: HostActions,
     addresses: Addresses,
     num_slots: usize,
+    /// Within a call: what it resets.
+    resets: Vec<ResetOf>,
     side: Side,
     /// Why it is not used again.
     poison: Option<String>,
 }
 
-impl ChunkHandle {
-    fn check(&self, first: usize, count: usize) -> Result<()> {
-        if first <= self.num_slots && count <= self.num_slots - first {
-            return Ok(());
-        }
-        Err(Error::Argument(format!(
-            "slots {first} to {} of a chunk of {}",
-            first.saturating_add(count),
-            self.num_slots
-        )))
+/// Errors unless a chunk of `num_slots` has `count` slots from `first` on.
+fn check(first: usize, count: usize, num_slots: usize) -> Result<()> {
+    if first <= num_slots && count <= num_slots - first {
+        return Ok(());
     }
+    let end = first.saturating_add(count);
+    Err(Error::Argument(format!("slots {first} to {end} of a chunk of {num_slots}")))
 }
 
 /// Tells `report` what went wrong; whether nothing did.
@@ -286,6 +283,7 @@ unsafe extern "C" fn chunk(
             actions: HostActions::new(&spec.action, num_slots),
             addresses: Addresses::default(),
             num_slots,
+            resets: Vec::new(),
             side: Side::default(),
             poison: None,
         };
@@ -321,68 +319,54 @@ unsafe fn locate(handle: &mut ChunkHandle, rows: *const sys::Rows) -> Result<usi
     Ok(rows.num_rows)
 }
 
-unsafe extern "C" fn reset(
-    chunk: *mut c_void,
-    slot: usize,
-    begin: *const sys::Begin,
-    rows: *const sys::Rows,
-    report: *const sys::Report,
-) -> i32 {
-    let work = |handle: &mut ChunkHandle| {
-        handle.check(slot, 1)?;
-        // SAFETY: the host's duty (`corral.h`).
-        let begin = unsafe { begin.as_ref() };
-        let begin = begin.ok_or_else(|| Error::Argument("a beginning that is NULL".into()))?;
-        // SAFETY: as above.
-        let options = unsafe { decode_map(begin.options) }?;
-        // SAFETY: as above.
-        let len = unsafe { locate(handle, rows) }?;
-        let reset = ResetOf {
-            begin: match begin.how {
-                sys::CORRAL_BEGIN_OWN => Begin::Own,
-                sys::CORRAL_BEGIN_SEED => Begin::Seed(begin.value),
-                sys::CORRAL_BEGIN_INDEX => Begin::Index(begin.value as u64),
-                sys::CORRAL_BEGIN_KEEP => Begin::Keep,
-                other => return Err(Error::Argument(format!("{other} is no way to begin"))),
-            },
-            rebuild: (begin.rebuild != 0).then_some(begin.rebuild_seed),
-            seeded: true,
-            options: (!begin.options.is_null()).then_some(&options),
-        };
-        // SAFETY: the host's duty: its rows are this call's.
-        let mut rows = unsafe { handle.rows.at(&handle.addresses, len) };
-        let begun = handle.chunk.reset(slot, reset, &mut rows, 0, &mut handle.side);
-        if let Err(failure) = begun {
-            handle.side.failures.push((slot, failure));
-        }
-        Ok(())
+/// What the host's `reset` says, for a chunk of `num_slots` slots and so many rows.
+///
+/// # Safety
+/// Its options must be null or the host's of this call.
+unsafe fn reset_of(reset: &sys::Reset, num_slots: usize, num_rows: usize) -> Result<ResetOf> {
+    let &sys::Reset { slot, row, value, .. } = reset;
+    if row >= num_rows {
+        return Err(Error::Argument(format!("row {row} of {num_rows}")));
+    }
+    check(slot, 1, num_slots)?;
+    let begin = match reset.how {
+        sys::CORRAL_BEGIN_OWN => Begin::Own,
+        sys::CORRAL_BEGIN_SEED => Begin::Seed(value),
+        sys::CORRAL_BEGIN_INDEX => Begin::Index(value as u64),
+        sys::CORRAL_BEGIN_KEEP => Begin::Keep,
+        other => return Err(Error::Argument(format!("{other} is no way to begin"))),
     };
-    // SAFETY: the host's duty.
-    unsafe { with_chunk(chunk, report, Phase::Reset, work) }
+    let options = match reset.options.is_null() {
+        true => None,
+        // SAFETY: the caller's duty.
+        false => Some(Arc::new(unsafe { decode_map(reset.options) }?)),
+    };
+    let rebuild = (reset.rebuild != 0).then_some(reset.rebuild_seed);
+    Ok(ResetOf { begin, rebuild, options, ..ResetOf::own(slot, row) })
 }
 
-unsafe extern "C" fn reset_own(
+unsafe extern "C" fn reset(
     chunk: *mut c_void,
-    slots: *const usize,
-    num_slots: usize,
-    first_slot: usize,
+    resets: *const sys::Reset,
+    num_resets: usize,
     rows: *const sys::Rows,
     report: *const sys::Report,
 ) -> i32 {
     let work = |handle: &mut ChunkHandle| {
-        // SAFETY: the host's duty: so many slots.
-        let slots = unsafe { slice(slots, num_slots) };
-        // SAFETY: as above.
+        if resets.is_null() && num_resets > 0 {
+            return Err(Error::Argument("resets that are NULL".into()));
+        }
+        // SAFETY: the host's duty (`corral.h`).
         let len = unsafe { locate(handle, rows) }?;
-        for &slot in slots {
-            handle.check(slot, 1)?;
-            if slot < first_slot || slot - first_slot >= len {
-                return Err(Error::Argument(format!("slot {slot} has no row")));
-            }
+        handle.resets.clear();
+        // SAFETY: the host's duty: so many resets.
+        for reset in unsafe { slice(resets, num_resets) } {
+            // SAFETY: as above.
+            handle.resets.push(unsafe { reset_of(reset, handle.num_slots, len) }?);
         }
         // SAFETY: the host's duty: its rows are this call's.
         let mut rows = unsafe { handle.rows.at(&handle.addresses, len) };
-        handle.chunk.reset_own(slots, first_slot, &mut rows, &mut handle.side);
+        handle.chunk.reset(&handle.resets, &mut rows, &mut handle.side);
         Ok(())
     };
     // SAFETY: the host's duty.
@@ -399,7 +383,7 @@ unsafe extern "C" fn step(
     report: *const sys::Report,
 ) -> i32 {
     let work = |handle: &mut ChunkHandle| {
-        handle.check(first_slot, num_slots)?;
+        check(first_slot, num_slots, handle.num_slots)?;
         // SAFETY: the host's duty (`corral.h`).
         let len = unsafe { locate(handle, rows) }?;
         if len < num_slots || skip.is_null() {
@@ -443,7 +427,7 @@ unsafe extern "C" fn check_options(
 
 unsafe extern "C" fn save(chunk: *mut c_void, slot: usize, report: *const sys::Report) -> i32 {
     let work = |handle: &mut ChunkHandle| {
-        handle.check(slot, 1)?;
+        check(slot, 1, handle.num_slots)?;
         let bytes = handle.chunk.save(slot)?;
         // SAFETY: the host's duty: its report of this call.
         if let Some((state, context)) = unsafe { report.as_ref() }.and_then(|r| Some((r.state?, r.context))) {
@@ -464,7 +448,7 @@ unsafe extern "C" fn load(
     report: *const sys::Report,
 ) -> i32 {
     let work = |handle: &mut ChunkHandle| {
-        handle.check(slot, 1)?;
+        check(slot, 1, handle.num_slots)?;
         // SAFETY: the host's duty: so many bytes.
         handle.chunk.load(slot, unsafe { slice(state.cast::<u8>(), length) })
     };
@@ -474,7 +458,7 @@ unsafe extern "C" fn load(
 
 unsafe extern "C" fn render(chunk: *mut c_void, slot: usize, report: *const sys::Report) -> i32 {
     let work = |handle: &mut ChunkHandle| {
-        handle.check(slot, 1)?;
+        check(slot, 1, handle.num_slots)?;
         let picture = handle.chunk.render(slot)?;
         // SAFETY: the host's duty: its report of this call.
         if let Some((frame, context)) = unsafe { report.as_ref() }.and_then(|r| Some((r.frame?, r.context))) {

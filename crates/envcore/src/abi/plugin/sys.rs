@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// The version of this interface. Later ones only append to its structs.
-pub const CORRAL_ABI_VERSION: u32 = 1;
+pub const CORRAL_ABI_VERSION: u32 = 2;
 
 /// The name of the one function that a plugin exports:
 /// `const corral_plugin *corral_plugin_entry(void)`.
@@ -230,10 +230,13 @@ pub struct Entry {
     pub options: *const c_char,
 }
 
-/// How a slot begins.
+/// A slot to reset, and how it begins.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Begin {
+pub struct Reset {
+    pub slot: usize,
+    /// The row for its observation and infos.
+    pub row: usize,
     /// `CORRAL_BEGIN_…`.
     pub how: u32,
     /// Whether its env is to be made anew first, from the seed `rebuild_seed`
@@ -343,25 +346,14 @@ pub struct Plugin {
             report: *const Report,
         ) -> *mut c_void,
     >,
-    /// Begins an episode of `slot`, or observes it, into the one row of `rows`:
-    /// observation and infos.
+    /// Begins an episode of each of `num_resets` slots, or observes the slot, and
+    /// writes observation and infos to its row. No slot and no row is there twice.
+    /// Where some fail, the others begin all the same.
     pub reset: Option<
         unsafe extern "C" fn(
             chunk: *mut c_void,
-            slot: usize,
-            begin: *const Begin,
-            rows: *const Rows,
-            report: *const Report,
-        ) -> i32,
-    >,
-    /// Begins the next episode of each of `slots`, of its own stream: slot s into
-    /// row `s - first_slot`. May be NULL: then each is reset by itself.
-    pub reset_own: Option<
-        unsafe extern "C" fn(
-            chunk: *mut c_void,
-            slots: *const usize,
-            num_slots: usize,
-            first_slot: usize,
+            resets: *const Reset,
+            num_resets: usize,
             rows: *const Rows,
             report: *const Report,
         ) -> i32,

@@ -146,16 +146,8 @@ impl Chunk for RudeChunk {
         panic!("a bug in a step");
     }
 
-    fn reset(
-        &mut self,
-        _: usize,
-        _: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        _: &mut Side,
-    ) -> Result<(), Failure> {
-        rows.observation(row).scalar(1u8);
-        Ok(())
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, _: &mut Side) {
+        resets.iter().for_each(|reset| rows.observation(reset.row).scalar(1u8));
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {

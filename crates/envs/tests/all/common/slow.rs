@@ -73,16 +73,9 @@ impl Chunk for SlowChunk {
         self.chunk.step(slots, skip, actions, rows, side);
     }
 
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        side: &mut Side,
-    ) -> Result<(), Failure> {
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
         self.spin();
-        self.chunk.reset(slot, reset, rows, row, side)
+        self.chunk.reset(resets, rows, side);
     }
 
     fn check_options(&mut self, options: &Options) -> Result<()> {

@@ -9,6 +9,7 @@
 //! the next reset makes the instance anew. The one whose doing it is, where that
 //! is known, has failed; the others were lost with their instance.
 
+use std::ffi::c_int;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -109,14 +110,8 @@ pub(super) struct LibenvChunk {
     born: Vec<u64>,
     /// Whether the instance was observed since it was made.
     seen: bool,
-    /// Whether any slot began in it.
-    used: bool,
     /// Whether its first look began indices, for want of knowing better.
     placeheld: bool,
-    /// The slot that was reset last: calls reset slots in ascending order.
-    last: Option<usize>,
-    /// Whether this call has made an instance, or tried to.
-    tried: bool,
 }
 
 impl LibenvChunk {
@@ -128,10 +123,7 @@ impl LibenvChunk {
             broken: None,
             made: 1,
             seen: false,
-            used: false,
             placeheld: false,
-            last: None,
-            tried: false,
         }
     }
 
@@ -155,42 +147,36 @@ impl LibenvChunk {
         // Two at once may be more than a library can bear.
         self.instance = None;
         self.made += 1;
-        (self.seen, self.used, self.placeheld) = (false, false, false);
+        (self.seen, self.placeheld) = (false, false);
         self.instance = Some(self.recipe.make()?);
         self.broken = None;
         Ok(())
     }
 
-    /// Sees that there is an instance for `slot` to begin in, as far as there
+    /// Sees that there is an instance for `resets` to begin in, as far as there
     /// can be.
-    fn prepare(&mut self, slot: usize) {
-        let is_new_call = self.last.is_none_or(|last| slot <= last);
-        self.last = Some(slot);
-        self.tried &= !is_new_call;
-        // A foreign library has no other reset.
-        let spent = !self.is_ours() && is_new_call && self.used;
-        if self.tried || (self.instance.is_some() && !spent) {
-            return;
-        }
-        self.tried = true;
-        if let Err(error) = self.make_anew() {
+    fn prepare(&mut self, resets: &[ResetOf]) {
+        let begins = || resets.iter().filter(|reset| reset.begin != Begin::Keep);
+        // A foreign library begins each env of an instance once.
+        let is_spent = !self.is_ours() && begins().any(|reset| self.born[reset.slot] == self.made);
+        if (self.instance.is_none() || is_spent)
+            && begins().next().is_some()
+            && let Err(error) = self.make_anew()
+        {
             self.give_up(Phase::Build, error.into());
         }
     }
 
-    fn begin(&mut self, slot: usize, reset: &ResetOf<'_>) -> Result<(), Failure> {
-        if reset.begin != Begin::Keep {
-            self.prepare(slot);
-        }
-        let first_time = self.born[slot] != self.made;
-        let seeds = self.recipe.seeds.as_ref();
-        let Some(instance) = &mut self.instance else { return Err(self.broken(slot, Phase::Reset)) };
-        let seed = match (reset.rebuild, seeds) {
+    /// What a library of ours is told, for `reset`'s slot to begin.
+    fn calls(&self, reset: &ResetOf) -> Vec<(c_int, i64)> {
+        let first_time = self.born[reset.slot] != self.made;
+        let seed = match (reset.rebuild, &self.recipe.seeds) {
             (Some(seed), _) => Some(seed),
-            (None, Some(seeds)) if first_time => Some(seeds[slot]),
+            (None, Some(seeds)) if first_time => Some(seeds[reset.slot]),
             _ => None,
         };
-        let calls = match (reset.begin, seed) {
+        match (reset.begin, seed) {
+            _ if !self.is_ours() => vec![],
             (Begin::Keep, _) => vec![],
             (Begin::Seed(seed), _) | (Begin::Own, Some(seed)) => vec![(ours::HOW_SEED, seed)],
             (Begin::Index(index), Some(seed)) => {
@@ -200,32 +186,46 @@ impl LibenvChunk {
             // What an instance shows at first is an episode's beginning.
             (Begin::Own, None) if first_time && !self.placeheld => vec![],
             (Begin::Own, None) => vec![(ours::HOW_OWN, 0)],
-        };
-        let calls = if self.recipe.library.reset.is_some() { calls } else { Vec::new() };
-        let look = !self.seen || !calls.is_empty();
-        if let ([.., (ours::HOW_INDEX, index)], false) = (&calls[..], self.seen) {
+        }
+    }
+
+    /// Begins all of `resets`, and sees what they show; whether there is an
+    /// instance then.
+    fn begin(&mut self, resets: &[ResetOf], side: &mut Side) -> bool {
+        self.prepare(resets);
+        let index = resets.iter().find_map(|reset| match reset.begin {
+            Begin::Index(index) => Some(index as i64),
+            _ => None,
+        });
+        self.placeheld |= !self.seen && index.is_some();
+        let all: Vec<_> = resets.iter().map(|reset| self.calls(reset)).collect();
+        let Some(instance) = &mut self.instance else { return false };
+        if let (Some(index), false) = (index, self.seen) {
             // The first look begins every env: an index leaves their own streams where
             // they are, until they are told what to begin.
             for env in 0..self.recipe.num {
-                let _ = instance.reset(env, ours::HOW_INDEX, *index);
+                let _ = instance.reset(env, ours::HOW_INDEX, index);
             }
-            self.placeheld = true;
         }
-        for (how, value) in calls {
-            // Which leaves the others as they are.
-            instance
-                .reset(slot, how, value)
-                .map_err(|error| failure(&self.recipe.library, Phase::Reset, error))?;
+        for (reset, calls) in resets.iter().zip(&all) {
+            // Each leaves the others as they are.
+            let mut calls = calls.iter();
+            match calls.try_for_each(|(how, value)| instance.reset(reset.slot, *how, *value)) {
+                Ok(()) if reset.begin == Begin::Keep => {}
+                Ok(()) => self.born[reset.slot] = self.made,
+                Err(error) => {
+                    let failure = failure(&self.recipe.library, Phase::Reset, error);
+                    side.failures.push((reset.slot, failure));
+                }
+            }
         }
-        if look && let Err(fault) = instance.observe() {
+        let is_news = !self.seen || all.iter().any(|calls| !calls.is_empty());
+        if is_news && let Err(fault) = instance.observe() {
             self.give_up(Phase::Reset, fault);
-            return Err(self.broken(slot, Phase::Reset));
+            return false;
         }
         self.seen = true;
-        if reset.begin != Begin::Keep {
-            (self.born[slot], self.used) = (self.made, true);
-        }
-        Ok(())
+        true
     }
 
     /// Plays the actions of all envs, and sees what came of it; whether there is
@@ -344,21 +344,19 @@ impl Chunk for LibenvChunk {
         }
     }
 
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        _side: &mut Side,
-    ) -> Result<(), Failure> {
-        self.begin(slot, &reset)?;
-        let instance = self.instance.as_ref().expect("it has just begun");
-        show(instance, slot, rows, row);
-        if reset.begin != Begin::Keep {
-            tell(instance, &self.recipe.extras, slot, rows, row);
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+        if !self.begin(resets, side) {
+            let gone = |reset: &ResetOf| (reset.slot, self.broken(reset.slot, Phase::Reset));
+            side.failures.extend(resets.iter().map(gone));
+            return;
         }
-        Ok(())
+        let instance = self.instance.as_ref().expect("they have just begun");
+        for reset in resets {
+            show(instance, reset.slot, rows, reset.row);
+            if reset.begin != Begin::Keep {
+                tell(instance, &self.recipe.extras, reset.slot, rows, reset.row);
+            }
+        }
     }
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
@@ -371,7 +369,7 @@ impl Chunk for LibenvChunk {
         }
         let instance = self.instance.as_mut().ok_or_else(gone)?;
         instance.load(slot, state)?;
-        (self.seen, self.used) = (true, true);
+        self.seen = true;
         self.born[slot] = self.made;
         Ok(())
     }

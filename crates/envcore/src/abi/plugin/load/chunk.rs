@@ -16,13 +16,18 @@ use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::space::check::accept_value;
 use crate::space::{Leaf, LeafKind, Options, Space, Value};
-use crate::vec_env::{Chunk, ResetOf, Side, SourceSpec, StepOf, reset_each};
+use crate::vec_env::{Chunk, ResetOf, Side, SourceSpec, StepOf};
 
-/// Where each leaf's actions are.
-struct Heads(Vec<*const c_void>);
+/// What is passed to the plugin by its address.
+#[derive(Default)]
+struct Passed {
+    /// Where each leaf's actions are.
+    actions: Vec<*const c_void>,
+    resets: Vec<sys::Reset>,
+}
 
 // SAFETY: addresses only, of which none is followed here.
-unsafe impl Send for Heads {}
+unsafe impl Send for Passed {}
 
 /// Some slots of a plugin's env.
 pub(super) struct PluginChunk {
@@ -37,7 +42,7 @@ pub(super) struct PluginChunk {
     /// What its spaces make of rows and actions.
     layout: Layout,
     addresses: Addresses,
-    actions: Heads,
+    passed: Passed,
     heard: Heard,
 }
 
@@ -64,8 +69,8 @@ impl Layout {
 enum Of<'a> {
     /// These, but for those that are skipped; the first has row 0.
     Range(&'a Range<usize>, &'a [bool]),
-    /// These; the row of slot s is s less this.
-    List(&'a [usize], usize),
+    /// Those of these.
+    Resets(&'a [ResetOf]),
 }
 
 impl Of<'_> {
@@ -75,34 +80,25 @@ impl Of<'_> {
             Of::Range(range, skip) => {
                 range.end <= num_slots && skip.len() == num_slots && range.len() <= rows
             }
-            Of::List(list, first) => {
-                let has_row = |slot: &usize| slot.checked_sub(*first).is_some_and(|row| row < rows);
-                list.iter().all(|slot| *slot < num_slots && has_row(slot))
-            }
+            Of::Resets(resets) => resets.iter().all(|reset| reset.slot < num_slots && reset.row < rows),
         }
     }
 
-    fn row(&self, slot: usize) -> Option<usize> {
-        match self {
-            Of::Range(range, skip) => (range.contains(&slot) && !skip[slot]).then(|| slot - range.start),
-            Of::List(list, first) => list.contains(&slot).then(|| slot - first),
-        }
-    }
-
-    /// Whether row `row` is that of a slot that the call is about.
-    fn has_row(&self, row: usize) -> bool {
-        match self {
-            Of::Range(range, skip) => row < range.len() && !skip[range.start + row],
-            Of::List(list, first) => list.iter().any(|slot| slot.checked_sub(*first) == Some(row)),
-        }
-    }
-
-    fn slots(&self) -> impl Iterator<Item = usize> + '_ {
-        let (range, list) = match self {
-            Of::Range(range, _) => ((*range).clone(), &[][..]),
-            Of::List(list, _) => (0..0, *list),
+    /// The slots and their rows.
+    fn each(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let (range, skip, resets) = match *self {
+            Of::Range(range, skip) => (range.clone(), skip, &[][..]),
+            Of::Resets(resets) => (0..0, &[][..], resets),
         };
-        range.chain(list.iter().copied()).filter(|slot| self.row(*slot).is_some())
+        let due = range.enumerate().filter(|(_, slot)| !skip[*slot]).map(|(row, slot)| (slot, row));
+        due.chain(resets.iter().map(|reset| (reset.slot, reset.row)))
+    }
+
+    fn has(&self, slot: usize) -> bool {
+        match self {
+            Of::Range(range, skip) => range.contains(&slot) && !skip[slot],
+            Of::Resets(resets) => resets.iter().any(|reset| reset.slot == slot),
+        }
     }
 }
 
@@ -111,6 +107,11 @@ fn note(side: &mut Side, slot: usize, failure: Failure) {
     if side.failures.iter().all(|(known, _)| *known != slot) {
         side.failures.push((slot, failure));
     }
+}
+
+/// Notes `failure` of each slot that the call was about.
+fn note_all(side: &mut Side, of: &Of<'_>, failure: &Failure) {
+    of.each().for_each(|(slot, _)| note(side, slot, failure.clone()));
 }
 
 impl PluginChunk {
@@ -131,7 +132,7 @@ impl PluginChunk {
             loose_info: loose(&spec.info),
             layout: Layout::of(spec),
             addresses: Addresses::default(),
-            actions: Heads(Vec::new()),
+            passed: Passed::default(),
             heard: Heard::default(),
         }
     }
@@ -150,7 +151,7 @@ impl PluginChunk {
     }
 
     /// Calls the plugin with `rows`, and puts what it said where it belongs: what
-    /// is the whole call's failure comes back.
+    /// is the whole call's failure is each slot's.
     fn call(
         &mut self,
         phase: Phase,
@@ -158,11 +159,11 @@ impl PluginChunk {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
         call: impl FnOnce(&Self, *mut c_void, &sys::Rows, &sys::Report) -> i32,
-    ) -> Option<Failure> {
+    ) {
         // The plugin writes by its own spaces, into whatever rows it is given.
         if !rows.are_of(&self.layout.observation, &self.layout.info) || !of.fits(self.num_slots, rows.len()) {
             let why = Error::Space("rows or slots that are not of its plugin's spaces".into());
-            return Some(Failure::error(phase, why));
+            return note_all(side, of, &Failure::error(phase, why));
         }
         rows.addresses(&mut self.addresses);
         let raw_rows = Self::rows(&self.addresses, rows.len());
@@ -173,7 +174,9 @@ impl PluginChunk {
         rows.make_bools();
         let failed = self.take(code, phase, of, rows, side, &mut heard);
         self.heard = heard;
-        failed
+        if let Some(failure) = failed {
+            note_all(side, of, &failure);
+        }
     }
 
     #[inline]
@@ -190,20 +193,23 @@ impl PluginChunk {
         if silent && code == 0 && self.loose_observation.is_empty() {
             return None;
         }
+        // How many loose leaves of the observation each row of the call has; `None`
+        // for rows of others.
+        let mut shown = vec![None; rows.len()];
+        of.each().for_each(|(_, row)| shown[row] = Some(0));
+        let has_row = |shown: &[Option<usize>], row: usize| shown.get(row).is_some_and(Option::is_some);
         let mut misplaced = None;
         for (row, key, value) in heard.extras.drain(..) {
-            if of.has_row(row) {
+            if has_row(&shown, row) {
                 side.extras.push(Extra { row: rows.start() + row, key, value });
             } else {
                 misplaced = Some(format!("info '{key}' for row {row}, which is not of this call"));
             }
         }
-        // Of loose leaves of the observation: the rows that have one.
-        let mut shown = vec![0; rows.len()];
         for (is_info, leaf, row, value) in heard.leaves.drain(..) {
             let loose = if is_info { &self.loose_info } else { &self.loose_observation };
             let kind = loose.iter().find(|(k, _)| *k == leaf).map(|(_, kind)| kind);
-            let misfit = match kind.filter(|_| of.has_row(row)) {
+            let misfit = match kind.filter(|_| has_row(&shown, row)) {
                 None => Some(format!("a value for leaf {leaf} of row {row}, which is not of this call")),
                 Some(kind) => {
                     accept_value(&value, kind).err().map(|why| format!("leaf {leaf} of row {row}: {why}"))
@@ -213,7 +219,7 @@ impl PluginChunk {
                 misplaced = misfit;
                 continue;
             }
-            shown[row] += usize::from(!is_info);
+            shown[row] = shown[row].map(|count| count + usize::from(!is_info));
             let mut writer = if is_info { rows.info(row) } else { rows.observation(row) };
             writer.seek(leaf).value(value);
         }
@@ -223,7 +229,7 @@ impl PluginChunk {
             let slot = told_of.slot;
             if slot == CALL {
                 whole.get_or_insert(told_of.failure(phase));
-            } else if of.row(slot).is_none() {
+            } else if !of.has(slot) {
                 let why = format!(
                     "its plugin told of a failure of slot {slot}, which is not in this call: {}",
                     told_of.message
@@ -234,9 +240,9 @@ impl PluginChunk {
                 note(side, slot, told_of.failure(phase));
             }
         }
-        for slot in of.slots().filter(|_| whole.is_none() && !self.loose_observation.is_empty()) {
+        for (slot, row) in of.each().filter(|_| whole.is_none() && !self.loose_observation.is_empty()) {
             let failed = side.failures.iter().any(|(known, _)| *known == slot);
-            if !failed && of.row(slot).is_some_and(|row| shown[row] < self.loose_observation.len()) {
+            if !failed && shown[row] < Some(self.loose_observation.len()) {
                 let why = Error::Space("not every leaf of the observation was told".into());
                 side.failures.push((slot, Failure::error(phase, why)));
             }
@@ -277,8 +283,8 @@ impl Chunk for PluginChunk {
     ) {
         assert!(slots.end <= self.num_slots && skip.len() == self.num_slots, "slots of another chunk");
         assert!(actions.are_of(&self.layout.action, self.num_slots), "actions of another space");
-        self.actions.0.clear();
-        self.actions.0.extend(actions.heads());
+        self.passed.actions.clear();
+        self.passed.actions.extend(actions.heads());
         let (mut parts, mut loose) = (value::Parts::default(), Vec::new());
         for &(leaf, _) in &self.loose_actions {
             let mut value = |slot: usize| {
@@ -290,71 +296,55 @@ impl Chunk for PluginChunk {
                 parts.encode(value).unwrap_or(value::NOTHING)
             };
             let values: Vec<sys::Value> = (0..self.num_slots).map(&mut value).collect();
-            self.actions.0[leaf] = values.as_ptr().cast();
+            self.passed.actions[leaf] = values.as_ptr().cast();
             loose.push(values);
         }
         let skipped: *const u8 = skip.as_ptr().cast();
         let range = slots.clone();
         let of = Of::Range(&slots, skip);
-        let failed = self.call(Phase::Step, &of, rows, side, |chunk, handle, rows, report| {
-            let actions = chunk.actions.0.as_ptr();
+        self.call(Phase::Step, &of, rows, side, |chunk, handle, rows, report| {
+            let actions = chunk.passed.actions.as_ptr();
             // SAFETY: `chunk` gave the handle; rows, actions and flags are there
             // during the call, of these slots, and `rows` nobody else's.
             unsafe { (chunk.raw.step)(handle, range.start, range.len(), skipped, actions, rows, report) }
         });
-        if let Some(failure) = failed {
-            of.slots().for_each(|slot| note(side, slot, failure.clone()));
-        }
     }
 
-    fn reset(
-        &mut self,
-        slot: usize,
-        reset: ResetOf<'_>,
-        rows: &mut RowsMut<'_>,
-        row: usize,
-        side: &mut Side,
-    ) -> Result<(), Failure> {
-        let (how, value) = match reset.begin {
-            Begin::Own => (sys::CORRAL_BEGIN_OWN, 0),
-            Begin::Seed(seed) => (sys::CORRAL_BEGIN_SEED, seed),
-            Begin::Index(index) => (sys::CORRAL_BEGIN_INDEX, index as i64),
-            Begin::Keep => (sys::CORRAL_BEGIN_KEEP, 0),
-        };
+    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+        let of = Of::Resets(resets);
         let mut parts = value::Parts::default();
-        let options = reset.options.map(|options| parts.encode_map(options)).transpose();
-        let options = options.map_err(|error| Failure::error(Phase::Reset, error))?;
-        let begin = sys::Begin {
-            how,
-            value,
-            rebuild: u32::from(reset.rebuild.is_some()),
-            rebuild_seed: reset.rebuild.unwrap_or(0),
-            options: options.as_ref().map_or(ptr::null(), ptr::from_ref),
+        let options = resets.iter().filter_map(|reset| reset.options.as_deref());
+        let options = match options.map(|options| parts.encode_map(options)).collect::<Result<Vec<_>>>() {
+            Ok(options) => options,
+            Err(error) => return note_all(side, &of, &Failure::error(Phase::Reset, error)),
         };
-        let known = side.failures.len();
-        let of = Of::List(&[slot], slot);
-        let failed =
-            self.call(Phase::Reset, &of, &mut rows.range(row, 1), side, |chunk, handle, rows, report| {
-                // SAFETY: `chunk` gave the handle; what is passed is there during the
-                // call, and the rows are nobody else's.
-                unsafe { (chunk.raw.reset)(handle, slot, &begin, rows, report) }
-            });
-        let own = side.failures.drain(known..).next();
-        failed.or(own.map(|(_, failure)| failure)).map_or(Ok(()), Err)
-    }
-
-    fn reset_own(&mut self, slots: &[usize], first: usize, rows: &mut RowsMut<'_>, side: &mut Side) {
-        let Some(reset_own) = self.raw.all.reset_own else {
-            return reset_each(self, slots, first, rows, side);
+        let mut given = options.iter();
+        let mut raw = |reset: &ResetOf| {
+            let (how, value) = match reset.begin {
+                Begin::Own => (sys::CORRAL_BEGIN_OWN, 0),
+                Begin::Seed(seed) => (sys::CORRAL_BEGIN_SEED, seed),
+                Begin::Index(index) => (sys::CORRAL_BEGIN_INDEX, index as i64),
+                Begin::Keep => (sys::CORRAL_BEGIN_KEEP, 0),
+            };
+            let options = reset.options.as_ref().and_then(|_| given.next());
+            sys::Reset {
+                slot: reset.slot,
+                row: reset.row,
+                how,
+                rebuild: u32::from(reset.rebuild.is_some()),
+                value,
+                rebuild_seed: reset.rebuild.unwrap_or(0),
+                options: options.map_or(ptr::null(), ptr::from_ref),
+            }
         };
-        let of = Of::List(slots, first);
-        let failed = self.call(Phase::Reset, &of, rows, side, |_, handle, rows, report| {
-            // SAFETY: as in `reset`.
-            unsafe { reset_own(handle, slots.as_ptr(), slots.len(), first, rows, report) }
+        self.passed.resets.clear();
+        self.passed.resets.extend(resets.iter().map(&mut raw));
+        self.call(Phase::Reset, &of, rows, side, |chunk, handle, rows, report| {
+            let resets = &chunk.passed.resets;
+            // SAFETY: `chunk` gave the handle; what is passed is there during the
+            // call, and the rows are nobody else's.
+            unsafe { (chunk.raw.reset)(handle, resets.as_ptr(), resets.len(), rows, report) }
         });
-        if let Some(failure) = failed {
-            of.slots().for_each(|slot| note(side, slot, failure.clone()));
-        }
     }
 
     fn check_options(&mut self, options: &Options) -> Result<()> {

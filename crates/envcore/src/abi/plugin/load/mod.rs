@@ -67,8 +67,8 @@ struct Table {
     chunk: unsafe extern "C" fn(*mut c_void, *const i64, usize, *const sys::Report) -> *mut c_void,
     reset: unsafe extern "C" fn(
         *mut c_void,
+        *const sys::Reset,
         usize,
-        *const sys::Begin,
         *const sys::Rows,
         *const sys::Report,
     ) -> i32,
