@@ -15,7 +15,7 @@ use crate::env_list::{EnvList, EnvSource};
 use crate::error::{Error, Failure, Phase, Result};
 use crate::guard::guard;
 use crate::space::Options;
-use crate::vec_env::{Chunk, ResetOf, Side, StepOf};
+use crate::vec_env::{Chunk, ResetArgs, Side, StepArgs};
 
 /// An env whose state, apart from its random streams and options, is `N` numbers,
 /// which every reset sets anew, whatever they were.
@@ -27,7 +27,7 @@ use crate::vec_env::{Chunk, ResetOf, Side, StepOf};
 ///
 /// use envcore::simd::{Kernel, dispatch};
 /// use envcore::{
-///     ByField, Discrete, Env, EnvSource, Record, Result, RowsMut, Step, StepColumns, StepOf, wants_reset,
+///     ByField, Discrete, Env, EnvSource, Record, Result, RowsMut, Step, StepColumns, StepArgs, wants_reset,
 /// };
 ///
 /// /// Walks left or right until it is 5 away from where it began.
@@ -69,7 +69,7 @@ use crate::vec_env::{Chunk, ResetOf, Side, StepOf};
 ///         _config: &(),
 ///         [x]: [&mut [f64]; 1],
 ///         slots: Range<usize>,
-///         actions: StepOf<'_>,
+///         actions: StepArgs<'_>,
 ///         rows: &mut RowsMut<'_>,
 ///     ) {
 ///         let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
@@ -126,7 +126,7 @@ pub trait ByField<const N: usize>: Env {
         config: &Self::Config,
         fields: [&mut [f64]; N],
         slots: Range<usize>,
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
     );
 }
@@ -234,7 +234,7 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -252,8 +252,8 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
         }
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
-        for ResetOf { slot, .. } in resets.iter().filter(|reset| reset.begin == Begin::Keep) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
+        for ResetArgs { slot, .. } in resets.iter().filter(|reset| reset.begin == Begin::Keep) {
             if let Err(failure) = self.push(*slot, Phase::Reset) {
                 side.failures.push((*slot, failure));
             }

@@ -17,7 +17,7 @@ use crate::leaves::{FromRow, ToRow};
 use crate::simd;
 use crate::space::{Element, Options, Scalar, Space, Value};
 use crate::step::{Record, Step};
-use crate::vec_env::{Caps, Chunk, ResetOf, Side, Source, SourceSpec, StepOf};
+use crate::vec_env::{Caps, Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 use crate::with_element;
 
 /// An [`Env`] type with a config, ready to fill slots.
@@ -181,7 +181,7 @@ impl<E: Env> EnvList<E> {
         slots: &Range<usize>,
         at: &Cell<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -229,7 +229,7 @@ impl<E: Env> EnvList<E> {
     }
 
     #[inline(always)]
-    fn begin(&mut self, reset: &ResetOf, rows: &mut RowsMut<'_>) -> Result<(), Failure> {
+    fn begin(&mut self, reset: &ResetArgs, rows: &mut RowsMut<'_>) -> Result<(), Failure> {
         let slot = reset.slot;
         if let Some(seed) = reset.rebuild {
             self.lose(slot);
@@ -305,7 +305,7 @@ impl<E: Env> Chunk for EnvList<E> {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -327,7 +327,7 @@ impl<E: Env> Chunk for EnvList<E> {
         }
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         let (mut left, mut slot) = (resets.iter(), 0);
         // One guard around all; after a panic it goes on behind it.
         loop {

@@ -137,7 +137,7 @@ pub use layer::{
     rows_of,
 };
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
-pub use on_failure::{OnFailure, Tolerant};
+pub use on_failure::{FailurePolicy, OnFailure};
 pub use replay::{Recorder, Recording};
 pub use runner::{Background, Process, Serial, Threaded, start};
 pub use shard::Shard;
@@ -147,6 +147,6 @@ pub use space::{
 };
 pub use step::{Record, Step};
 pub use vec_env::{
-    AutoresetMode, Call, Caps, Chunk, ResetOf, Side, Source, SourceSpec, Spec, StepOf, VecConfig, VecEnv,
+    AutoresetMode, Call, Caps, Chunk, ResetArgs, Side, Source, SourceSpec, Spec, StepArgs, VecConfig, VecEnv,
     Want,
 };

@@ -365,9 +365,9 @@ pub trait Source: Send + Sync {
 
 /// The actions of a chunk's slots, by the chunk's own numbers.
 #[derive(Clone, Copy)]
-pub struct StepOf<'a>(pub(crate) ActReader<'a>);
+pub struct StepArgs<'a>(pub(crate) ActReader<'a>);
 
-impl<'a> StepOf<'a> {
+impl<'a> StepArgs<'a> {
     /// A reader of the action of the chunk's slot `slot`.
     ///
     /// # Panics
@@ -409,7 +409,7 @@ impl<'a> StepOf<'a> {
 
 /// A slot that a chunk is to reset, and how.
 #[derive(Clone, Debug)]
-pub struct ResetOf {
+pub struct ResetArgs {
     /// The slot.
     pub slot: usize,
     /// The row that gets its observation and infos.
@@ -425,11 +425,11 @@ pub struct ResetOf {
     pub options: Option<Arc<Options>>,
 }
 
-impl ResetOf {
+impl ResetArgs {
     /// The next episode of `slot`'s own stream, into row `row`.
     #[inline]
     pub fn own(slot: usize, row: usize) -> Self {
-        ResetOf { slot, row, begin: Begin::Own, rebuild: None, seeded: true, options: None }
+        ResetArgs { slot, row, begin: Begin::Own, rebuild: None, seeded: true, options: None }
     }
 }
 
@@ -452,7 +452,7 @@ pub struct Side {
 /// A panic does not pass the runner. Out of `step` or `reset` it is a failure of
 /// each slot that the call was about (those under `skip` aside, and those whose
 /// failure is reported already), and their next reset comes with
-/// [`ResetOf::rebuild`]; so is a failure or an info reported of a slot or row that
+/// [`ResetArgs::rebuild`]; so is a failure or an info reported of a slot or row that
 /// the call was not about. Out of `check_options`, `save`, `load`, `render`, `call`
 /// and `close` it is that call's error. A chunk whose envs can be guarded one by
 /// one does better to guard them itself.
@@ -468,7 +468,7 @@ pub trait Chunk: Send {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     );
@@ -480,7 +480,7 @@ pub trait Chunk: Send {
     /// One call has all slots that are reset together, as far as their rows follow
     /// each other in one batch. Of a source without [`Caps::SUBSET`] these are all
     /// slots of the chunk, save in autoresets.
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side);
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side);
 
     /// What `slot` showed last, where that is more than the leaves of its row:
     /// an object of a foreign language that is not of the type that a sink would

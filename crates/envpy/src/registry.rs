@@ -1,6 +1,6 @@
 //! Making vec envs by id.
 
-use envcore::{OnFailure, Recorder, Tolerant};
+use envcore::{FailurePolicy, OnFailure, Recorder};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -30,7 +30,7 @@ pub(crate) fn make(
             envs = Box::new(Recorder::new(envs, &source.config(), action_bounds, &dir)?);
         }
         if on_failure != OnFailure::Raise {
-            envs = Box::new(Tolerant::new(envs, on_failure, max_restarts)?);
+            envs = Box::new(FailurePolicy::new(envs, on_failure, max_restarts)?);
         }
         let (envs, layered) = layers.over(envs)?;
         Ok((envs, layered, about))

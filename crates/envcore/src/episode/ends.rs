@@ -7,7 +7,7 @@ use super::{Episodes, Report, Status};
 use crate::begin::Begin;
 use crate::buffer::{Extra, FINAL_OBSERVATION, RowKind, RowsMut, StepColumns};
 use crate::simd;
-use crate::vec_env::{AutoresetMode, ResetOf};
+use crate::vec_env::{AutoresetMode, ResetArgs};
 
 impl Episodes {
     /// Makes all a step older, and truncates those at the time limit.
@@ -106,7 +106,7 @@ impl Episodes {
         match next {
             None => {
                 rows.set_kind(row, kind);
-                self.resets.push(ResetOf::own(slot, row));
+                self.resets.push(ResetArgs::own(slot, row));
             }
             Some(begin) => self.order(slot, begin, None, (row, kind), rows),
         }

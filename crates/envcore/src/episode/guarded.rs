@@ -13,7 +13,7 @@ use crate::env::Frame;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::guard::{drop_guarded, guard};
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Chunk, ResetOf, Side, StepOf};
+use crate::vec_env::{Call, Chunk, ResetArgs, Side, StepArgs};
 
 /// A chunk whose panics are failures.
 pub(super) struct Guarded(Box<dyn Chunk>);
@@ -29,7 +29,7 @@ impl Guarded {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -43,7 +43,7 @@ impl Guarded {
     }
 
     /// As [`Chunk::reset`]; of the failures as for [`step`](Self::step).
-    pub(super) fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+    pub(super) fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         let outcome = guard(Phase::Reset, || self.0.reset(resets, rows, side));
         let slots = || resets.iter().map(|reset| reset.slot);
         let mut sorted = Vec::new();

@@ -31,7 +31,7 @@ use crate::error::{Error, Failure, Phase, Result, SlotError};
 use crate::guard::{drop_guarded, guard};
 use crate::rng::SeedSequence;
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Caps, Chunk, ResetOf, Side, Source, StepOf};
+use crate::vec_env::{Call, Caps, Chunk, ResetArgs, Side, Source, StepArgs};
 use ages::Ages;
 use guarded::Guarded;
 
@@ -81,7 +81,7 @@ pub(crate) struct Episodes {
     /// Within a step: the numbers of those slots, at the front.
     due: Vec<usize>,
     /// What the chunk is to reset by its next call; empty between calls of ours.
-    resets: Vec<ResetOf>,
+    resets: Vec<ResetArgs>,
     /// Within a step: slots whose episodes ended, and their statistics (return,
     /// length, seconds), where these are asked for.
     ended: Vec<(usize, f64, u64, f64)>,
@@ -116,10 +116,10 @@ pub(crate) struct Snapshot {
 struct Gone;
 
 impl Chunk for Gone {
-    fn step(&mut self, _: Range<usize>, _: &[bool], _: StepOf<'_>, _: &mut RowsMut<'_>, _: &mut Side) {}
+    fn step(&mut self, _: Range<usize>, _: &[bool], _: StepArgs<'_>, _: &mut RowsMut<'_>, _: &mut Side) {}
 
-    fn reset(&mut self, resets: &[ResetOf], _: &mut RowsMut<'_>, side: &mut Side) {
-        let gone = |reset: &ResetOf| (reset.slot, Failure::error(Phase::Build, gone()));
+    fn reset(&mut self, resets: &[ResetArgs], _: &mut RowsMut<'_>, side: &mut Side) {
+        let gone = |reset: &ResetArgs| (reset.slot, Failure::error(Phase::Build, gone()));
         side.failures.extend(resets.iter().map(gone));
     }
 
@@ -260,7 +260,7 @@ impl Episodes {
     /// Steps `slots` into the first rows of `rows`: autoresets those that await
     /// one, plays the others' actions, ends episodes.
     pub(crate) fn step(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
-        let actions = StepOf(report.actions.reader(self.first_slot, self.status.len()));
+        let actions = StepArgs(report.actions.reader(self.first_slot, self.status.len()));
         self.chunk.step(slots.clone(), &self.pending, actions, rows, &mut self.side);
         report.infos.append(&mut self.side.extras);
         for (slot, failure) in std::mem::take(&mut self.side.failures) {
@@ -353,7 +353,7 @@ impl Episodes {
         let give = (options.is_some() || lasts) && !in_force.is_empty();
         rows.set_kind(row, if rebuild.is_some() { RowKind::Restarted } else { kind });
         let (seeded, options) = (life.seeded, give.then_some(in_force));
-        self.resets.push(ResetOf { slot, row, begin, rebuild, seeded, options });
+        self.resets.push(ResetArgs { slot, row, begin, rebuild, seeded, options });
     }
 
     /// Has the chunk reset, by one call, what was noted.
@@ -365,7 +365,7 @@ impl Episodes {
         self.chunk.reset(&resets, rows, &mut self.side);
         report.infos.append(&mut self.side.extras);
         let failures = std::mem::take(&mut self.side.failures);
-        for ResetOf { slot, row, begin, options, .. } in resets.drain(..) {
+        for ResetArgs { slot, row, begin, options, .. } in resets.drain(..) {
             if begin != Begin::Keep {
                 self.began(slot, begin, report.now);
             }

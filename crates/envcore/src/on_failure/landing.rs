@@ -1,7 +1,7 @@
 //! Rows that come back: which go out as they are, which are put together, what
 //! becomes of those that failed.
 
-use super::{Again, Note, OnFailure, Retried, Tolerant};
+use super::{Again, FailurePolicy, Note, OnFailure, Retried};
 use crate::begin::Begin;
 use crate::buffer::{Batch, Buffers, Extra, RowKind, Slots};
 use crate::error::{Cause, Error, Phase, Result, SlotError};
@@ -29,7 +29,7 @@ fn is_unstarted(failure: &SlotError) -> bool {
     failure.failure.phase == Phase::Build && failure.failure.cause == Cause::Death
 }
 
-impl Tolerant {
+impl FailurePolicy {
     fn staging(&mut self) -> &mut Batch {
         self.staging.as_mut().expect("a policy that puts batches together has it from the start")
     }

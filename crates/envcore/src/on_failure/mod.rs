@@ -1,7 +1,7 @@
 //! What becomes of slots that fail: a policy over any vec env.
 //!
 //! Under [`OnFailure::Raise`] failures travel in the batch and the sink raises.
-//! Under the other two [`Tolerant`] sees that a batch comes back whole, and
+//! Under the other two [`FailurePolicy`] sees that a batch comes back whole, and
 //! carries on:
 //!
 //! | | the failing row | afterwards |
@@ -87,7 +87,7 @@ enum Retried {
 }
 
 /// A vec env whose failures are dealt with.
-pub struct Tolerant {
+pub struct FailurePolicy {
     envs: Box<dyn VecEnv>,
     policy: OnFailure,
     max_restarts: u32,
@@ -123,7 +123,7 @@ enum Note {
     Tolerated(SlotError),
 }
 
-impl Tolerant {
+impl FailurePolicy {
     /// `envs` under `policy`.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Tolerant {
                 Some(pool.finish(draft))
             }
         };
-        Ok(Tolerant {
+        Ok(FailurePolicy {
             envs,
             policy,
             max_restarts,

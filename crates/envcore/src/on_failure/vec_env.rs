@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::landing::Collected;
-use super::{OnFailure, Slot, Tolerant};
+use super::{FailurePolicy, OnFailure, Slot};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots, with_private, with_rows};
 use crate::env::Frame;
@@ -17,7 +17,7 @@ pub(super) fn of_rows(slots: &Slots, rows: &[usize]) -> Slots {
     Slots::List(rows.iter().map(|&row| slots.at(row)).collect())
 }
 
-impl Tolerant {
+impl FailurePolicy {
     /// As `send`, where some of `slots` are lost and left to the policy.
     fn send_divided(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         let (live, lost) = self.divide(slots)?;
@@ -38,7 +38,7 @@ impl Tolerant {
     }
 }
 
-impl VecEnv for Tolerant {
+impl VecEnv for FailurePolicy {
     fn spec(&self) -> &Spec {
         self.envs.spec()
     }
@@ -103,11 +103,11 @@ impl VecEnv for Tolerant {
     }
 
     fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Box<Batch>>> {
-        let flying = self.in_flight();
-        if flying == 0 {
+        let in_flight = self.in_flight();
+        if in_flight == 0 {
             return self.envs.recv(want);
         }
-        let most = want.max_rows.clamp(1, flying);
+        let most = want.max_rows.clamp(1, in_flight);
         want.max_rows = most;
         match self.collect(want.min_rows.clamp(1, most), &mut want)? {
             Collected::Late => return Ok(None),

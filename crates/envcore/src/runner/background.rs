@@ -1,14 +1,14 @@
 //! The background runner: every slot by itself, on threads of its own.
 //!
-//! `send` hands slots to the crew and returns; `recv` waits for as many rows as
-//! are asked for, whichever slots they are. Each slot is a cell of its own, so
+//! `send` hands slots to the thread pool and returns; `recv` waits for as many rows as
+//! are asked for, whichever slots they are. Each slot is a group of its own, so
 //! a slow one holds up nobody while a thread is free. Since nobody knows in
 //! advance which slots will share a batch, a slot writes its row to a place of
 //! its own, and `recv` copies it: one copy of each row.
 //!
 //! No env runs on the caller's thread. So an env that does not come back within
-//! `timeout` costs its slot and its thread, never the caller: the cell is given
-//! up to the thread, and a cell without an env takes its place.
+//! `timeout` costs its slot and its thread, never the caller: the group is given
+//! up to the thread, and a group without an env takes its place.
 
 #![allow(unsafe_code)]
 
@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cell::{Cell, Cells, Staging};
-use super::crew::Crew;
-use super::desk::{Desk, Job, Notes, Run};
 use super::front::{Front, check_resets, reset_jobs};
+use super::partition::{Partition, PooledGroup, Staging};
+use super::slot_group::{Job, Notes, Run, SlotGroup};
+use super::thread_pool::ThreadPool;
 use super::threaded::GRACE;
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, Buffers, ColumnIn, RowKind, Slots};
@@ -54,13 +54,13 @@ pub struct Background {
 
 struct Parts {
     /// One per slot, which writes to a row of a staging of its own.
-    cells: Cells,
-    crew: Crew<Cell>,
+    partition: Partition,
+    thread_pool: ThreadPool<PooledGroup>,
 }
 
 impl Parts {
     fn episodes(&mut self, slot: usize) -> &mut Episodes {
-        &mut self.cells.inside(slot).desk.episodes
+        &mut self.partition.inside(slot).group.episodes
     }
 }
 
@@ -88,15 +88,15 @@ impl Background {
         let mut pool = front.pool(&rules)?;
         let staging = Staging::new(pool.draft(Slots::All, n, None)?);
         let epoch = Instant::now();
-        let cell = |(slot, seed): (usize, &i64)| {
-            let desk = Desk::new(Episodes::new(&*source, &rules, slot, &[*seed])?, slot);
-            Ok(Cell::new(slot, desk, actions.clone(), epoch).staged(&staging, slot))
+        let group = |(slot, seed): (usize, &i64)| {
+            let group = SlotGroup::new(Episodes::new(&*source, &rules, slot, &[*seed])?, slot);
+            Ok(PooledGroup::new(slot, group, actions.clone(), epoch).staged(&staging, slot))
         };
-        let cells = Cells::new(seeds.iter().enumerate().map(cell).collect::<Result<_>>()?);
-        let mut crew = Crew::new(n, config.thread_affinity_offset)?;
-        crew.grow(threads)?;
+        let partition = Partition::new(seeds.iter().enumerate().map(group).collect::<Result<_>>()?);
+        let mut thread_pool = ThreadPool::new(n, config.thread_affinity_offset)?;
+        thread_pool.grow(threads)?;
         Ok(Background {
-            parts: Native::new(Parts { cells, crew }),
+            parts: Native::new(Parts { partition, thread_pool }),
             rules,
             threads,
             timeout: config.timeout,
@@ -113,32 +113,32 @@ impl Background {
         })
     }
 
-    /// Hands `slot`, which is at home, to the crew.
+    /// Hands `slot`, which is at home, to the thread pool.
     fn hand_out(&mut self, slot: usize, job: Job) {
         self.turn += 1;
         self.turns[slot] = self.turn;
         let actions = &self.actions;
-        let inside = self.parts.cells.inside(slot);
+        let inside = self.parts.partition.inside(slot);
         if !Arc::ptr_eq(&inside.actions, actions) {
             inside.actions = actions.clone();
         }
         let row = inside.row;
         if self.timeout.is_some() {
             let begin = if let Job::Reset(begin, _) = job { Some(begin) } else { None };
-            self.sent[slot] = Some(inside.desk.episodes.snapshot(0, begin));
+            self.sent[slot] = Some(inside.group.episodes.snapshot(0, begin));
         }
-        inside.desk.runs.push(Run { slots: slot..slot + 1, row, job });
-        // SAFETY: the cell is staged: it has a window and holds the draft. The row
+        inside.group.runs.push(Run { slots: slot..slot + 1, row, job });
+        // SAFETY: the group is staged: it has a window and holds the draft. The row
         // is its own, and read once it is home (`gather`).
-        let cell = unsafe { self.parts.cells.hand_out(slot) };
-        self.parts.crew.put(cell);
+        let group = unsafe { self.parts.partition.hand_out(slot) };
+        self.parts.thread_pool.put(group);
     }
 
     /// Sees that there are threads: the system may have refused some that were to
     /// replace others.
     fn man(&mut self) -> Result<()> {
-        let grown = self.parts.crew.grow(self.threads);
-        if self.parts.crew.size() == 0 { grown } else { Ok(()) }
+        let grown = self.parts.thread_pool.grow(self.threads);
+        if self.parts.thread_pool.size() == 0 { grown } else { Ok(()) }
     }
 
     /// Notes that `slot`'s row is written.
@@ -150,8 +150,8 @@ impl Background {
     /// Waits until `least` rows are written; whether they are by `deadline`.
     fn collect(&mut self, least: usize, deadline: Option<Instant>) -> Result<bool> {
         loop {
-            for _ in 0..self.parts.crew.at_home() {
-                let slot = self.parts.crew.receive().number;
+            for _ in 0..self.parts.thread_pool.at_home() {
+                let slot = self.parts.thread_pool.receive().number;
                 self.land(slot);
             }
             if self.landed.len() >= least {
@@ -159,7 +159,7 @@ impl Background {
             }
             let expiry = self.expiry();
             let until = [deadline, expiry].into_iter().flatten().min();
-            if self.parts.crew.wait(least - self.landed.len(), until) {
+            if self.parts.thread_pool.wait(least - self.landed.len(), until) {
                 continue;
             }
             let now = Instant::now();
@@ -176,8 +176,8 @@ impl Background {
     /// home before.
     fn expiry(&self) -> Option<Instant> {
         let timeout = self.timeout?;
-        let cells = &self.parts.cells;
-        let running = (0..cells.len()).filter_map(|slot| cells.get(slot).running_since());
+        let partition = &self.parts.partition;
+        let running = (0..partition.len()).filter_map(|slot| partition.get(slot).running_since());
         // Where all is still on its way to a thread, look again then.
         running.min().unwrap_or_else(Instant::now).checked_add(timeout)
     }
@@ -186,23 +186,23 @@ impl Background {
     fn give_up(&mut self, now: Instant) -> Result<()> {
         let Some(timeout) = self.timeout else { return Ok(()) };
         for slot in 0..self.front.spec.num_slots {
-            let since = self.parts.cells.get(slot).running_since();
+            let since = self.parts.partition.get(slot).running_since();
             if since.is_none_or(|since| now.saturating_duration_since(since) < timeout) {
                 continue;
             }
             // What its successor needs, before anything is given up.
             let actions = self.actions.copy()?;
             let staging = Staging::new(self.pool.draft(Slots::List(vec![slot]), 1, None)?);
-            if self.parts.cells.get(slot).revoke_running() {
+            if self.parts.partition.get(slot).revoke_running() {
                 self.replace(slot, timeout, actions, &staging);
-                self.parts.crew.give_up_one();
+                self.parts.thread_pool.give_up_one();
                 self.man()?;
             }
         }
         Ok(())
     }
 
-    /// Puts a cell without an env in the place of `slot`'s, which its thread
+    /// Puts a group without an env in the place of `slot`'s, which its thread
     /// keeps, and writes the row of a slot that failed.
     fn replace(&mut self, slot: usize, timeout: Duration, actions: Actions, staging: &Arc<Staging>) {
         let snapshot = self.sent[slot].take().expect("with a timeout, what was sent is noted");
@@ -216,16 +216,16 @@ impl Background {
             Episodes::vacant(&*self.source, &self.rules, slot, snapshot, (failure, action));
         // The thread that was left behind may read the old ones for ever.
         self.actions = Arc::new(actions);
-        let mut desk = Desk::new(episodes, slot);
-        desk.notes.failures.push(error);
-        let cell = Cell::new(slot, desk, self.actions.clone(), self.epoch).staged(staging, 0);
-        // SAFETY: the staging is new and has one row, and the cell that is to write
+        let mut group = SlotGroup::new(episodes, slot);
+        group.notes.failures.push(error);
+        let group = PooledGroup::new(slot, group, self.actions.clone(), self.epoch).staged(staging, 0);
+        // SAFETY: the staging is new and has one row, and the group that is to write
         // there is not handed out yet.
         let mut row = unsafe { staging.window().rows(0, 1) };
         row.renew(0);
         row.clear(0);
         row.set_kind(0, RowKind::Failed);
-        self.parts.cells.replace(cell);
+        self.parts.partition.replace(group);
         self.land(slot);
     }
 
@@ -241,13 +241,13 @@ impl Background {
         let draft = self.pool.draft(slots.clone(), slots.len(n), buffers)?;
         let to = draft.window();
         for (row, slot) in slots.iter(n).enumerate() {
-            let inside = self.parts.cells.inside(slot);
-            let from = inside.window.expect("every cell has its place");
-            // SAFETY: the cell is at home, and with it its row, whose draft it
+            let inside = self.parts.partition.inside(slot);
+            let from = inside.window.expect("every group has its place");
+            // SAFETY: the group is at home, and with it its row, whose draft it
             // holds; the other draft is new.
             unsafe { from.copy_row(inside.row, to, row) };
-            if !inside.desk.notes.is_empty() {
-                let mut more = std::mem::take(&mut inside.desk.notes);
+            if !inside.group.notes.is_empty() {
+                let mut more = std::mem::take(&mut inside.group.notes);
                 more.infos.iter_mut().chain(&mut more.final_infos).for_each(|extra| extra.row = row);
                 notes.append(&mut more);
             }
@@ -289,7 +289,7 @@ impl VecEnv for Background {
         for (slot, job) in reset_jobs(slots, begin, options, self.front.spec.num_slots) {
             self.hand_out(slot, job);
         }
-        self.parts.crew.call(begin.len());
+        self.parts.thread_pool.call(begin.len());
         Ok(())
     }
 
@@ -310,17 +310,17 @@ impl VecEnv for Background {
         self.front.depart(slots);
         let n = self.front.spec.num_slots;
         slots.iter(n).for_each(|slot| self.hand_out(slot, Job::Step));
-        self.parts.crew.call(slots.len(n));
+        self.parts.thread_pool.call(slots.len(n));
         Ok(())
     }
 
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.front.check_open()?;
-        let flying = self.front.in_flight();
-        if flying == 0 {
+        let in_flight = self.front.in_flight();
+        if in_flight == 0 {
             return Err(Error::NothingPending);
         }
-        let most = want.max_rows.clamp(1, flying);
+        let most = want.max_rows.clamp(1, in_flight);
         if !self.collect(want.min_rows.clamp(1, most), want.deadline)? {
             return Ok(None);
         }
@@ -375,8 +375,8 @@ impl VecEnv for Background {
         self.landed.clear();
         let parts = &mut *self.parts;
         let grace = Instant::now() + self.timeout.unwrap_or(GRACE).min(GRACE);
-        parts.crew.dismiss(grace).iter().for_each(|cell| cell.take_back());
-        parts.cells.close().0
+        parts.thread_pool.dismiss(grace).iter().for_each(|group| group.take_back());
+        parts.partition.close().0
     }
 }
 

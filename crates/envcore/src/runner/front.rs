@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::desk::{Job, Run};
+use super::slot_group::{Job, Run};
 use crate::begin::Begin;
 use crate::buffer::{BatchPool, Layout, Slots};
 use crate::episode::{Episodes, Rules, Tried, check_seed};

@@ -1,19 +1,19 @@
 //! Runners: who steps the slots, and when.
 //!
-//! `front` is what all of them check first, `desk` what any thread does with
-//! the slots that it was given, `crew` the threads and how work is handed to
+//! `front` is what all of them check first, `slot_group` what any thread does with
+//! the slots that it was given, `thread_pool` the threads and how work is handed to
 //! them and back. On top, one file per strategy: `serial` (the caller's thread
 //! does all), `threaded` (all slots together, the caller works too),
 //! `background` (every slot by itself, the caller only waits).
 
 mod background;
-mod cell;
-mod crew;
-mod desk;
 mod front;
 mod pace;
+mod partition;
 mod process;
 mod serial;
+mod slot_group;
+mod thread_pool;
 mod threaded;
 
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn check(config: &VecConfig) -> Result<()> {
 /// How many threads `config` asks for.
 fn threads(config: &VecConfig) -> Result<usize> {
     match config.num_threads {
-        None => Ok(crew::available_cores()),
+        None => Ok(thread_pool::available_cores()),
         Some(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
         Some(n) => Err(Error::Argument(format!(
             "num_threads is {n}: it must be from 1 to {MAX_THREADS}, or None for as many as there are cores"

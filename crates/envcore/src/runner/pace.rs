@@ -16,7 +16,7 @@ pub(super) enum Way {
     Unknown,
     /// The caller alone.
     Alone,
-    /// The caller and its crew.
+    /// The caller and its thread pool.
     Together,
 }
 
@@ -44,7 +44,7 @@ impl Pace {
         self.calls = self.calls.wrapping_add(1);
         let again = self.calls.is_multiple_of(AGAIN);
         // A look at the slow way costs its difference: only where that is small,
-        // or where it is the crew that may have had a bad moment.
+        // or where it is the thread pool that may have had a bad moment.
         if again && together >= alone {
             Way::Together
         } else if again && together > 0.75 * alone {

@@ -5,8 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use super::desk::Desk;
 use super::front::{Front, Queue, check_resets, reset_jobs};
+use super::slot_group::SlotGroup;
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Slots};
 use crate::env::Frame;
@@ -19,7 +19,7 @@ use crate::vec_env::{Call, Source, Spec, VecConfig, VecEnv, Want};
 /// Steps every slot on the caller's thread.
 pub struct Serial {
     front: Front,
-    desk: Native<Desk>,
+    group: Native<SlotGroup>,
     queue: Queue,
     pool: BatchPool,
     actions: Actions,
@@ -36,7 +36,7 @@ impl Serial {
         let spec = &front.spec;
         let actions = Actions::new(&spec.id, &spec.action, spec.num_slots, config.action_bounds)?;
         Ok(Serial {
-            desk: Native::new(Desk::new(Episodes::new(source, &rules, 0, &seeds)?, 0)),
+            group: Native::new(SlotGroup::new(Episodes::new(source, &rules, 0, &seeds)?, 0)),
             queue: Queue::default(),
             pool: front.pool(&rules)?,
             actions,
@@ -56,13 +56,13 @@ impl VecEnv for Serial {
         let n = self.front.spec.num_slots;
         self.front.check_chunks(slots, Some(begin), |_| 0..n)?;
         let each = slots.iter(n).zip(begin.iter().copied());
-        check_resets(&mut self.desk.episodes, each, options, &mut self.front.tried)
+        check_resets(&mut self.group.episodes, each, options, &mut self.front.tried)
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.front.check_slots(slots)?;
         self.front.check_chunks(slots, None, |_| 0..self.front.spec.num_slots)?;
-        let episodes = &self.desk.episodes;
+        let episodes = &self.group.episodes;
         match slots {
             Slots::All => episodes.check_steps()?,
             Slots::List(list) => list.iter().try_for_each(|&slot| episodes.check_step(slot))?,
@@ -81,7 +81,7 @@ impl VecEnv for Serial {
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
         self.front.check_slots(slots)?;
         self.front.check_one_each(slots, begin)?;
-        let episodes = &mut self.desk.episodes;
+        let episodes = &mut self.group.episodes;
         let each = || slots.iter(self.front.spec.num_slots).zip(begin);
         each().try_for_each(|(slot, &begin)| episodes.check_next(slot, begin))?;
         each().for_each(|(slot, &begin)| episodes.set_next(slot, begin));
@@ -103,14 +103,14 @@ impl VecEnv for Serial {
         let rows = want.max_rows.clamp(1, self.front.in_flight());
         let slots = self.queue.next(rows, self.front.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers)?;
-        let desk = &mut *self.desk;
-        self.queue.take(rows, |run| desk.runs.push(run));
-        let now = desk.episodes.now();
+        let group = &mut *self.group;
+        self.queue.take(rows, |run| group.runs.push(run));
+        let now = group.episodes.now();
         // SAFETY: the draft is here, new, and nobody else's.
-        unsafe { desk.work(&self.actions, draft.window(), false, now) };
+        unsafe { group.work(&self.actions, draft.window(), false, now) };
         let mut batch = self.pool.finish(draft);
         self.front.arrive(&batch.slots);
-        let mut notes = std::mem::take(&mut self.desk.notes);
+        let mut notes = std::mem::take(&mut self.group.notes);
         notes.check()?;
         notes.give(&mut batch);
         Ok(Some(batch))
@@ -122,22 +122,22 @@ impl VecEnv for Serial {
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
         self.front.check_slots(&Slots::List(vec![slot]))?;
-        self.desk.episodes.save(slot)
+        self.group.episodes.save(slot)
     }
 
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
         self.front.check_slots(&Slots::List(vec![slot]))?;
-        self.desk.episodes.load(slot, state)
+        self.group.episodes.load(slot, state)
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
         self.front.check_slots(slots)?;
-        slots.iter(self.front.spec.num_slots).map(|slot| self.desk.episodes.render(slot)).collect()
+        slots.iter(self.front.spec.num_slots).map(|slot| self.group.episodes.render(slot)).collect()
     }
 
     fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
         self.front.check_slots(slots)?;
-        slots.iter(self.front.spec.num_slots).map(|slot| self.desk.episodes.call(slot, call)).collect()
+        slots.iter(self.front.spec.num_slots).map(|slot| self.group.episodes.call(slot, call)).collect()
     }
 
     fn allocations(&self) -> u64 {
@@ -150,7 +150,7 @@ impl VecEnv for Serial {
         }
         self.front.forget();
         self.queue.clear();
-        let failures = self.desk.episodes.close();
+        let failures = self.group.episodes.close();
         if failures.is_empty() { Ok(()) } else { Err(Error::Slots(failures)) }
     }
 }

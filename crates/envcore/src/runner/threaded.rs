@@ -1,7 +1,7 @@
 //! The threaded runner: all slots together, on several threads.
 //!
-//! `send` checks and stores, `recv` does the work: slots are divided into cells
-//! of neighbours, the caller and its crew take one cell after the other, and
+//! `send` checks and stores, `recv` does the work: slots are divided into groups
+//! of neighbours, the caller and its thread pool take one group after the other, and
 //! every row is written in place. Work that is smaller than what waking a
 //! thread costs stays with the caller; which is faster is measured as it goes.
 //! The bytes are the serial runner's.
@@ -12,11 +12,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cell::{Cell, Cells};
-use super::crew::{Crew, Task};
-use super::desk::{Desk, Job, Notes, Run};
 use super::front::{Front, Queue, check_resets, reset_jobs};
 use super::pace::{Pace, Way};
+use super::partition::{Partition, PooledGroup};
+use super::slot_group::{Job, Notes, Run, SlotGroup};
+use super::thread_pool::{Task, ThreadPool};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
 use crate::env::Frame;
@@ -41,21 +41,21 @@ pub struct Threaded {
     skip: Vec<bool>,
     steps: Pace,
     resets: Pace,
-    /// The batch under way. It is here before any of its cells goes out, and
+    /// The batch under way. It is here before any of its groups goes out, and
     /// leaves when all are home: whatever ends the call that began it, no thread
     /// writes into memory that is gone.
     round: Option<Round>,
 }
 
 struct Parts {
-    cells: Cells,
-    crew: Crew<Cell>,
+    partition: Partition,
+    thread_pool: ThreadPool<PooledGroup>,
 }
 
 struct Round {
     draft: Draft,
-    /// The cells that have rows in it.
-    cells: Vec<usize>,
+    /// The groups that have rows in it.
+    groups: Vec<usize>,
     /// How many of them are out.
     out: usize,
     started: Instant,
@@ -63,14 +63,14 @@ struct Round {
     is_step: bool,
 }
 
-/// The slots of cell `cell` of `cells`, which divide `n` slots among them.
-fn slots_of(cell: usize, n: usize, cells: usize) -> Range<usize> {
-    n * cell / cells..n * (cell + 1) / cells
+/// The slots of group `group` of `groups`, which divide `n` slots among them.
+fn slots_of(group: usize, n: usize, groups: usize) -> Range<usize> {
+    n * group / groups..n * (group + 1) / groups
 }
 
-/// The cell that has `slot`: the greatest that begins no later.
-fn cell_of(slot: usize, n: usize, cells: usize) -> usize {
-    ((slot + 1) * cells - 1) / n
+/// The group that has `slot`: the greatest that begins no later.
+fn group_of(slot: usize, n: usize, groups: usize) -> usize {
+    ((slot + 1) * groups - 1) / n
 }
 
 impl Threaded {
@@ -87,25 +87,27 @@ impl Threaded {
         front.spec.caps -= Caps::BRIEF;
         let n = front.spec.num_slots;
         let threads = super::threads(&config)?;
-        // More cells than threads, where one may take longer than another.
-        let cells = match source.chunks() {
+        // More groups than threads, where one may take longer than another.
+        let groups = match source.chunks() {
             Some(chunks) => chunks.clamp(1, n),
             None => n.min(threads * (n / 256).clamp(if brief { 1 } else { 2 }, 8)),
         };
         let spec = &front.spec;
         let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
         let epoch = Instant::now();
-        let cell = |number| {
-            let slots = slots_of(number, n, cells);
-            let desk =
-                Desk::new(Episodes::new(source, &rules, slots.start, &seeds[slots.clone()])?, slots.start);
-            Ok(Cell::new(number, desk, actions.clone(), epoch))
+        let group = |number| {
+            let slots = slots_of(number, n, groups);
+            let group = SlotGroup::new(
+                Episodes::new(source, &rules, slots.start, &seeds[slots.clone()])?,
+                slots.start,
+            );
+            Ok(PooledGroup::new(number, group, actions.clone(), epoch))
         };
-        let cells = Cells::new((0..cells).map(cell).collect::<Result<_>>()?);
-        let crew = Crew::new(cells.len(), config.thread_affinity_offset)?;
+        let partition = Partition::new((0..groups).map(group).collect::<Result<_>>()?);
+        let thread_pool = ThreadPool::new(partition.len(), config.thread_affinity_offset)?;
         Ok(Threaded {
             pool: front.pool(&rules)?,
-            parts: Native::new(Parts { cells, crew }),
+            parts: Native::new(Parts { partition, thread_pool }),
             threads,
             queue: Queue::default(),
             actions,
@@ -117,7 +119,7 @@ impl Threaded {
         })
     }
 
-    /// Errors while a round that was interrupted is under way: its cells are
+    /// Errors while a round that was interrupted is under way: its groups are
     /// out.
     fn check_home(&self) -> Result<()> {
         self.front.check_open()?;
@@ -134,56 +136,56 @@ impl Threaded {
         self.front.check_slots(slots)
     }
 
-    fn slots_of(&self, cell: usize) -> Range<usize> {
-        slots_of(cell, self.front.spec.num_slots, self.parts.cells.len())
+    fn slots_of(&self, group: usize) -> Range<usize> {
+        slots_of(group, self.front.spec.num_slots, self.parts.partition.len())
     }
 
-    /// The cell that has `slot`.
-    fn cell_of(&self, slot: usize) -> usize {
-        cell_of(slot, self.front.spec.num_slots, self.parts.cells.len())
+    /// The group that has `slot`.
+    fn group_of(&self, slot: usize) -> usize {
+        group_of(slot, self.front.spec.num_slots, self.parts.partition.len())
     }
 
     /// Errors unless `slots`, which may begin as `begin` says, go together.
     fn check_chunks(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
-        self.front.check_chunks(slots, begin, |slot| self.slots_of(self.cell_of(slot)))
+        self.front.check_chunks(slots, begin, |slot| self.slots_of(self.group_of(slot)))
     }
 
-    /// The lives of the slots of the cell of `slot`, and that of `slot` among them.
+    /// The lives of the slots of the group of `slot`, and that of `slot` among them.
     fn episodes(&mut self, slot: usize) -> (&mut Episodes, usize) {
-        let cell = self.cell_of(slot);
-        let first = self.slots_of(cell).start;
-        (&mut self.parts.cells.inside(cell).desk.episodes, slot - first)
+        let group = self.group_of(slot);
+        let first = self.slots_of(group).start;
+        (&mut self.parts.partition.inside(group).group.episodes, slot - first)
     }
 
-    /// Puts the next `rows` rows' work on the cells' desks: a round.
+    /// Puts the next `rows` rows' work on the groups: a round.
     fn begin(&mut self, want: &mut Want<'_>) -> Result<()> {
         let rows = want.max_rows.clamp(1, self.front.in_flight());
         let slots = self.queue.next(rows, self.front.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers.take())?;
         let (parts, n) = (&mut *self.parts, self.front.spec.num_slots);
-        let count = parts.cells.len();
+        let count = parts.partition.len();
         let window = draft.window();
-        let (mut cells, mut is_step) = (Vec::with_capacity(count), true);
+        let (mut groups, mut is_step) = (Vec::with_capacity(count), true);
         self.queue.take(rows, |run| {
             let mut slots = run.slots;
             let mut row = run.row;
             is_step &= matches!(run.job, Job::Step);
             while !slots.is_empty() {
-                let cell = cell_of(slots.start, n, count);
-                let end = slots.end.min(slots_of(cell, n, count).end);
-                let inside = parts.cells.inside(cell);
-                if inside.desk.runs.is_empty() {
+                let group = group_of(slots.start, n, count);
+                let end = slots.end.min(slots_of(group, n, count).end);
+                let inside = parts.partition.inside(group);
+                if inside.group.runs.is_empty() {
                     inside.window = Some(window);
-                    cells.push(cell);
+                    groups.push(group);
                 }
-                inside.desk.runs.push(Run { slots: slots.start..end, row, job: run.job.clone() });
+                inside.group.runs.push(Run { slots: slots.start..end, row, job: run.job.clone() });
                 row += end - slots.start;
                 slots.start = end;
             }
         });
         let pace = if is_step { &mut self.steps } else { &mut self.resets };
-        let way = if cells.len() == 1 || self.threads == 1 { Way::Alone } else { pace.choose(rows) };
-        self.round = Some(Round { draft, cells, out: 0, started: Instant::now(), way, is_step });
+        let way = if groups.len() == 1 || self.threads == 1 { Way::Alone } else { pace.choose(rows) };
+        self.round = Some(Round { draft, groups, out: 0, started: Instant::now(), way, is_step });
         Ok(())
     }
 
@@ -191,53 +193,53 @@ impl Threaded {
     fn work(&mut self) {
         let parts = &mut *self.parts;
         let round = self.round.as_mut().expect("a round was begun");
-        let mut rest = round.cells.as_slice();
-        // SAFETY of what follows: `begin` gave each cell its window, of the round's
-        // draft, and rows that no other cell has. The round stays in `self.round`,
-        // and so the draft lives, until all of its cells are home (`recv`), or for
+        let mut rest = round.groups.as_slice();
+        // SAFETY of what follows: `begin` gave each group its window, of the round's
+        // draft, and rows that no other group has. The round stays in `self.round`,
+        // and so the draft lives, until all of its groups are home (`recv`), or for
         // ever where one never comes (`close`).
         if round.way == Way::Unknown {
-            // One cell tells whether the others are worth a thread.
+            // One group tells whether the others are worth a thread.
             let (&first, others) = rest.split_first().expect("a round has rows");
             // SAFETY: see above.
-            unsafe { parts.cells.work(first, round.started) };
+            unsafe { parts.partition.work(first, round.started) };
             rest = others;
             let left = round.started.elapsed() * rest.len() as u32;
             round.way = if Pace::is_worth(left) { Way::Together } else { Way::Alone };
         }
         if round.way != Way::Together {
             // SAFETY: see above.
-            rest.iter().for_each(|&cell| unsafe { parts.cells.work(cell, round.started) });
+            rest.iter().for_each(|&group| unsafe { parts.partition.work(group, round.started) });
             return;
         }
-        if parts.crew.grow(self.threads - 1).is_err() {
+        if parts.thread_pool.grow(self.threads - 1).is_err() {
             // The system gives no more: fewer do the same work.
-            self.threads = parts.crew.size() + 1;
+            self.threads = parts.thread_pool.size() + 1;
         }
-        for &cell in rest {
+        for &group in rest {
             round.out += 1;
             // SAFETY: see above.
-            let cell = unsafe { parts.cells.hand_out(cell) };
-            parts.crew.put(cell);
+            let group = unsafe { parts.partition.hand_out(group) };
+            parts.thread_pool.put(group);
         }
-        parts.crew.call(round.out - 1);
-        while let Some(cell) = parts.crew.help() {
-            cell.run();
+        parts.thread_pool.call(round.out - 1);
+        while let Some(group) = parts.thread_pool.help() {
+            group.run();
             round.out -= 1;
         }
     }
 
-    /// The batch of a round whose cells are all at home.
+    /// The batch of a round whose groups are all at home.
     fn finish(&mut self, round: Round) -> Result<Box<Batch>> {
         let mut notes = Notes::default();
         let mut busy = Duration::ZERO;
-        for &cell in &round.cells {
-            let inside = self.parts.cells.inside(cell);
+        for &group in &round.groups {
+            let inside = self.parts.partition.inside(group);
             inside.window = None;
-            notes.append(&mut inside.desk.notes);
+            notes.append(&mut inside.group.notes);
             busy += inside.took;
-            let first = inside.desk.first;
-            let pending = inside.desk.episodes.pending();
+            let first = inside.group.first;
+            let pending = inside.group.episodes.pending();
             self.skip[first..first + pending.len()].copy_from_slice(pending);
         }
         let pace = if round.is_step { &mut self.steps } else { &mut self.resets };
@@ -260,11 +262,11 @@ impl VecEnv for Threaded {
         self.front.check_one_each(slots, begin)?;
         self.check_chunks(slots, Some(begin))?;
         let each = slots.iter(self.front.spec.num_slots).zip(begin.iter().copied());
-        for cell in 0..self.parts.cells.len() {
-            let range = self.slots_of(cell);
+        for group in 0..self.parts.partition.len() {
+            let range = self.slots_of(group);
             let mine = each.clone().filter(|(slot, _)| range.contains(slot));
             let mine = mine.map(|(slot, begin)| (slot - range.start, begin));
-            let episodes = &mut self.parts.cells.inside(cell).desk.episodes;
+            let episodes = &mut self.parts.partition.inside(group).group.episodes;
             check_resets(episodes, mine, options, &mut self.front.tried)?;
         }
         Ok(())
@@ -275,15 +277,16 @@ impl VecEnv for Threaded {
         self.check_chunks(slots, None)?;
         match slots {
             Slots::All => {
-                let mut cells = 0..self.parts.cells.len();
-                cells.try_for_each(|cell| self.parts.cells.inside(cell).desk.episodes.check_steps())?;
+                let mut groups = 0..self.parts.partition.len();
+                groups
+                    .try_for_each(|group| self.parts.partition.inside(group).group.episodes.check_steps())?;
             }
             Slots::List(list) => list.iter().try_for_each(|&slot| {
                 let (episodes, local) = self.episodes(slot);
                 episodes.check_step(local)
             })?,
         }
-        // SAFETY: every cell is at home, so nobody reads an action.
+        // SAFETY: every group is at home, so nobody reads an action.
         unsafe { self.actions.store_shared(slots, actions, &self.skip) }
     }
 
@@ -327,14 +330,14 @@ impl VecEnv for Threaded {
             self.begin(&mut want)?;
             self.work();
         }
-        let crew = &mut self.parts.crew;
+        let thread_pool = &mut self.parts.thread_pool;
         if let Some(round) = &mut self.round
             && round.out > 0
         {
-            if !crew.wait(round.out, want.deadline) {
+            if !thread_pool.wait(round.out, want.deadline) {
                 return Ok(None);
             }
-            (0..std::mem::take(&mut round.out)).for_each(|_| drop(crew.receive()));
+            (0..std::mem::take(&mut round.out)).for_each(|_| drop(thread_pool.receive()));
         }
         let round = self.round.take().expect("a round was begun");
         Ok(Some(self.finish(round)?))
@@ -389,8 +392,8 @@ impl VecEnv for Threaded {
         self.front.forget();
         self.queue.clear();
         let parts = &mut *self.parts;
-        parts.crew.dismiss(Instant::now() + GRACE).iter().for_each(|cell| cell.take_back());
-        let (closed, lost) = parts.cells.close();
+        parts.thread_pool.dismiss(Instant::now() + GRACE).iter().for_each(|group| group.take_back());
+        let (closed, lost) = parts.partition.close();
         if let Some(round) = self.round.take()
             && lost
         {
@@ -414,13 +417,13 @@ mod tests {
     #[test]
     fn every_slot_is_in_one_cell_and_no_cell_is_empty() {
         for n in 1..40 {
-            for cells in 1..=n {
-                let all: Vec<usize> = (0..cells).flat_map(|cell| slots_of(cell, n, cells)).collect();
+            for groups in 1..=n {
+                let all: Vec<usize> = (0..groups).flat_map(|group| slots_of(group, n, groups)).collect();
                 assert!(all.into_iter().eq(0..n));
-                for cell in 0..cells {
-                    let slots = slots_of(cell, n, cells);
+                for group in 0..groups {
+                    let slots = slots_of(group, n, groups);
                     assert!(!slots.is_empty());
-                    assert!(slots.into_iter().all(|slot| cell_of(slot, n, cells) == cell));
+                    assert!(slots.into_iter().all(|slot| group_of(slot, n, groups) == group));
                 }
             }
         }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use envcore::{
-    AutoresetMode, Begin, Caps, Cause, Chunk, DType, Error, Failure, Options, Phase, ResetOf, Result,
-    RowsMut, Side, Source, SourceSpec, Space, StepOf,
+    AutoresetMode, Begin, Caps, Cause, Chunk, DType, Error, Failure, Options, Phase, ResetArgs, Result,
+    RowsMut, Side, Source, SourceSpec, Space, StepArgs,
 };
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
@@ -117,7 +117,7 @@ impl BatchChunk {
     fn play(
         &mut self,
         py: Python<'_>,
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) -> Result<(), Refused> {
@@ -157,7 +157,7 @@ impl BatchChunk {
     fn reset_all(
         &mut self,
         py: Python<'_>,
-        resets: &[ResetOf],
+        resets: &[ResetArgs],
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) -> Result<(), Refused> {
@@ -166,7 +166,7 @@ impl BatchChunk {
         let Some(shown) = &self.shown else {
             return Err(Refused::Misfit("they have shown nothing yet".into()));
         };
-        resets.iter().try_for_each(|&ResetOf { slot, row, .. }| {
+        resets.iter().try_for_each(|&ResetArgs { slot, row, .. }| {
             show(py, shown, rows, slot, row)?;
             let tell = |infos| tell_row(infos, slot, rows.start() + row, self.num_envs, side);
             infos.as_ref().map_or(Ok(()), tell)
@@ -176,7 +176,7 @@ impl BatchChunk {
 
 impl Common {
     /// All slots' actions, as the action space nests them.
-    fn gather<'py>(&self, py: Python<'py>, actions: StepOf<'_>, n: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn gather<'py>(&self, py: Python<'py>, actions: StepArgs<'_>, n: usize) -> PyResult<Bound<'py, PyAny>> {
         let Shape { parts, node, .. } = &self.action;
         let mut bytes = vec![Vec::new(); parts.len()];
         let mut loose = parts.iter().map(|_| PyList::empty(py)).collect::<Vec<_>>();
@@ -349,7 +349,7 @@ impl Chunk for BatchChunk {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -367,7 +367,7 @@ impl Chunk for BatchChunk {
         }
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         let n = self.num_envs;
         let begun = if resets.len() != n {
             let why = format!("all {n} envs are reset by one call: reset and receive all of them");

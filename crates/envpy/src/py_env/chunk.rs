@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use envcore::{
-    Begin, Call, Cause, Chunk, Error, Failure, Frame, Phase, ResetOf, Result, RowsMut, Side, StepOf, Value,
+    Begin, Call, Cause, Chunk, Error, Failure, Frame, Phase, ResetArgs, Result, RowsMut, Side, StepArgs,
+    Value,
 };
 use pyo3::prelude::*;
 
@@ -42,7 +43,7 @@ impl PyChunk {
     fn begin(
         &mut self,
         py: Python<'_>,
-        reset: &ResetOf,
+        reset: &ResetArgs,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) -> Result<(), Failure> {
@@ -82,7 +83,7 @@ impl Chunk for PyChunk {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -121,7 +122,7 @@ impl Chunk for PyChunk {
         }
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         let done = enter(|py| {
             let mut is_stopped = false;
             for reset in resets {
@@ -140,7 +141,7 @@ impl Chunk for PyChunk {
             }
         });
         if done.is_none() {
-            let gone = |reset: &ResetOf| (reset.slot, Failure::new(Phase::Reset, Cause::Error, ENDING));
+            let gone = |reset: &ResetArgs| (reset.slot, Failure::new(Phase::Reset, Cause::Error, ENDING));
             side.failures.extend(resets.iter().map(gone));
         }
     }

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use envcore::{
-    Array, AutoresetMode, Begin, Caps, Cause, Chunk, Extra, Failure, Leaf, Options, Phase, ResetOf, Result,
-    RowsMut, Side, Source, SourceSpec, Space, StepOf, Value,
+    Array, AutoresetMode, Begin, Caps, Cause, Chunk, Extra, Failure, Leaf, Options, Phase, ResetArgs, Result,
+    RowsMut, Side, Source, SourceSpec, Space, StepArgs, Value,
 };
 
 /// Makes odd chunks.
@@ -70,7 +70,7 @@ impl Chunk for OddChunk {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -106,8 +106,8 @@ impl Chunk for OddChunk {
         }
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, _side: &mut Side) {
-        for &ResetOf { slot, row, begin, .. } in resets {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, _side: &mut Side) {
+        for &ResetArgs { slot, row, begin, .. } in resets {
             debug_assert!(matches!(begin, Begin::Own | Begin::Keep));
             self.show(slot, rows, row);
         }

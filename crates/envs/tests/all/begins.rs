@@ -8,8 +8,8 @@ use crate::common::count::{Count, act, count, drawn, draws, reset_with, shift};
 use crate::common::runners::{RUNNERS, runner};
 use crate::common::{Cell, MODES, Seen, config, reset, serial, source_of, step};
 use envcore::{
-    AutoresetMode, Begin, Caps, Discrete, Env, Error, OnFailure, Options, Record, Result, Serial, Shard,
-    Slots, Source, Step, Tolerant, VecConfig, VecEnv, wants_reset,
+    AutoresetMode, Begin, Caps, Discrete, Env, Error, FailurePolicy, OnFailure, Options, Record, Result,
+    Serial, Shard, Slots, Source, Step, VecConfig, VecEnv, wants_reset,
 };
 use envs::classic::{CartPole, CartPoleConfig};
 
@@ -179,8 +179,9 @@ fn one_env_alone_tries_the_options_of_a_reset_before_any_slot_is_reset() {
     let source: Arc<dyn Source> = Arc::new(source_of::<Built>());
     let level = |level: i64| Options::new().with("level", level);
     let plain = |name: &str| runner(name, &source, &config(6, AutoresetMode::NextStep));
-    let tolerant =
-        || Box::new(Tolerant::new(plain("background 2"), OnFailure::Restart, 3).unwrap()) as Box<dyn VecEnv>;
+    let tolerant = || {
+        Box::new(FailurePolicy::new(plain("background 2"), OnFailure::Restart, 3).unwrap()) as Box<dyn VecEnv>
+    };
     let shard = || Box::new(Shard::new(vec![plain("threaded 2")]).unwrap()) as Box<dyn VecEnv>;
     for mut envs in RUNNERS.map(plain).into_iter().chain([tolerant(), shard()]) {
         let tried = |envs: &mut dyn VecEnv, options: &Options| {

@@ -10,8 +10,8 @@ use crate::common::runners::{RUNNERS, runner};
 use crate::common::{config, refusal};
 use envcore::{
     AutoresetMode, Batch, Begin, Call, Caps, Cause, Chunk, ColumnIn, Error, Extra, Failure, Frame, Leaf,
-    Options, Phase, ResetOf, Result, RowKind, RowsMut, Side, Slots, Source, SourceSpec, Space, StepOf, Value,
-    VecEnv, Want,
+    Options, Phase, ResetArgs, Result, RowKind, RowsMut, Side, Slots, Source, SourceSpec, Space, StepArgs,
+    Value, VecEnv, Want,
 };
 
 const SLOTS: usize = 8;
@@ -45,8 +45,8 @@ enum On {
     Any,
     /// The caller's, at its second call, while the other threads are at work.
     Caller,
-    /// The first thread of the crew that gets work.
-    Crew,
+    /// The first thread of the pool that gets work.
+    Pool,
 }
 
 /// What the chunks of one vec env are to do, and what they saw.
@@ -108,7 +108,7 @@ impl Plan {
                 *calls += 1;
                 *calls == 2
             }
-            (On::Crew, false) => true,
+            (On::Pool, false) => true,
             _ => false,
         };
         if strikes && self.armed.lock().unwrap().take().is_some() {
@@ -119,7 +119,7 @@ impl Plan {
             return false;
         }
         // The others are in the midst of it as the panic unwinds, and write after.
-        let is_first = is_caller && on == On::Crew && {
+        let is_first = is_caller && on == On::Pool && {
             let mut calls = self.calls.lock().unwrap();
             *calls += 1;
             *calls == 1
@@ -196,7 +196,7 @@ impl Chunk for ThirdChunk {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        _: StepOf<'_>,
+        _: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -216,11 +216,11 @@ impl Chunk for ThirdChunk {
         self.strike(At::Step, due);
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, _: &mut Side) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, _: &mut Side) {
         let noted = resets.iter().map(|reset| (self.first + reset.slot, reset.rebuild.is_some()));
         self.plan.resets.lock().unwrap().push(noted.collect());
         self.strike(At::Reset, resets.iter().map(|reset| reset.slot));
-        for &ResetOf { slot, row, .. } in resets {
+        for &ResetArgs { slot, row, .. } in resets {
             self.counts[slot] = 0;
             rows.observation(row).scalar(0.0f64);
         }
@@ -336,7 +336,7 @@ fn a_panic_in_a_step_fails_the_slots_of_that_call_and_no_other() {
 
 #[test]
 fn a_panic_on_any_thread_waits_for_the_others_and_every_cell_comes_home() {
-    let cases = [("threaded 3", On::Caller), ("threaded 3", On::Crew), ("background 2", On::Crew)];
+    let cases = [("threaded 3", On::Caller), ("threaded 3", On::Pool), ("background 2", On::Pool)];
     for (name, on) in cases {
         let (mut envs, plan) = made(name, AutoresetMode::NextStep);
         reset(&mut *envs);
@@ -517,9 +517,9 @@ impl Source for Bombs {
 }
 
 impl Chunk for BombChunk {
-    fn step(&mut self, _: Range<usize>, _: &[bool], _: StepOf<'_>, _: &mut RowsMut<'_>, _: &mut Side) {}
+    fn step(&mut self, _: Range<usize>, _: &[bool], _: StepArgs<'_>, _: &mut RowsMut<'_>, _: &mut Side) {}
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, _: &mut Side) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, _: &mut Side) {
         resets.iter().for_each(|reset| rows.observation(reset.row).object(Arc::new(Bomb(self.0.clone()))));
     }
 

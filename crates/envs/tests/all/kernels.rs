@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::common::{config, source};
 use envcore::{
     AutoresetMode, Begin, ByField, Caps, ColumnIn, Discrete, Env, EnvSource, Error, Options, Record, Result,
-    RowsMut, Serial, Slots, Step, StepColumns, StepOf, VecConfig, VecEnv, Want, simd, state, wants_reset,
+    RowsMut, Serial, Slots, Step, StepArgs, StepColumns, VecConfig, VecEnv, Want, simd, state, wants_reset,
 };
 use envs::classic::{CartPole, CartPoleConfig, Carts};
 use proptest::prelude::*;
@@ -226,7 +226,7 @@ impl ByField<1> for Fragile {
         config: &FragileConfig,
         [counts]: [&mut [f64]; 1],
         slots: Range<usize>,
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
     ) {
         assert!(config.fault != "step", "a kernel's own");

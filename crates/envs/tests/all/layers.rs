@@ -3,8 +3,8 @@
 
 use crate::common::{Cell, MODES, Seen, config, refusal, rows_of, some_action, source, view};
 use envcore::{
-    AutoresetMode, Begin, FrameStack, NormalizeObservation, NormalizeReward, OnFailure, Options, RowKind,
-    Serial, Slots, Statistics, Tolerant, VecConfig, VecEnv, Want,
+    AutoresetMode, Begin, FailurePolicy, FrameStack, NormalizeObservation, NormalizeReward, OnFailure,
+    Options, RowKind, Serial, Slots, Statistics, VecConfig, VecEnv, Want,
 };
 
 const IDS: [&str; 3] = ["CartPole-v1", "Maze-v0", "testing/Faulty-v0"];
@@ -402,8 +402,9 @@ fn statistics_that_make_no_sense_are_refused_and_change_nothing() {
 fn what_a_policy_makes_of_failures_never_enters_frames_or_statistics() {
     for mode in MODES {
         for policy in [OnFailure::Restart, OnFailure::Mask] {
-            let tolerant =
-                || Box::new(Tolerant::new(plain("testing/Faulty-v0", mode, 100), policy, u32::MAX).unwrap());
+            let tolerant = || {
+                Box::new(FailurePolicy::new(plain("testing/Faulty-v0", mode, 100), policy, u32::MAX).unwrap())
+            };
             let (mut bare, k) = (tolerant(), 3);
             let mut stacked = FrameStack::over(tolerant(), k).unwrap();
             let (mut normal, statistics) = NormalizeObservation::over(tolerant()).unwrap();

@@ -6,7 +6,8 @@ use crate::common::oracle::{Naive, Oracle};
 use crate::common::runners::{RUNNERS, runner};
 use crate::common::{MODES, Seen, config, recv, refusal, rows_of, some_action, some_actions, source, view};
 use envcore::{
-    AutoresetMode, Batch, Begin, OnFailure, Options, RowKind, Shard, Slots, Source, Tolerant, VecEnv, Want,
+    AutoresetMode, Batch, Begin, FailurePolicy, OnFailure, Options, RowKind, Shard, Slots, Source, VecEnv,
+    Want,
 };
 use envs::testing::{Faulty, FaultyConfig};
 
@@ -31,8 +32,8 @@ fn tolerant(
     mode: AutoresetMode,
     policy: OnFailure,
     max_restarts: u32,
-) -> Tolerant {
-    Tolerant::new(runner(name, source, &config(SLOTS, mode)), policy, max_restarts).unwrap()
+) -> FailurePolicy {
+    FailurePolicy::new(runner(name, source, &config(SLOTS, mode)), policy, max_restarts).unwrap()
 }
 
 fn begin(envs: &mut dyn VecEnv, begin: &[Begin]) -> Box<Batch> {

@@ -10,7 +10,7 @@ use crate::common::{MODES, config, refusal, saved, some_actions, source_of, view
 use envcore::abi::plugin::load::Plugin;
 use envcore::abi::plugin::sys;
 use envcore::{
-    BatchPool, Begin, Cause, Error, Layout, Leaf, Options, Phase, ResetOf, Serial, Side, Slots, Space,
+    BatchPool, Begin, Cause, Error, Layout, Leaf, Options, Phase, ResetArgs, Serial, Side, Slots, Space,
     VecEnv, Want,
 };
 
@@ -295,7 +295,7 @@ fn a_chunk_writes_to_no_rows_and_asks_of_no_slots_that_are_not_its_own() {
             Layout { observation: observation.clone(), info: spec.info.clone(), finals: false, capacity: 1 };
         let mut draft = BatchPool::new(&layout).unwrap().draft(Slots::All, 1, None).unwrap();
         let mut side = Side::default();
-        chunk.reset(&[ResetOf::own(slot, 0)], &mut draft.rows_mut(), &mut side);
+        chunk.reset(&[ResetArgs::own(slot, 0)], &mut draft.rows_mut(), &mut side);
         side.failures
     };
     assert_eq!(reset(&spec.observation, 1), []);

@@ -7,8 +7,8 @@ use crate::common::process::process;
 use crate::common::runners::{RUNNERS, runner};
 use crate::common::{MODES, config, rows_of, source};
 use envcore::{
-    AutoresetMode, Batch, Begin, Cause, ColumnIn, Error, OnFailure, Options, Phase, Process, RowKind, Slots,
-    Tolerant, VecConfig, VecEnv, Want,
+    AutoresetMode, Batch, Begin, Cause, ColumnIn, Error, FailurePolicy, OnFailure, Options, Phase, Process,
+    RowKind, Slots, VecConfig, VecEnv, Want,
 };
 
 const FAULTY: &str = "testing/Faulty-v0";
@@ -144,7 +144,7 @@ fn a_policy_restarts_what_died_with_its_worker() {
     for mode in MODES {
         let envs = faulty(&Options::new(), VecConfig { autoreset: Some(mode), ..next_step() }, 2);
         let pids = envs.workers();
-        let mut envs = Tolerant::new(Box::new(envs), OnFailure::Restart, 3).unwrap();
+        let mut envs = FailurePolicy::new(Box::new(envs), OnFailure::Restart, 3).unwrap();
         reset(&mut envs);
         step(&mut envs);
         kill(pids[0].0);

@@ -18,7 +18,7 @@ use crate::buffer::{Addresses, HostActions, HostRows};
 use crate::entry::Entry;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::guard::{drop_guarded, guard};
-use crate::vec_env::{Chunk, ResetOf, Side, Source, StepOf};
+use crate::vec_env::{Chunk, ResetArgs, Side, Source, StepArgs};
 
 /// What a plugin lists, for as long as the process lives.
 struct Listing {
@@ -129,7 +129,7 @@ struct ChunkHandle {
     addresses: Addresses,
     num_slots: usize,
     /// Within a call: what it resets.
-    resets: Vec<ResetOf>,
+    resets: Vec<ResetArgs>,
     side: Side,
     /// Why it is not used again.
     poison: Option<String>,
@@ -323,7 +323,7 @@ unsafe fn locate(handle: &mut ChunkHandle, rows: *const sys::Rows) -> Result<usi
 ///
 /// # Safety
 /// Its options must be null or the host's of this call.
-unsafe fn reset_of(reset: &sys::Reset, num_slots: usize, num_rows: usize) -> Result<ResetOf> {
+unsafe fn reset_of(reset: &sys::Reset, num_slots: usize, num_rows: usize) -> Result<ResetArgs> {
     let &sys::Reset { slot, row, value, .. } = reset;
     if row >= num_rows {
         return Err(Error::Argument(format!("row {row} of {num_rows}")));
@@ -342,7 +342,7 @@ unsafe fn reset_of(reset: &sys::Reset, num_slots: usize, num_rows: usize) -> Res
         false => Some(Arc::new(unsafe { decode_map(reset.options) }?)),
     };
     let rebuild = (reset.rebuild != 0).then_some(reset.rebuild_seed);
-    Ok(ResetOf { begin, rebuild, options, ..ResetOf::own(slot, row) })
+    Ok(ResetArgs { begin, rebuild, options, ..ResetArgs::own(slot, row) })
 }
 
 unsafe extern "C" fn reset(
@@ -404,7 +404,7 @@ unsafe extern "C" fn step(
         let (mut rows, actions) =
             unsafe { (handle.rows.at(&handle.addresses, len), handle.actions.at(actions)) };
         let slots = first_slot..first_slot + num_slots;
-        handle.chunk.step(slots, skip, StepOf(actions), &mut rows, &mut handle.side);
+        handle.chunk.step(slots, skip, StepArgs(actions), &mut rows, &mut handle.side);
         Ok(())
     };
     // SAFETY: the host's duty.

@@ -7,13 +7,12 @@
 //!
 //! While they step they share memory (`shm`): observations are written once, by
 //! the worker (`parts`), and work is handed over on a `board` of atomics. All
-//! else travels as messages (`wire`) over a socket (`link`). `crew` and `member`
+//! else travels as messages (`wire`) over a socket (`link`). `worker_pool` and `member`
 //! are the processes themselves; the core does not know how to start one, a
 //! [`Host`] does. `mirror` is what the parent knows of a slot, to refuse what
 //! cannot be, and to tell what was lost with a worker.
 
 mod board;
-mod crew;
 mod link;
 mod member;
 mod mirror;
@@ -23,6 +22,7 @@ mod shm;
 mod vec_env;
 mod wire;
 mod worker;
+mod worker_pool;
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -52,5 +52,5 @@ fn board_span(plan: &Plan) -> Span {
 /// How long parent and workers look for news before they sleep.
 fn look_for(workers: usize) -> Duration {
     // Workers that outnumber the cores would look in each other's time.
-    if workers > super::crew::available_cores() { Duration::ZERO } else { Duration::from_micros(50) }
+    if workers > super::thread_pool::available_cores() { Duration::ZERO } else { Duration::from_micros(50) }
 }

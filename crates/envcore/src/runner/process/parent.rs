@@ -8,20 +8,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::board::{Board, Entry, Plan, Work};
-use super::crew::Crew;
 use super::member::Host;
 use super::mirror::{Mirror, Sent};
 use super::parts::{Counts, Lender};
 use super::wire::{News, Packed, ToWorker};
+use super::worker_pool::WorkerPool;
 use super::{board_span, look_for};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, Buffers, Draft, Extra, Layout, Lease, RowKind, Slots};
 use crate::episode::SavedLife;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
-use crate::runner::crew::available_cores;
-use crate::runner::desk::Notes;
 use crate::runner::front::{Front, seeds};
+use crate::runner::slot_group::Notes;
+use crate::runner::thread_pool::available_cores;
 use crate::space::Options;
 use crate::vec_env::{AutoresetMode, Caps, Spec, VecConfig, Want};
 
@@ -46,11 +46,11 @@ const ROUND: Duration = Duration::from_millis(200);
 /// reset of any of them starts it anew.
 pub struct Process {
     pub(super) front: Front,
-    pub(super) crew: Native<Crew>,
+    pub(super) worker_pool: Native<WorkerPool>,
     pub(super) slots: Vec<Mirror>,
     /// What each slot is in flight for; `None` where its row has landed, or it
     /// is not in flight.
-    flying: Vec<Option<Sent>>,
+    in_flight: Vec<Option<Sent>>,
     /// When it was sent, counted.
     turns: Vec<u64>,
     turn: u64,
@@ -148,10 +148,10 @@ impl Process {
         };
         let ranges: Vec<Range<usize>> =
             (0..workers).map(|k| n * k / workers..n * (k + 1) / workers).collect();
-        let mut crew = Crew::new(host, ranges.clone())?;
+        let mut worker_pool = WorkerPool::new(host, ranges.clone())?;
         let all: Vec<usize> = (0..workers).collect();
         let mut built = Vec::with_capacity(workers);
-        crew.start(
+        worker_pool.start(
             &all,
             &config,
             |member| seeds[member.slots.start],
@@ -177,17 +177,17 @@ impl Process {
         let first = built.swap_remove(0);
         let spec = Spec { num_slots: n, caps: (caps - Caps::BRIEF) | Caps::REMOTE, ..first.spec };
         check_batch_size(&spec, &config, &ranges)?;
-        Process::over(crew, ranges, spec, first.about, config, seeds)
+        Process::over(worker_pool, ranges, spec, first.about, config, seeds)
     }
 
     /// Errors unless `slots`, which may begin as `begin` says, go together.
     pub(super) fn check_chunks(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
-        let crew = &self.crew;
-        self.front.check_chunks(slots, begin, |slot| crew.members[crew.of(slot)].slots.clone())
+        let worker_pool = &self.worker_pool;
+        self.front.check_chunks(slots, begin, |slot| worker_pool.members[worker_pool.of(slot)].slots.clone())
     }
 
     fn over(
-        mut crew: Crew,
+        mut worker_pool: WorkerPool,
         ranges: Vec<Range<usize>>,
         spec: Spec,
         about: Vec<u8>,
@@ -198,17 +198,17 @@ impl Process {
         let counts = Counts::of(&spec);
         let plan =
             Plan { num_slots: n, workers: ranges, parts: counts.parts(), leaves: spec.action.leaves().len() };
-        let ground = crew.arena.take(plan.bytes())?;
+        let ground = worker_pool.arena.take(plan.bytes())?;
         debug_assert_eq!(ground.span, board_span(&plan));
         let workers: Vec<usize> = (0..plan.workers.len()).collect();
         // SAFETY: the block is as large, new and therefore zeros, and lives as
-        // long as the crew, beside the board.
+        // long as the worker pool, beside the board.
         let board = unsafe { Board::new(ground.as_ptr(), plan, look_for(workers.len())) };
         let actions = Actions::new(&spec.id, &spec.action, n, config.action_bounds)?;
         let mut told = Vec::new();
         for (k, leaf) in spec.action.leaves().iter().enumerate() {
             if let Some(tensor) = leaf.as_fixed() {
-                let block = crew.arena.take(n * tensor.row_bytes())?;
+                let block = worker_pool.arena.take(n * tensor.row_bytes())?;
                 board.set_actions(k, block.span);
                 told.push(block.lend());
             }
@@ -219,21 +219,22 @@ impl Process {
             finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
             capacity: n,
         })?;
-        let mut lender = Lender { arena: &crew.arena, board: &board, counts, whole: false, failed: None };
+        let mut lender =
+            Lender { arena: &worker_pool.arena, board: &board, counts, whole: false, failed: None };
         let staging = pool.draft(Slots::All, n, Some(&mut lender))?;
         if let Some(error) = lender.failed {
             return Err(error);
         }
-        (crew.board, crew.ground) = (Some(board), Some(ground));
-        if let Some((_, error)) = crew.seat(&workers, config.timeout)?.into_iter().next() {
+        (worker_pool.board, worker_pool.ground) = (Some(board), Some(ground));
+        if let Some((_, error)) = worker_pool.seat(&workers, config.timeout)?.into_iter().next() {
             return Err(error);
         }
         let seeded = !spec.caps.contains(Caps::UNSEEDED);
         Ok(Process {
             front: Front::of(spec),
-            crew: Native::new(crew),
+            worker_pool: Native::new(worker_pool),
             slots: seeds.iter().map(|seed| Mirror::new(*seed, seeded)).collect(),
-            flying: vec![None; n],
+            in_flight: vec![None; n],
             turns: vec![0; n],
             turn: 0,
             skip: vec![false; n],
@@ -261,7 +262,7 @@ impl Process {
 
     /// The process ids of the workers that run, and each one's slots.
     pub fn workers(&self) -> Vec<(u32, Range<usize>)> {
-        let members = self.crew.members.iter();
+        let members = self.worker_pool.members.iter();
         members.filter_map(|m| m.live.as_ref().map(|live| (live.pid(), m.slots.clone()))).collect()
     }
 
@@ -277,9 +278,11 @@ impl Process {
     /// # Errors
     /// The user's wish to stop: what died is as it was.
     pub(super) fn revive(&mut self, slots: impl Iterator<Item = usize>) -> Result<Vec<(usize, Error)>> {
-        let crew = &mut *self.crew;
-        let mut dead: Vec<usize> =
-            slots.map(|slot| crew.of(slot)).filter(|k| crew.members[*k].live.is_none()).collect();
+        let worker_pool = &mut *self.worker_pool;
+        let mut dead: Vec<usize> = slots
+            .map(|slot| worker_pool.of(slot))
+            .filter(|k| worker_pool.members[*k].live.is_none())
+            .collect();
         dead.sort_unstable();
         dead.dedup();
         let mut lost = Vec::new();
@@ -292,7 +295,7 @@ impl Process {
             // Its other slots' seeds follow on it, and are of 32 bits too.
             crate::episode::restart_seed(seeds[first], launches) >> 1
         };
-        crew.start(
+        worker_pool.start(
             &dead,
             &self.config,
             |member| seed(member.slots.start, member.launches),
@@ -301,11 +304,11 @@ impl Process {
                 Ok(())
             },
         )?;
-        dead.retain(|worker| crew.members[*worker].live.is_some());
-        lost.extend(crew.seat(&dead, self.config.timeout)?);
-        dead.retain(|worker| crew.members[*worker].live.is_some());
+        dead.retain(|worker| worker_pool.members[*worker].live.is_some());
+        lost.extend(worker_pool.seat(&dead, self.config.timeout)?);
+        dead.retain(|worker| worker_pool.members[*worker].live.is_some());
         for &worker in &dead {
-            let member = &crew.members[worker];
+            let member = &worker_pool.members[worker];
             let first = seed(member.slots.start, member.launches - 1);
             for (k, slot) in member.slots.clone().enumerate() {
                 self.slots[slot].rebuild(first + k as i64, seeded);
@@ -323,7 +326,7 @@ impl Process {
         }
         let mut rest = Vec::new();
         for slot in slots.iter(self.front.spec.num_slots) {
-            let worker = self.crew.of(slot);
+            let worker = self.worker_pool.of(slot);
             match lost.iter().find(|(of, _)| *of == worker) {
                 Some((_, error)) => self.fail_row(slot, unstarted(slot, error)),
                 None => rest.push(slot),
@@ -338,7 +341,7 @@ impl Process {
         for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
             self.turn += 1;
             self.turns[slot] = self.turn;
-            self.flying[slot] = Some(sent(row));
+            self.in_flight[slot] = Some(sent(row));
             self.in_whole[slot] = false;
         }
     }
@@ -376,27 +379,28 @@ impl Process {
     pub(super) fn post_steps(&mut self, slots: &Slots, mut loose: Vec<Vec<Packed>>, whole: bool) {
         let n = self.front.spec.num_slots;
         let mail = !loose.is_empty();
-        let mut rows = |crew: &mut Crew, worker: usize, rows: usize| {
+        let mut rows = |worker_pool: &mut WorkerPool, worker: usize, rows: usize| {
             if mail {
-                crew.ring(worker);
+                worker_pool.ring(worker);
                 let columns = loose.iter_mut().map(|column| column.drain(..rows).collect());
-                crew.mail(worker, &ToWorker::Actions(columns.collect()));
+                worker_pool.mail(worker, &ToWorker::Actions(columns.collect()));
             }
         };
         if whole {
             self.in_whole.fill(true);
-            for worker in 0..self.crew.members.len() {
-                let Range { start: first, end } = self.crew.members[worker].slots;
-                self.crew.post(worker, Entry { work: Work::StepWhole, mail, first, count: end - first });
-                rows(&mut self.crew, worker, end - first);
+            for worker in 0..self.worker_pool.members.len() {
+                let Range { start: first, end } = self.worker_pool.members[worker].slots;
+                self.worker_pool
+                    .post(worker, Entry { work: Work::StepWhole, mail, first, count: end - first });
+                rows(&mut self.worker_pool, worker, end - first);
             }
-            self.crew.board().ring_all(0..self.crew.members.len());
+            self.worker_pool.board().ring_all(0..self.worker_pool.members.len());
             return;
         }
         for (worker, run) in self.runs(slots, self.most_together()) {
             let (first, count) = (run.start, run.len());
-            self.crew.post(worker, Entry { work: Work::Step, mail, first, count });
-            rows(&mut self.crew, worker, count);
+            self.worker_pool.post(worker, Entry { work: Work::Step, mail, first, count });
+            rows(&mut self.worker_pool, worker, count);
         }
         self.ring_for(slots, n);
     }
@@ -408,9 +412,9 @@ impl Process {
 
     pub(super) fn ring_for(&mut self, slots: &Slots, n: usize) {
         let mut last = usize::MAX;
-        let workers = slots.iter(n).map(|slot| self.crew.of(slot));
+        let workers = slots.iter(n).map(|slot| self.worker_pool.of(slot));
         let workers = workers.filter(|worker| std::mem::replace(&mut last, *worker) != *worker);
-        self.crew.board().ring_all(workers);
+        self.worker_pool.board().ring_all(workers);
     }
 
     /// Consecutive slots of one worker, of `slots` in their order; at most
@@ -418,7 +422,7 @@ impl Process {
     pub(super) fn runs(&self, slots: &Slots, most: usize) -> Vec<(usize, Range<usize>)> {
         let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
         for slot in slots.iter(self.front.spec.num_slots) {
-            let worker = self.crew.of(slot);
+            let worker = self.worker_pool.of(slot);
             match runs.last_mut() {
                 Some((of, run)) if *of == worker && run.end == slot && run.len() < most => run.end += 1,
                 _ => runs.push((worker, slot..slot + 1)),
@@ -428,9 +432,10 @@ impl Process {
     }
 
     fn draft_whole(&mut self) -> Result<()> {
-        let crew = &*self.crew;
-        let board = crew.board();
-        let mut lender = Lender { arena: &crew.arena, board, counts: self.counts, whole: true, failed: None };
+        let worker_pool = &*self.worker_pool;
+        let board = worker_pool.board();
+        let mut lender =
+            Lender { arena: &worker_pool.arena, board, counts: self.counts, whole: true, failed: None };
         let n = self.front.spec.num_slots;
         let draft = self.pool.draft(Slots::All, n, Some(&mut lender))?;
         if let Some(error) = lender.failed {
@@ -450,23 +455,23 @@ impl Process {
 
     /// Takes every result that is there.
     pub(super) fn collect(&mut self) {
-        for worker in 0..self.crew.members.len() {
+        for worker in 0..self.worker_pool.members.len() {
             self.collect_from(worker);
         }
     }
 
     fn collect_from(&mut self, worker: usize) {
-        while let Some((entry, news)) = self.crew.collect(worker) {
+        while let Some((entry, news)) = self.worker_pool.collect(worker) {
             if matches!(entry.work, Work::Ask | Work::Close) {
                 continue;
             }
             if let Some(why) = news.as_ref().and_then(|news| self.contradiction(worker, entry, news)) {
-                self.crew.break_off(worker, why);
+                self.worker_pool.break_off(worker, why);
                 return;
             }
             let refused = news.map(|news| self.take_news(worker, entry, news)).unwrap_or_default();
             for slot in entry.slots() {
-                if self.flying[slot].is_none() {
+                if self.in_flight[slot].is_none() {
                     continue;
                 }
                 match refused.iter().find(|(of, _)| *of == slot) {
@@ -485,7 +490,7 @@ impl Process {
         let infos = news.infos.iter().chain(&news.final_infos).map(|(row, ..)| *row);
         let columns = news.columns.iter().map(|column| column.len().saturating_sub(1));
         let row = infos.chain(columns).find(|row| *row >= entry.count);
-        let first = self.crew.members[worker].slots.start;
+        let first = self.worker_pool.members[worker].slots.start;
         let own = entry.first - first..entry.first - first + entry.count;
         let slot = news.failures.iter().map(|failure| failure.slot).find(|slot| !own.contains(slot));
         let what = row.map(|row| format!("row {row}")).or(slot.map(|slot| format!("its slot {slot}")))?;
@@ -498,12 +503,12 @@ impl Process {
     /// Takes in what belongs to the rows of `entry`; the slots whose news made
     /// no sense, and why.
     fn take_news(&mut self, worker: usize, entry: Entry, news: News) -> Vec<(usize, String)> {
-        let host = self.crew.host.clone();
+        let host = self.worker_pool.host.clone();
         if let Some(why) = news.refused {
             return entry.slots().map(|slot| (slot, why.clone())).collect();
         }
         let mut bad = Vec::new();
-        let first = self.crew.members[worker].slots.start;
+        let first = self.worker_pool.members[worker].slots.start;
         for (k, column) in news.columns.into_iter().enumerate() {
             for (row, value) in column.into_iter().enumerate() {
                 let slot = entry.first + row;
@@ -552,7 +557,7 @@ impl Process {
             return;
         };
         let ended = said.ended;
-        let sent = self.flying[slot].take().expect("only slots in flight land");
+        let sent = self.in_flight[slot].take().expect("only slots in flight land");
         if kind == RowKind::Reset && self.slots[slot].is_lost() {
             kind = RowKind::Restarted;
             // SAFETY: as above.
@@ -565,7 +570,7 @@ impl Process {
 
     /// Writes the row of a slot in flight that will not come back.
     fn fail_row(&mut self, slot: usize, failure: Failure) {
-        let Some(sent) = self.flying[slot].take() else { return };
+        let Some(sent) = self.in_flight[slot].take() else { return };
         let action = self.actions.describe(slot);
         let error = self.slots[slot].lose(&self.front.spec, slot, sent, Some(action), failure);
         let window = self.draft(slot).window();
@@ -579,10 +584,10 @@ impl Process {
     /// Ends a worker that died, or whose slot was silent for too long, and lands
     /// what it had in flight. Returns what became of it.
     pub(super) fn bury(&mut self, worker: usize, silent: Option<(usize, Duration)>) -> String {
-        let mut end = self.crew.stop(worker);
+        let mut end = self.worker_pool.stop(worker);
         self.collect_from(worker);
-        let words = self.crew.forget(worker);
-        let slots = self.crew.members[worker].slots.clone();
+        let words = self.worker_pool.forget(worker);
+        let slots = self.worker_pool.members[worker].slots.clone();
         // Slots that step together are silent together.
         let together = !self.front.spec.caps.contains(Caps::SUBSET) && slots.len() > 1;
         if let Some((slot, timeout)) = silent {
@@ -598,7 +603,7 @@ impl Process {
         let failure = Failure::new(Phase::Step, Cause::Death, text.clone());
         let shared = Arc::new(failure.clone());
         for slot in slots {
-            if self.flying[slot].is_some() {
+            if self.in_flight[slot].is_some() {
                 let cause = match silent {
                     Some((of, _)) if of == slot || together => Cause::Silence,
                     _ => Cause::Death,
@@ -619,27 +624,27 @@ impl Process {
     /// The user's wish to stop.
     fn look_after(&mut self) -> Result<()> {
         self.looked = Instant::now();
-        for worker in 0..self.crew.members.len() {
-            if self.crew.is_dead(worker) {
+        for worker in 0..self.worker_pool.members.len() {
+            if self.worker_pool.is_dead(worker) {
                 self.bury(worker, None);
                 continue;
             }
             let Some(timeout) = self.config.timeout else { continue };
-            if let Some(slot) = self.crew.silence(worker, timeout) {
+            if let Some(slot) = self.worker_pool.silence(worker, timeout) {
                 let slot = self.silent_slot(worker, slot);
                 self.bury(worker, Some((slot, timeout)));
             }
         }
-        self.crew.host.pulse()
+        self.worker_pool.host.pulse()
     }
 
     /// The slot that a worker's silence is told of: `at`, where that is known.
     pub(super) fn silent_slot(&self, worker: usize, at: Option<usize>) -> usize {
-        let mut slots = self.crew.members[worker].slots.clone();
+        let mut slots = self.worker_pool.members[worker].slots.clone();
         let first = slots.start;
         // What a worker says of itself stands where others can write.
         at.filter(|slot| slots.contains(slot))
-            .or_else(|| slots.find(|slot| self.flying[*slot].is_some()))
+            .or_else(|| slots.find(|slot| self.in_flight[*slot].is_some()))
             .unwrap_or(first)
     }
 
@@ -647,17 +652,17 @@ impl Process {
     fn expiry(&self, now: Instant) -> Option<Instant> {
         let timeout = self.config.timeout?;
         let left = |worker: usize| {
-            let time = self.crew.board().at_work(worker).map_or(Duration::ZERO, |(time, _)| time);
+            let time = self.worker_pool.board().at_work(worker).map_or(Duration::ZERO, |(time, _)| time);
             timeout.saturating_sub(time)
         };
-        (0..self.crew.members.len()).map(left).min().and_then(|left| now.checked_add(left))
+        (0..self.worker_pool.members.len()).map(left).min().and_then(|left| now.checked_add(left))
     }
 
     /// Waits until `least` rows have landed; whether they have by `deadline`.
     fn await_rows(&mut self, least: usize, deadline: Option<Instant>) -> Result<bool> {
         let mut in_vain = false;
         loop {
-            let seen = self.crew.board().done();
+            let seen = self.worker_pool.board().done();
             self.collect();
             // Only after what is there was taken: a worker is not silent because
             // nobody has looked.
@@ -665,7 +670,7 @@ impl Process {
             if overdue || (in_vain && self.landed.len() < least) {
                 self.look_after()?;
             }
-            self.crew.heed()?;
+            self.worker_pool.heed()?;
             if self.landed.len() >= least {
                 return Ok(true);
             }
@@ -673,15 +678,15 @@ impl Process {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(false);
             }
-            if self.crew.corresponds() {
+            if self.worker_pool.corresponds() {
                 let time = deadline.map_or(MOMENT, |deadline| MOMENT.min(deadline - now));
-                self.crew.exchange(time);
+                self.worker_pool.exchange(time);
                 in_vain = self.looked.elapsed() >= SLICE;
                 continue;
             }
             let until = [Some(now + SLICE), deadline, self.expiry(now)].into_iter().flatten().min();
             let need = seen.wrapping_add((least - self.landed.len()) as u32);
-            self.crew.board().wait(need, until.unwrap_or(now));
+            self.worker_pool.board().wait(need, until.unwrap_or(now));
             in_vain = true;
         }
     }
@@ -724,11 +729,11 @@ impl Process {
     }
 
     pub(super) fn receive(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
-        let flying = self.front.in_flight();
-        if flying == 0 {
+        let in_flight = self.front.in_flight();
+        if in_flight == 0 {
             return Err(Error::NothingPending);
         }
-        let most = want.max_rows.clamp(1, flying);
+        let most = want.max_rows.clamp(1, in_flight);
         if !self.await_rows(want.min_rows.clamp(1, most), want.deadline)? {
             return Ok(None);
         }
@@ -788,12 +793,12 @@ impl Process {
     pub(super) fn forget(&mut self) {
         self.front.forget();
         self.landed.clear();
-        self.flying.fill(None);
+        self.in_flight.fill(None);
         self.owed.clear();
     }
 
-    pub(super) fn is_flying(&self, slot: usize) -> bool {
-        self.flying[slot].is_some()
+    pub(super) fn is_in_flight(&self, slot: usize) -> bool {
+        self.in_flight[slot].is_some()
     }
 
     pub(super) fn own_allocations(&self) -> u64 {

@@ -1,10 +1,10 @@
 //! The waist's side of the parent.
 
 use super::board::{Entry, Work};
-use super::crew::Mute;
 use super::mirror::Sent;
 use super::parent::{Change, Process};
 use super::wire::{Answer, Packed, PackedFrame, Question, ToWorker, pack_call};
+use super::worker_pool::Mute;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::env::Frame;
@@ -28,19 +28,19 @@ impl Process {
         slots: &Slots,
         question: impl Fn(Vec<usize>, &[usize]) -> Question,
     ) -> Result<Vec<Asked>> {
-        let mut rows = vec![Vec::new(); self.crew.members.len()];
+        let mut rows = vec![Vec::new(); self.worker_pool.members.len()];
         for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
-            rows[self.crew.of(slot)].push(row);
+            rows[self.worker_pool.of(slot)].push(row);
         }
         let mut questions = Vec::new();
         for (worker, rows) in rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
-            let first = self.crew.members[worker].slots.start;
+            let first = self.worker_pool.members[worker].slots.start;
             let own = rows.iter().map(|&row| slots.at(row) - first).collect();
             questions.push((worker, question(own, rows)));
         }
         // What is done makes room for questions.
         self.collect();
-        match self.crew.ask(questions) {
+        match self.worker_pool.ask(questions) {
             Ok(asked) => Ok(asked
                 .into_iter()
                 .map(|(worker, question)| Asked { worker, question, rows: std::mem::take(&mut rows[worker]) })
@@ -56,7 +56,7 @@ impl Process {
     /// The user's wish to stop.
     pub(super) fn answer(&mut self, worker: usize, question: u64, phase: Phase) -> Result<Result<Answer>> {
         let timeout = self.timeout();
-        match (self.crew.answer(worker, question, timeout), timeout) {
+        match (self.worker_pool.answer(worker, question, timeout), timeout) {
             (Ok(answer), _) => Ok(Ok(answer)),
             (Err(Mute::Stopped(stop)), _) => Err(stop),
             (Err(Mute::Failed(error)), _) => Ok(Err(error)),
@@ -88,7 +88,8 @@ impl Process {
                 // The user will not ask twice: the others' answers are not waited for.
                 (Err(stop), _) => {
                     let rest = &asked[k..];
-                    rest.iter().for_each(|asked| self.crew.drop_question(asked.worker, asked.question));
+                    rest.iter()
+                        .for_each(|asked| self.worker_pool.drop_question(asked.worker, asked.question));
                     return Err(stop);
                 }
             }
@@ -113,10 +114,10 @@ impl Process {
 
     /// What is said of a worker that cannot answer.
     fn dead(&mut self, worker: usize) -> Error {
-        if self.crew.members[worker].live.is_some() {
+        if self.worker_pool.members[worker].live.is_some() {
             return Error::env(self.bury(worker, None));
         }
-        let slots = &self.crew.members[worker].slots;
+        let slots = &self.worker_pool.members[worker].slots;
         Error::NeedsReset(format!(
             "{}: the worker of slots {} to {} died earlier: reset them, which starts it again",
             self.front.spec.id,
@@ -139,7 +140,7 @@ impl Process {
                 all[row] = Some(value);
             }
         }
-        self.crew.heed()?;
+        self.worker_pool.heed()?;
         all.into_iter().map(|value| value.ok_or_else(|| Error::env("a worker answered too little"))).collect()
     }
 
@@ -163,13 +164,13 @@ impl Process {
         slots.iter(spec.num_slots).try_for_each(|slot| self.slots[slot].asked(spec, slot).check_step())?;
         self.actions.store(slots, actions, &self.skip)?;
         self.actions.copy_to(slots, &self.told);
-        let host = self.crew.host.clone();
+        let host = self.worker_pool.host.clone();
         let mut loose = Vec::new();
         for column in actions {
             let ColumnIn::Values(values) = column else { continue };
             let packed: Vec<Packed> = values.iter().map(|value| Packed::of(value, &*host)).collect();
             // Ctrl-C while it was packed is no trouble of the action's.
-            self.crew.heed()?;
+            self.worker_pool.heed()?;
             if let Some((row, why)) =
                 packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
             {
@@ -205,18 +206,18 @@ impl VecEnv for Process {
             self.slots[slot].asked(&self.front.spec, slot).check_reset(begin, options.is_some())?;
         }
         let Some(options) = options else { return Ok(()) };
-        let packed = Packed::options(options, &*self.crew.host);
-        self.crew.heed()?;
+        let packed = Packed::options(options, &*self.worker_pool.host);
+        self.worker_pool.heed()?;
         if let Some(why) = packed.trouble() {
             return Err(Error::Argument(format!("an option cannot go to another process: {why}")));
         }
         // Workers that died check theirs when they are there again.
         let asked = |(slot, begin): &(usize, &Begin)| {
-            let live = self.crew.members[self.crew.of(*slot)].live.is_some();
+            let live = self.worker_pool.members[self.worker_pool.of(*slot)].live.is_some();
             **begin != Begin::Keep && live
         };
         let (slots, begin): (Vec<usize>, Vec<Begin>) = slots.iter(n).zip(begin).filter(asked).unzip();
-        let host = self.crew.host.clone();
+        let host = self.worker_pool.host.clone();
         self.ask(&Slots::List(slots), Phase::Reset, |own, rows| {
             let begin = rows.iter().map(|&row| begin[row]).collect();
             Question::CheckReset(own, begin, Packed::options(options, &*host))
@@ -237,16 +238,16 @@ impl VecEnv for Process {
         self.depart(slots, |row| Sent::Reset(begin[row]));
         let mut given = Vec::new();
         for (slot, &begin) in slots.iter(n).zip(begin) {
-            self.crew.board().set_begin(slot, begin);
+            self.worker_pool.board().set_begin(slot, begin);
             let own = self.options_of(slot, options, begin);
             self.slots[slot].depart(begin, options);
             given.push(own);
         }
         let rest = self.land_doomed(slots);
         let rest = self.land_lost(rest, lost);
-        let host = self.crew.host.clone();
+        let host = self.worker_pool.host.clone();
         let mut of = slots.iter(n).zip(&given).collect::<Vec<_>>();
-        of.retain(|(slot, _)| self.is_flying(*slot));
+        of.retain(|(slot, _)| self.is_in_flight(*slot));
         let mut at = 0;
         for (worker, run) in self.runs(&rest, self.most_together()) {
             // Consecutive slots that get the same options go together.
@@ -255,10 +256,10 @@ impl VecEnv for Process {
                 let options = of[at].1;
                 let same = of[at..end].iter().take_while(|(_, o)| *o == options).count();
                 let (first, mail) = (of[at].0, options.is_some());
-                self.crew.post(worker, Entry { work: Work::Reset, mail, first, count: same });
+                self.worker_pool.post(worker, Entry { work: Work::Reset, mail, first, count: same });
                 if let Some(options) = options {
-                    self.crew.ring(worker);
-                    self.crew.mail(worker, &ToWorker::Options(Packed::options(options, &*host)));
+                    self.worker_pool.ring(worker);
+                    self.worker_pool.mail(worker, &ToWorker::Options(Packed::options(options, &*host)));
                 }
                 at += same;
             }
@@ -294,7 +295,7 @@ impl VecEnv for Process {
         }
         for column in &mut loose {
             let mut slots = slots.iter(self.front.spec.num_slots);
-            column.retain(|_| slots.next().is_some_and(|slot| self.is_flying(slot)));
+            column.retain(|_| slots.next().is_some_and(|slot| self.is_in_flight(slot)));
         }
         self.post_steps(&rest, loose, false);
         Ok(())
@@ -325,7 +326,7 @@ impl VecEnv for Process {
         );
         let states = match states {
             // Its worker was found dead: as one that had been found so before.
-            Err(Error::Env(end)) if self.crew.members[self.crew.of(slot)].live.is_none() => {
+            Err(Error::Env(end)) if self.worker_pool.members[self.worker_pool.of(slot)].live.is_none() => {
                 let id = &self.front.spec.id;
                 return Err(Error::NeedsReset(format!("{id}: slot {slot} is lost, reset it: {end}")));
             }
@@ -369,24 +370,26 @@ impl VecEnv for Process {
         self.front.check_slots(slots)?;
         let id = &self.front.spec.id;
         self.front.spec.caps.require(Caps::CALL, id, &format!("call anything by name ('{}')", call.name))?;
-        let host = self.crew.host.clone();
+        let host = self.worker_pool.host.clone();
         for value in call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value)) {
             let packed = Packed::of(value, &*host);
-            self.crew.heed()?;
+            self.worker_pool.heed()?;
             if let Some(why) = packed.trouble() {
                 let why = format!("{id}: an argument of {} cannot go to another process: {why}", call.name);
                 return Err(Error::ArgumentType(why));
             }
         }
         let values = |this: &Self, answer| match answer {
-            Answer::Values(values) => values.into_iter().map(|value| value.open(&*this.crew.host)).collect(),
+            Answer::Values(values) => {
+                values.into_iter().map(|value| value.open(&*this.worker_pool.host)).collect()
+            }
             _ => Ok(Vec::new()),
         };
         self.ask_each(slots, Phase::Call, |own, _| pack_call(own, call, &*host), values)
     }
 
     fn allocations(&self) -> u64 {
-        self.own_allocations() + self.crew.arena.allocations()
+        self.own_allocations() + self.worker_pool.arena.allocations()
     }
 
     fn close(&mut self) -> Result<()> {
@@ -395,7 +398,7 @@ impl VecEnv for Process {
         }
         self.forget();
         let timeout = self.timeout();
-        let mut errors = self.crew.close(timeout);
+        let mut errors = self.worker_pool.close(timeout);
         if errors.is_empty() {
             return Ok(());
         }

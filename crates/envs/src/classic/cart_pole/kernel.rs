@@ -9,7 +9,7 @@ use std::f64::consts::FRAC_PI_4;
 use std::ops::Range;
 
 use envcore::simd::{self, Kernel};
-use envcore::{ByField, RowsMut, StepColumns, StepOf};
+use envcore::{ByField, RowsMut, StepArgs, StepColumns};
 
 use super::env::{
     CartPole, CartPoleConfig, FORCE, GRAVITY, LENGTH, MASS_POLE, POLE_MASS_LENGTH, REWARD, TAU, THETA_LIMIT,
@@ -162,7 +162,7 @@ impl ByField<4> for CartPole {
         config: &CartPoleConfig,
         fields: [&mut [f64]; 4],
         slots: Range<usize>,
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
     ) {
         let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();

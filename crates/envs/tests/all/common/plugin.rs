@@ -8,8 +8,8 @@ use std::sync::{LazyLock, OnceLock};
 
 use envcore::abi::plugin::{export, load::Plugin, sys};
 use envcore::{
-    Array, Caps, Chunk, Env, Error, Failure, FromRow, Leaf, Options, Record, ResetOf, Result, Row, RowsMut,
-    Side, Source, SourceSpec, Space, Step, StepOf, ToRow, Value, rng::Streams, wants_reset,
+    Array, Caps, Chunk, Env, Error, Failure, FromRow, Leaf, Options, Record, ResetArgs, Result, Row, RowsMut,
+    Side, Source, SourceSpec, Space, Step, StepArgs, ToRow, Value, rng::Streams, wants_reset,
 };
 
 /// What it shows: a text, a ragged array and a number.
@@ -142,11 +142,11 @@ impl Source for Rude {
 struct RudeChunk;
 
 impl Chunk for RudeChunk {
-    fn step(&mut self, _: Range<usize>, _: &[bool], _: StepOf<'_>, _: &mut RowsMut<'_>, _: &mut Side) {
+    fn step(&mut self, _: Range<usize>, _: &[bool], _: StepArgs<'_>, _: &mut RowsMut<'_>, _: &mut Side) {
         panic!("a bug in a step");
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, _: &mut Side) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, _: &mut Side) {
         resets.iter().for_each(|reset| rows.observation(reset.row).scalar(1u8));
     }
 

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use envcore::{Chunk, Failure, Frame, Options, ResetOf, Result, RowsMut, Side, Source, SourceSpec, StepOf};
+use envcore::{
+    Chunk, Failure, Frame, Options, ResetArgs, Result, RowsMut, Side, Source, SourceSpec, StepArgs,
+};
 
 /// The threads that have stepped or reset a slot.
 pub type Threads = Arc<Mutex<HashSet<ThreadId>>>;
@@ -65,7 +67,7 @@ impl Chunk for SlowChunk {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -73,7 +75,7 @@ impl Chunk for SlowChunk {
         self.chunk.step(slots, skip, actions, rows, side);
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         self.spin();
         self.chunk.reset(resets, rows, side);
     }

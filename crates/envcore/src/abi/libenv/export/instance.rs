@@ -19,7 +19,7 @@ use crate::buffer::{Batch, ColumnIn, Fixed, RowKind, Slots};
 use crate::entry::Entry;
 use crate::env::state;
 use crate::error::{Error, Result};
-use crate::on_failure::{OnFailure, Tolerant};
+use crate::on_failure::{FailurePolicy, OnFailure};
 use crate::runner;
 use crate::simd::Kernel;
 use crate::vec_env::{AutoresetMode, Caps, VecConfig, VecEnv, Want};
@@ -50,7 +50,7 @@ struct Saved {
 
 /// See the module.
 pub(super) struct Instance {
-    envs: Tolerant,
+    envs: FailurePolicy,
     num: usize,
     faces: Faces,
     /// How slots begin, until they have.
@@ -95,7 +95,7 @@ impl Instance {
         let envs = runner::start(Arc::from(source), config)?;
         let may_restart = envs.spec().caps.contains(Caps::RESET | Caps::SUBSET);
         let policy = if may_restart { OnFailure::Restart } else { OnFailure::Mask };
-        let mut envs = Tolerant::new(envs, policy, MAX_RESTARTS)?;
+        let mut envs = FailurePolicy::new(envs, policy, MAX_RESTARTS)?;
         envs.check_reset(&Slots::All, &asked.begin, None)?;
         Ok(Instance {
             envs,
@@ -303,7 +303,7 @@ impl Instance {
     }
 
     /// The vec env with nothing in flight; slots that have not begun have not.
-    fn envs_idle(&mut self) -> Result<&mut Tolerant> {
+    fn envs_idle(&mut self) -> Result<&mut FailurePolicy> {
         if self.begin.is_none() {
             self.settle(false)?;
         }

@@ -22,7 +22,7 @@ use crate::begin::Begin;
 use crate::buffer::RowsMut;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::space::{DType, Space, Value};
-use crate::vec_env::{Call, Chunk, ResetOf, Side, StepOf};
+use crate::vec_env::{Call, Chunk, ResetArgs, Side, StepArgs};
 use crate::with_element;
 
 /// The option of ours that seeds env i with it + i.
@@ -155,7 +155,7 @@ impl LibenvChunk {
 
     /// Sees that there is an instance for `resets` to begin in, as far as there
     /// can be.
-    fn prepare(&mut self, resets: &[ResetOf]) {
+    fn prepare(&mut self, resets: &[ResetArgs]) {
         let begins = || resets.iter().filter(|reset| reset.begin != Begin::Keep);
         // A foreign library begins each env of an instance once.
         let is_spent = !self.is_ours() && begins().any(|reset| self.born[reset.slot] == self.made);
@@ -168,7 +168,7 @@ impl LibenvChunk {
     }
 
     /// What a library of ours is told, for `reset`'s slot to begin.
-    fn calls(&self, reset: &ResetOf) -> Vec<(c_int, i64)> {
+    fn calls(&self, reset: &ResetArgs) -> Vec<(c_int, i64)> {
         let first_time = self.born[reset.slot] != self.made;
         let seed = match (reset.rebuild, &self.recipe.seeds) {
             (Some(seed), _) => Some(seed),
@@ -191,7 +191,7 @@ impl LibenvChunk {
 
     /// Begins all of `resets`, and sees what they show; whether there is an
     /// instance then.
-    fn begin(&mut self, resets: &[ResetOf], side: &mut Side) -> bool {
+    fn begin(&mut self, resets: &[ResetArgs], side: &mut Side) -> bool {
         self.prepare(resets);
         let index = resets.iter().find_map(|reset| match reset.begin {
             Begin::Index(index) => Some(index as i64),
@@ -230,7 +230,7 @@ impl LibenvChunk {
 
     /// Plays the actions of all envs, and sees what came of it; whether there is
     /// an instance then.
-    fn play(&mut self, actions: StepOf<'_>) -> bool {
+    fn play(&mut self, actions: StepArgs<'_>) -> bool {
         let all = 0..self.recipe.num;
         if self.born.iter().any(|born| *born != self.made) {
             let why = "it failed, and was made anew without all of its envs: reset them together";
@@ -328,7 +328,7 @@ impl Chunk for LibenvChunk {
         &mut self,
         slots: Range<usize>,
         _skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -344,9 +344,9 @@ impl Chunk for LibenvChunk {
         }
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         if !self.begin(resets, side) {
-            let gone = |reset: &ResetOf| (reset.slot, self.broken(reset.slot, Phase::Reset));
+            let gone = |reset: &ResetArgs| (reset.slot, self.broken(reset.slot, Phase::Reset));
             side.failures.extend(resets.iter().map(gone));
             return;
         }

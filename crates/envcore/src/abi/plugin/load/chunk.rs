@@ -16,7 +16,7 @@ use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::space::check::accept_value;
 use crate::space::{Leaf, LeafKind, Options, Space, Value};
-use crate::vec_env::{Chunk, ResetOf, Side, SourceSpec, StepOf};
+use crate::vec_env::{Chunk, ResetArgs, Side, SourceSpec, StepArgs};
 
 /// What is passed to the plugin by its address.
 #[derive(Default)]
@@ -70,7 +70,7 @@ enum Of<'a> {
     /// These, but for those that are skipped; the first has row 0.
     Range(&'a Range<usize>, &'a [bool]),
     /// Those of these.
-    Resets(&'a [ResetOf]),
+    Resets(&'a [ResetArgs]),
 }
 
 impl Of<'_> {
@@ -277,7 +277,7 @@ impl Chunk for PluginChunk {
         &mut self,
         slots: Range<usize>,
         skip: &[bool],
-        actions: StepOf<'_>,
+        actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
@@ -310,7 +310,7 @@ impl Chunk for PluginChunk {
         });
     }
 
-    fn reset(&mut self, resets: &[ResetOf], rows: &mut RowsMut<'_>, side: &mut Side) {
+    fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         let of = Of::Resets(resets);
         let mut parts = value::Parts::default();
         let options = resets.iter().filter_map(|reset| reset.options.as_deref());
@@ -319,7 +319,7 @@ impl Chunk for PluginChunk {
             Err(error) => return note_all(side, &of, &Failure::error(Phase::Reset, error)),
         };
         let mut given = options.iter();
-        let mut raw = |reset: &ResetOf| {
+        let mut raw = |reset: &ResetArgs| {
             let (how, value) = match reset.begin {
                 Begin::Own => (sys::CORRAL_BEGIN_OWN, 0),
                 Begin::Seed(seed) => (sys::CORRAL_BEGIN_SEED, seed),

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 /// it costs to wake one.
 const LOOKING: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(50) };
 
-/// What a crew's threads do.
+/// What a thread pool's threads do.
 pub(super) trait Task: Send + Sync + 'static {
     /// Does it; whether it is still wanted home. After `false` the thread ends:
     /// another has taken its place.
@@ -92,7 +92,7 @@ impl<T: Task> Exchange<T> {
         ring.pop().map(|number| unsafe { Arc::from_raw(number as *const T) })
     }
 
-    /// The next task for a thread; `None` once the crew stops.
+    /// The next task for a thread; `None` once the thread pool stops.
     fn next(&self) -> Option<Arc<T>> {
         let found = || self.out.has_some() || self.stop.load(Ordering::Acquire);
         loop {
@@ -111,7 +111,7 @@ impl<T: Task> Exchange<T> {
         }
     }
 
-    /// What each thread does until the crew stops.
+    /// What each thread does until the thread pool stops.
     fn serve(&self) {
         while let Some(task) = self.next() {
             if !task.run() {
@@ -153,7 +153,7 @@ impl<T> Drop for Exchange<T> {
 }
 
 /// Threads that do tasks, and the runner's end of both rings.
-pub(super) struct Crew<T: Task> {
+pub(super) struct ThreadPool<T: Task> {
     exchange: Arc<Exchange<T>>,
     /// Tasks taken home so far.
     received: usize,
@@ -164,7 +164,7 @@ pub(super) struct Crew<T: Task> {
     cores: Option<Cores>,
 }
 
-impl<T: Task> Crew<T> {
+impl<T: Task> ThreadPool<T> {
     /// No threads yet, for up to `capacity` tasks at once. Where there is an
     /// `affinity` offset, thread k is bound to the k-th core after it, of those
     /// that this process may use.
@@ -174,7 +174,7 @@ impl<T: Task> Crew<T> {
     pub(super) fn new(capacity: usize, affinity: Option<usize>) -> Result<Self> {
         let cores = affinity.map(Cores::from).transpose()?;
         let exchange = Arc::new(Exchange::new(capacity, available_cores().saturating_sub(1)));
-        Ok(Crew { exchange, received: 0, started: 0, size: 0, cores })
+        Ok(ThreadPool { exchange, received: 0, started: 0, size: 0, cores })
     }
 
     /// Starts threads until there are `size`.

@@ -1,6 +1,6 @@
 //! A bounded queue of numbers that any thread may put in and take out.
 //!
-//! Vyukov's: each cell carries the turn at which it may next be written or
+//! Vyukov's: each place carries the turn at which it may next be written or
 //! read, so that neither side waits for the other while there is something to
 //! do. Nothing is locked and nothing allocated. A number that was taken out was
 //! put in *before*, in the sense of the memory model: what the putter wrote

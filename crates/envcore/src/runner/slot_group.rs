@@ -1,6 +1,6 @@
-//! A desk: some slots' lives, and the work that is due on them.
+//! A slot group: some slots' lives, and the work that is due on them.
 //!
-//! Whoever has the desk, a runner or one of its threads, has those slots to
+//! Whoever has the group, a runner or one of its threads, has those slots to
 //! itself.
 
 use std::ops::Range;
@@ -83,7 +83,7 @@ impl Notes {
 }
 
 /// Slots `first..` of a runner and the work that is due on them.
-pub(super) struct Desk {
+pub(super) struct SlotGroup {
     pub(super) episodes: Episodes,
     /// The number of its first slot in the runner.
     pub(super) first: usize,
@@ -92,13 +92,13 @@ pub(super) struct Desk {
     pub(super) notes: Notes,
 }
 
-impl Desk {
+impl SlotGroup {
     pub(super) fn new(episodes: Episodes, first: usize) -> Self {
-        Desk { episodes, first, runs: Vec::new(), notes: Notes::default() }
+        SlotGroup { episodes, first, runs: Vec::new(), notes: Notes::default() }
     }
 
     /// Does all that is due at `now`, into rows of `window`. `stale`: the rows
-    /// hold an earlier batch's. Never panics: whoever took the desk to a thread
+    /// hold an earlier batch's. Never panics: whoever took the group to a thread
     /// brings it home.
     ///
     /// # Safety
@@ -120,7 +120,7 @@ impl Desk {
     /// As [`work`](Self::work).
     #[allow(unsafe_code)]
     unsafe fn work_through(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
-        let Desk { episodes, first, runs, notes } = self;
+        let SlotGroup { episodes, first, runs, notes } = self;
         let Notes { failures, infos, final_infos, .. } = notes;
         let mut report = Report { actions, failures, infos, final_infos, now };
         // After Ctrl-C came at an env, the others are not begun.

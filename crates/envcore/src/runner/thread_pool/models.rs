@@ -151,7 +151,7 @@ fn finish_and_revoke_never_both_win() {
 fn rounds(threads: usize, tasks: usize, rounds: usize, caller_works: bool) {
     let exchange = Arc::new(Exchange::<Counted>::new(tasks, 0));
     exchange.alive.store(threads, Ordering::Release);
-    let crew: Vec<_> = (0..threads)
+    let thread_pool: Vec<_> = (0..threads)
         .map(|_| {
             let exchange = exchange.clone();
             spawn(move || exchange.serve())
@@ -181,7 +181,7 @@ fn rounds(threads: usize, tasks: usize, rounds: usize, caller_works: bool) {
         }
     }
     exchange.dismiss();
-    crew.into_iter().for_each(|thread| thread.join().unwrap());
+    thread_pool.into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(exchange.alive.load(Ordering::Acquire), 0);
 }
 
@@ -190,7 +190,7 @@ fn rounds(threads: usize, tasks: usize, rounds: usize, caller_works: bool) {
 fn one_by_one(threads: usize, tasks: usize) {
     let exchange = Arc::new(Exchange::<Counted>::new(tasks, 0));
     exchange.alive.store(threads, Ordering::Release);
-    let crew: Vec<_> = (0..threads)
+    let thread_pool: Vec<_> = (0..threads)
         .map(|_| {
             let exchange = exchange.clone();
             spawn(move || exchange.serve())
@@ -206,7 +206,7 @@ fn one_by_one(threads: usize, tasks: usize) {
         assert_eq!(task.count(), 1);
     }
     exchange.dismiss();
-    crew.into_iter().for_each(|thread| thread.join().unwrap());
+    thread_pool.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 fn bounded(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {

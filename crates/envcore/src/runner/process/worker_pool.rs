@@ -82,7 +82,7 @@ pub(super) struct Member {
     pub(super) launches: u64,
 }
 
-pub(super) struct Crew {
+pub(super) struct WorkerPool {
     pub(super) members: Vec<Member>,
     pub(super) arena: Arc<Arena>,
     /// Once all have said what they are.
@@ -187,10 +187,10 @@ impl Mute {
     }
 }
 
-impl Crew {
+impl WorkerPool {
     pub(super) fn new(host: Arc<dyn Host>, ranges: Vec<Range<usize>>) -> Result<Self> {
         let member = |slots| Member { slots, live: None, launches: 0 };
-        Ok(Crew {
+        Ok(WorkerPool {
             members: ranges.into_iter().map(member).collect(),
             arena: Arena::new()?,
             board: None,
@@ -750,7 +750,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     /// Where `close` did not come to it: no process is left unwaited for.
     fn drop(&mut self) {
         for worker in 0..self.members.len() {

@@ -1,6 +1,6 @@
-//! Desks that go out to threads and come home.
+//! Slot groups that go out to threads and come home.
 //!
-//! A runner has its cells in [`Cells`], which alone hands them out. Whose a cell
+//! A runner has its groups in a [`Partition`], which alone hands them out. Whose a group
 //! is, its claim says: the runner's while it is at home, a thread's from the time
 //! that the thread began it until it is done.
 
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::crew::{Claim, Task};
-use super::desk::Desk;
+use super::slot_group::SlotGroup;
+use super::thread_pool::{Claim, Task};
 use crate::buffer::{Actions, Draft, Window};
 use crate::error::{Error, Result};
 
 /// Rows that slots write before anyone knows which batch they will be in: a
-/// draft that is never finished. It lives as long as a cell that writes to it.
+/// draft that is never finished. It lives as long as a group that writes to it.
 pub(super) struct Staging(Draft);
 
 impl Staging {
@@ -28,11 +28,11 @@ impl Staging {
     }
 }
 
-/// A desk and what its work needs.
+/// A group and what its work needs.
 pub(super) struct Inside {
-    pub(super) desk: Desk,
+    pub(super) group: SlotGroup,
     pub(super) actions: Arc<Actions>,
-    /// Where the rows of `desk.runs` are.
+    /// Where the rows of `group.runs` are.
     pub(super) window: Option<Window>,
     /// Holds the window's memory, unless the runner does.
     staging: Option<Arc<Staging>>,
@@ -43,7 +43,7 @@ pub(super) struct Inside {
 }
 
 /// Some slots, out with a thread or at home with the runner.
-pub(super) struct Cell {
+pub(super) struct PooledGroup {
     /// Its number in the runner.
     pub(super) number: usize,
     claim: Claim,
@@ -54,19 +54,25 @@ pub(super) struct Cell {
 }
 
 // SAFETY: beside `inside` all is `Sync`. `inside` is used by one thread at a
-// time, which the claim settles: `Cells::inside` and `Cell::run` say how. What is
+// time, which the claim settles: `Partition::inside` and `PooledGroup::run` say how. What is
 // in it may go from thread to thread (`is_send`).
 #[allow(unsafe_code)]
-unsafe impl Sync for Cell {}
+unsafe impl Sync for PooledGroup {}
 
 const fn is_send<T: Send>() {}
 const _: () = is_send::<Inside>();
 
-impl Cell {
-    /// A cell whose rows' place changes from batch to batch.
-    pub(super) fn new(number: usize, desk: Desk, actions: Arc<Actions>, epoch: Instant) -> Self {
-        let inside = Inside { desk, actions, window: None, staging: None, row: 0, took: Duration::ZERO };
-        Cell { number, claim: Claim::new(), began: AtomicU64::new(0), epoch, inside: UnsafeCell::new(inside) }
+impl PooledGroup {
+    /// A group whose rows' place changes from batch to batch.
+    pub(super) fn new(number: usize, group: SlotGroup, actions: Arc<Actions>, epoch: Instant) -> Self {
+        let inside = Inside { group, actions, window: None, staging: None, row: 0, took: Duration::ZERO };
+        PooledGroup {
+            number,
+            claim: Claim::new(),
+            began: AtomicU64::new(0),
+            epoch,
+            inside: UnsafeCell::new(inside),
+        }
     }
 
     /// The same, writing always to the rows of `staging` from `row` on.
@@ -98,17 +104,17 @@ impl Inside {
     /// Does the work due, from `now` on.
     ///
     /// # Safety
-    /// The window must be set, its draft live, and the rows named in `desk.runs`
+    /// The window must be set, its draft live, and the rows named in `group.runs`
     /// be nobody else's, until this returns.
     #[allow(unsafe_code)]
     unsafe fn work(&mut self, now: Instant) {
         let window = self.window.expect("work is handed out with its window");
         // SAFETY: the caller's duty.
-        unsafe { self.desk.work(&self.actions, window, self.staging.is_some(), now) };
+        unsafe { self.group.work(&self.actions, window, self.staging.is_some(), now) };
     }
 }
 
-impl Task for Cell {
+impl Task for PooledGroup {
     #[allow(unsafe_code)]
     fn run(&self) -> bool {
         let now = Instant::now();
@@ -117,84 +123,84 @@ impl Task for Cell {
         if !self.claim.begin() {
             return false;
         }
-        // SAFETY: `begin` lets one thread by for each time that the cell is handed
+        // SAFETY: `begin` lets one thread by for each time that the group is handed
         // out, and until `finish` no other uses what is in it.
         let inside = unsafe { &mut *self.inside.get() };
         // SAFETY: whoever handed it out vouches for window and rows
-        // (`Cells::hand_out`).
+        // (`Partition::hand_out`).
         unsafe { inside.work(now) };
         inside.took = now.elapsed();
         self.claim.finish()
     }
 }
 
-/// A runner's cells.
-pub(super) struct Cells(Vec<Arc<Cell>>);
+/// A runner's slot groups.
+pub(super) struct Partition(Vec<Arc<PooledGroup>>);
 
 #[allow(unsafe_code)]
-impl Cells {
+impl Partition {
     /// These, each under its number.
-    pub(super) fn new(cells: Vec<Cell>) -> Self {
-        Cells(cells.into_iter().map(Arc::new).collect())
+    pub(super) fn new(partition: Vec<PooledGroup>) -> Self {
+        Partition(partition.into_iter().map(Arc::new).collect())
     }
 
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(super) fn get(&self, cell: usize) -> &Cell {
-        &self.0[cell]
+    pub(super) fn get(&self, group: usize) -> &PooledGroup {
+        &self.0[group]
     }
 
-    /// What is in cell `cell`, which must be at home.
+    /// What is in group `group`, which must be at home.
     ///
     /// # Panics
     /// Where it is not.
-    pub(super) fn inside(&mut self, cell: usize) -> &mut Inside {
-        let cell = &self.0[cell];
-        assert!(cell.claim.is_home(), "cell {} is out", cell.number);
-        // SAFETY: no thread uses what is in a cell at home, and none can begin
-        // before `hand_out`, for which this borrow of all cells must have ended.
-        unsafe { &mut *cell.inside.get() }
+    pub(super) fn inside(&mut self, group: usize) -> &mut Inside {
+        let group = &self.0[group];
+        assert!(group.claim.is_home(), "group {} is out", group.number);
+        // SAFETY: no thread uses what is in a group at home, and none can begin
+        // before `hand_out`, for which this borrow of the partition must have ended.
+        unsafe { &mut *group.inside.get() }
     }
 
-    /// Does the work due on cell `cell`, which must be at home, from `now` on.
+    /// Does the work due on group `group`, which must be at home, from `now` on.
     ///
     /// # Safety
     /// As [`hand_out`](Self::hand_out), until this returns.
-    pub(super) unsafe fn work(&mut self, cell: usize, now: Instant) {
+    pub(super) unsafe fn work(&mut self, group: usize, now: Instant) {
         // SAFETY: the caller's duty.
-        unsafe { self.inside(cell).work(now) }
+        unsafe { self.inside(group).work(now) }
     }
 
-    /// Cell `cell`, which must be at home, for a thread to run.
+    /// Group `group`, which must be at home, for a thread to run.
     ///
     /// # Safety
-    /// Its window must be set. The rows named in `desk.runs` must be nobody else's,
-    /// and their draft live, until the cell has come home; or as long as the cell,
-    /// where it may be given up. A cell that is staged holds its draft itself.
-    pub(super) unsafe fn hand_out(&mut self, cell: usize) -> Arc<Cell> {
-        let cell = &self.0[cell];
-        assert!(cell.claim.is_home(), "cell {} is out", cell.number);
-        cell.claim.hand_out();
-        cell.clone()
+    /// Its window must be set. The rows named in `group.runs` must be nobody else's,
+    /// and their draft live, until the group has come home; or as long as the group,
+    /// where it may be given up. A group that is staged holds its draft itself.
+    pub(super) unsafe fn hand_out(&mut self, group: usize) -> Arc<PooledGroup> {
+        let group = &self.0[group];
+        assert!(group.claim.is_home(), "group {} is out", group.number);
+        group.claim.hand_out();
+        group.clone()
     }
 
-    /// Puts `cell` in the place of the one of its number, which was given up.
-    pub(super) fn replace(&mut self, cell: Cell) {
-        let number = cell.number;
-        self.0[number] = Arc::new(cell);
+    /// Puts `group` in the place of the one of its number, which was given up.
+    pub(super) fn replace(&mut self, group: PooledGroup) {
+        let number = group.number;
+        self.0[number] = Arc::new(group);
     }
 
     /// Ends every env, where the threads have been told to end; and whether any
-    /// cell has not come back, and is left to its thread.
+    /// group has not come back, and is left to its thread.
     pub(super) fn close(&mut self) -> (Result<()>, bool) {
         let (mut failures, mut lost) = (Vec::new(), false);
         for number in 0..self.len() {
             if self.0[number].claim.revoke() {
                 lost = true;
             } else {
-                failures.extend(self.inside(number).desk.episodes.close());
+                failures.extend(self.inside(number).group.episodes.close());
             }
         }
         (if failures.is_empty() { Ok(()) } else { Err(Error::Slots(failures)) }, lost)
