@@ -15,8 +15,10 @@ import json
 import subprocess
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import corral
 from tests.abi import peers
@@ -28,6 +30,7 @@ from tests.matrix.test_matrix import (
     Case,
     Story,
     action_of,
+    action_space_of,
     assert_same_story,
     index_of,
     single_story,
@@ -118,12 +121,22 @@ def options_of(case: Case) -> dict[str, Any]:
 
 
 def actions_at(case: Case, n: int, k: Any) -> dict[str, Any]:
-    """Libenv's actions: counted from 0, in int32."""
-    each = [action_of(case, slot, int(k[slot])) for slot in range(n)]
-    if case.id == FAULTY:
-        gears = np.array([action["gear"] - 1 for action in each], dtype=np.int32)
-        return {"force": np.stack([action["force"] for action in each]), "gear": gears}
-    return {"action": np.array(each, dtype=np.int32)}
+    """Libenv's actions: flat, counted from 0, in int32 and float32."""
+
+    def narrow(space: gymnasium.Space[Any], action: Any) -> Any:
+        if isinstance(space, spaces.Dict):
+            return {name: narrow(space[name], inner) for name, inner in action.items()}
+        if isinstance(space, spaces.Discrete):
+            return np.int32(action - space.start)
+        assert isinstance(space, spaces.Box), f"narrow an action of {space} here"
+        return np.float32(action)
+
+    space = action_space_of(case)
+    rows = [narrow(space, action_of(case, slot, int(k[slot]))) for slot in range(n)]
+    flat_rows = [
+        flat(action) if isinstance(action, dict) else {"action": action} for action in rows
+    ]
+    return {name: np.stack([action[name] for action in flat_rows]) for name in flat_rows[0]}
 
 
 def only(observation: dict[str, Any]) -> Any:
