@@ -1,11 +1,11 @@
 """The identity matrix, the runners' half: whoever steps the slots, the same bytes slot by slot.
 
 Every built-in env × 3 autoreset modes × 17 runners: `SOURCES` × `MODES` × `RUNNERS`, each held to
-the serial runner (`num_threads=1`). One script is played on all: a seeded reset of all, a masked one, one with
-a seed for some, one with indices for some, and steps between, with episode statistics. What is
-compared is each slot's story (observations, rewards, flags, infos by their masks, `final_obs`,
-`final_info`), and, for runners that step all slots at once, every result whole, masks included.
-Only `infos["episode"]["t"]`, which is a time, is left out.
+the serial runner (`num_threads=1`). One script is played on all: a seeded reset of all, a masked
+one, one with a seed for some, one with indices for some, and steps between, with episode
+statistics. What is compared is each slot's story (observations, rewards, flags, infos by their
+masks, `final_obs`, `final_info`), and, for runners that step all slots at once, every result whole,
+masks included. Only `infos["episode"]["t"]`, which is a time, is left out.
 
 Threads take part only where the work is worth waking them: Faulty sleeps in every step, and there
 are many Mazes. `test_threads_do_take_part` sees that they do.
