@@ -197,35 +197,36 @@ impl LibenvChunk {
             Begin::Index(index) => Some(index as i64),
             _ => None,
         });
-        self.placeheld |= !self.seen && index.is_some();
-        let all: Vec<_> = resets.iter().map(|reset| self.calls(reset)).collect();
-        let Some(instance) = &mut self.instance else { return false };
-        if let (Some(index), false) = (index, self.seen) {
+        if let (Some(instance), Some(index), false) = (&mut self.instance, index, self.seen) {
             // The first look begins every env: an index leaves their own streams where
             // they are, until they are told what to begin.
             for env in 0..self.recipe.num {
                 let _ = instance.reset(env, ours::HOW_INDEX, index);
             }
+            self.placeheld = true;
         }
-        for (reset, calls) in resets.iter().zip(&all) {
-            // Each leaves the others as they are.
-            let mut calls = calls.iter();
-            match calls.try_for_each(|(how, value)| instance.reset(reset.slot, *how, *value)) {
-                Ok(()) if reset.begin == Begin::Keep => {}
-                Ok(()) => self.born[reset.slot] = self.made,
-                Err(error) => {
-                    let failure = failure(&self.recipe.library, Phase::Reset, error);
-                    side.failures.push((reset.slot, failure));
-                }
+        for reset in resets {
+            let calls = self.calls(reset);
+            let Some(instance) = &mut self.instance else { return false };
+            // Each leaves the other envs as they are.
+            let told = calls.iter().try_for_each(|(how, value)| instance.reset(reset.slot, *how, *value));
+            if let Err(error) = told {
+                side.failures.push((reset.slot, failure(&self.recipe.library, Phase::Reset, error)));
+                continue;
+            }
+            // Before the next one: what a library says of a failure holds over a look.
+            if (!self.seen || !calls.is_empty())
+                && let Err(fault) = instance.observe()
+            {
+                self.give_up(Phase::Reset, fault);
+                return false;
+            }
+            self.seen = true;
+            if reset.begin != Begin::Keep {
+                self.born[reset.slot] = self.made;
             }
         }
-        let is_news = !self.seen || all.iter().any(|calls| !calls.is_empty());
-        if is_news && let Err(fault) = instance.observe() {
-            self.give_up(Phase::Reset, fault);
-            return false;
-        }
-        self.seen = true;
-        true
+        self.instance.is_some()
     }
 
     /// Plays the actions of all envs, and sees what came of it; whether there is
