@@ -375,8 +375,7 @@ def test_the_state_of_an_env_that_failed_is_taken_up_as_it_is(mode: str, policy:
 def test_a_run_with_an_env_that_failed_is_taken_up_under_any_policy(here: str, there: str) -> None:
     config = {"fault": "error_in_step", "of_seed": 61, "at_step": 2}
     envs, other = (
-        corral.make_vec(FAULTY, 3, seed=60, on_failure=policy, **config)
-        for policy in (here, there)
+        corral.make_vec(FAULTY, 3, seed=60, on_failure=policy, **config) for policy in (here, there)
     )
     envs.reset()
     for k in range(3):
