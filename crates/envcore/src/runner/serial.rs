@@ -6,9 +6,9 @@
 #![allow(unsafe_code)]
 
 use super::front::{Front, Queue, check_resets, reset_jobs};
-use super::slot_group::SlotGroup;
+use super::slot_group::{Job, Notes, Run, SlotGroup};
 use crate::begin::Begin;
-use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Slots};
+use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
 use crate::env::Frame;
 use crate::episode::Episodes;
 use crate::error::{Error, Result};
@@ -42,6 +42,17 @@ impl Serial {
             actions,
             front,
         })
+    }
+}
+
+impl Serial {
+    /// Does all that is due, into the rows of `draft`.
+    fn work(&mut self, draft: Draft) -> (Box<Batch>, Notes) {
+        let group = &mut *self.group;
+        let now = group.episodes.now();
+        // SAFETY: the draft is here, new, and nobody else's.
+        unsafe { group.work(&self.actions, draft.window(), false, now) };
+        (self.pool.finish(draft), std::mem::take(&mut group.notes))
     }
 }
 
@@ -103,14 +114,30 @@ impl VecEnv for Serial {
         let rows = want.max_rows.clamp(1, self.front.in_flight());
         let slots = self.queue.next(rows, self.front.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers)?;
-        let group = &mut *self.group;
-        self.queue.take(rows, |run| group.runs.push(run));
-        let now = group.episodes.now();
-        // SAFETY: the draft is here, new, and nobody else's.
-        unsafe { group.work(&self.actions, draft.window(), false, now) };
-        let mut batch = self.pool.finish(draft);
+        self.queue.take(rows, |run| self.group.runs.push(run));
+        let (mut batch, mut notes) = self.work(draft);
         self.front.arrive(&batch.slots);
-        let mut notes = std::mem::take(&mut self.group.notes);
+        notes.check()?;
+        notes.give(&mut batch);
+        Ok(Some(batch))
+    }
+
+    fn step(
+        &mut self,
+        slots: &Slots,
+        actions: &[ColumnIn<'_>],
+        want: Want<'_>,
+    ) -> Result<Option<Box<Batch>>> {
+        let n = self.front.spec.num_slots;
+        if *slots != Slots::All || want.max_rows < n || self.front.in_flight() > 0 {
+            self.send(slots, actions)?;
+            return self.recv(want);
+        }
+        // Nothing is queued that comes back at once.
+        self.check_send(slots, actions)?;
+        let draft = self.pool.draft(Slots::All, n, want.buffers)?;
+        self.group.runs.push(Run { slots: 0..n, row: 0, job: Job::Step });
+        let (mut batch, mut notes) = self.work(draft);
         notes.check()?;
         notes.give(&mut batch);
         Ok(Some(batch))
