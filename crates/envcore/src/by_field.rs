@@ -10,12 +10,13 @@ use std::ops::Range;
 
 use crate::begin::Begin;
 use crate::buffer::RowsMut;
-use crate::env::{Env, Frame};
+use crate::env::Env;
 use crate::env_list::{EnvList, EnvSource};
 use crate::error::{Error, Failure, Phase, Result};
+use crate::frame::Frame;
 use crate::guard::guard;
+use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::Options;
-use crate::vec_env::{Chunk, ResetArgs, Side, StepArgs};
 
 /// An env whose state, apart from its random streams and options, is `N` numbers,
 /// which every reset sets anew, whatever they were.

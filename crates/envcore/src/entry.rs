@@ -5,8 +5,8 @@ use crate::config::{Config, nearest};
 use crate::env::Env;
 use crate::env_list::EnvSource;
 use crate::error::{Error, Result};
+use crate::source::Source;
 use crate::space::Options;
-use crate::vec_env::Source;
 
 /// One environment of a table: its id, what the world should know of it, and
 /// how to make it.

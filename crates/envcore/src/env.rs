@@ -3,12 +3,13 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::caps::Caps;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::frame::Frame;
 use crate::leaves::{FromRow, ToRow};
+use crate::record::Record;
 use crate::space::{Options, Space};
-use crate::step::{Record, Step};
-use crate::vec_env::Caps;
 
 /// An environment: one instance is one, typed, knowing nothing of batches,
 /// threads, Python or C. The crate's page has a whole one.
@@ -215,44 +216,49 @@ pub mod state {
     }
 }
 
-/// A picture: RGB, `uint8`, `[height, width, 3]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
-    height: usize,
-    width: usize,
-    pixels: Vec<u8>,
+/// One step of one environment.
+///
+/// The observation is the one *after* the action, the final one where the
+/// episode ends; `init_obs` is the next episode's first, set by
+/// [`Env::step_with_reset`] only.
+pub struct Step<E: Env> {
+    /// The action taken.
+    pub act: E::Act,
+    /// The observation after it.
+    pub obs: E::Obs,
+    /// The reward.
+    pub reward: f64,
+    /// Whether the episode ended in a terminal state.
+    pub is_terminated: bool,
+    /// Whether the env cut the episode. Time limits are the runner's.
+    pub is_truncated: bool,
+    /// The info of this step.
+    pub info: E::Info,
+    /// After a step with reset: the next episode's first observation.
+    pub init_obs: Option<E::Obs>,
 }
 
-impl Frame {
-    /// A picture from its rows from the top, each pixel three bytes.
-    ///
-    /// # Errors
-    /// [`Error::Space`] where there are not `height · width · 3` bytes.
-    pub fn new(height: usize, width: usize, pixels: Vec<u8>) -> Result<Self> {
-        if pixels.len() != height * width * 3 {
-            return Err(Error::Space(format!("{} bytes are no {height}×{width} RGB frame", pixels.len())));
-        }
-        Ok(Frame { height, width, pixels })
+impl<E: Env> Step<E> {
+    /// A step in the midst of an episode.
+    pub fn new(act: E::Act, obs: E::Obs, reward: f64, info: E::Info) -> Self {
+        Step { act, obs, reward, is_terminated: false, is_truncated: false, info, init_obs: None }
     }
 
-    /// Height in pixels.
-    pub fn height(&self) -> usize {
-        self.height
+    /// The same step, ending in a terminal state where `condition` holds.
+    pub fn terminated_if(mut self, condition: bool) -> Self {
+        self.is_terminated = condition;
+        self
     }
 
-    /// Width in pixels.
-    pub fn width(&self) -> usize {
-        self.width
+    /// The same step, cut where `condition` holds.
+    pub fn truncated_if(mut self, condition: bool) -> Self {
+        self.is_truncated = condition;
+        self
     }
 
-    /// The bytes.
-    pub fn pixels(&self) -> &[u8] {
-        &self.pixels
-    }
-
-    /// The bytes, without a copy.
-    pub fn into_pixels(self) -> Vec<u8> {
-        self.pixels
+    /// Whether the episode is over.
+    pub fn is_done(&self) -> bool {
+        self.is_terminated || self.is_truncated
     }
 }
 

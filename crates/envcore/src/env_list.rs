@@ -9,15 +9,17 @@ use std::sync::Arc;
 
 use crate::begin::Begin;
 use crate::buffer::{Extra, InfosMut, RowsMut, StepColumns};
+use crate::caps::Caps;
 use crate::config::Config;
-use crate::env::{Env, Frame};
+use crate::env::{Env, Step};
 use crate::error::{Error, Failure, Phase, Result, SlotError};
+use crate::frame::Frame;
 use crate::guard::{drop_guarded, guard};
 use crate::leaves::{FromRow, ToRow};
+use crate::record::Record;
 use crate::simd;
+use crate::source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 use crate::space::{Element, Options, Scalar, Space, Value};
-use crate::step::{Record, Step};
-use crate::vec_env::{Caps, Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 use crate::with_element;
 
 /// An [`Env`] type with a config, ready to fill slots.

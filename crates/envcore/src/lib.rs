@@ -83,6 +83,8 @@ mod begin;
 mod buffer;
 mod by_field;
 mod bytes;
+mod call;
+mod caps;
 mod config;
 mod entry;
 mod env;
@@ -91,17 +93,21 @@ mod episode;
 mod error;
 mod evaluate;
 mod fork;
+mod frame;
 mod guard;
 mod layer;
 mod leaves;
+mod object;
 mod on_failure;
+mod record;
 mod replay;
 pub mod rng;
 mod runner;
 mod shard;
 pub mod simd;
+mod source;
 mod space;
-mod step;
+mod vec_config;
 mod vec_env;
 mod whole;
 
@@ -123,30 +129,32 @@ pub use buffer::{
     check_room,
 };
 pub use by_field::{ByField, Fields};
+pub use call::Call;
+pub use caps::Caps;
 pub use config::{Config, nearest};
 pub use entry::{Entry, find};
-pub use env::{Act, Env, Frame, Info, Obs, state, wants_reset};
+pub use env::{Act, Env, Info, Obs, Step, state, wants_reset};
 pub use env_list::EnvSource;
 pub use envcore_derive::{FromRow, ToRow};
 pub use error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 pub use evaluate::Schedule;
 pub use fork::Birth;
+pub use frame::Frame;
 pub use half::f16;
 pub use layer::{
     FrameStack, Layer, Moments, NormalizeObservation, NormalizeReward, RowOf, Shows, Statistics, Transform,
     rows_of,
 };
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
+pub use object::Object;
 pub use on_failure::{FailurePolicy, OnFailure};
+pub use record::Record;
 pub use replay::{Recorder, Recording};
 pub use runner::{Background, Process, Serial, Threaded, start};
 pub use shard::Shard;
+pub use source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 pub use space::{
-    ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Object, Options, Scalar, Space, Tensor,
-    Value,
+    ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Options, Scalar, Space, Tensor, Value,
 };
-pub use step::{Record, Step};
-pub use vec_env::{
-    AutoresetMode, Call, Caps, Chunk, ResetArgs, Side, Source, SourceSpec, Spec, StepArgs, VecConfig, VecEnv,
-    Want,
-};
+pub use vec_config::{AutoresetMode, VecConfig};
+pub use vec_env::{Spec, VecEnv, Want};

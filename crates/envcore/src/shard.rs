@@ -9,10 +9,13 @@ use std::time::{Duration, Instant};
 
 use crate::begin::Begin;
 use crate::buffer::{Batch, BatchPool, ColumnIn, Layout, Slots, with_private, with_rows};
-use crate::env::Frame;
+use crate::call::Call;
+use crate::caps::Caps;
 use crate::error::{Error, Result};
+use crate::frame::Frame;
 use crate::space::{Options, Value};
-use crate::vec_env::{AutoresetMode, Call, Caps, Spec, VecEnv, Want};
+use crate::vec_config::AutoresetMode;
+use crate::vec_env::{Spec, VecEnv, Want, check_idle, load_slots};
 use crate::whole;
 
 /// How long a part is waited for before the others are looked at again, when
@@ -260,7 +263,7 @@ impl VecEnv for Shard {
         if self.closed {
             return Err(Error::Closed);
         }
-        whole::check_idle(self, "save")?;
+        check_idle(self, "save")?;
         let parts = self.parts.iter_mut().map(|part| part.envs.save_state()).collect::<Result<_>>()?;
         whole::join(&self.spec.id, parts)
     }
@@ -269,9 +272,9 @@ impl VecEnv for Shard {
         if self.closed {
             return Err(Error::Closed);
         }
-        whole::check_idle(self, "load")?;
+        check_idle(self, "load")?;
         let Some(states) = whole::of_parts(state, &self.spec.id, self.parts.len())? else {
-            return whole::load(self, state);
+            return load_slots(self, state);
         };
         // A part that refuses its state is as it was; those before it must be, too.
         let mut before = Vec::new();

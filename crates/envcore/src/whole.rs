@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 
 use crate::env::state;
 use crate::error::{Error, Result};
-use crate::vec_env::VecEnv;
 
 /// What a whole state begins with; changes with its layout and with this
 /// crate's version, which env states depend on.
@@ -122,45 +121,14 @@ pub(crate) fn foreign(what: &str, theirs: &str, ours: &str) -> Error {
     Error::State(format!("this state is of another {what}: {theirs}, not {ours}"))
 }
 
-pub(crate) fn check_idle<V: VecEnv + ?Sized>(envs: &V, what: &str) -> Result<()> {
-    match envs.in_flight() {
-        0 => Ok(()),
-        n => Err(Error::Pending(format!("cannot {what} with {n} slots in flight: recv or drain first"))),
-    }
+/// The state of a vec env of `id` whose slots are in these states.
+pub(crate) fn of_slots(id: &str, slots: Vec<Vec<u8>>) -> Result<Vec<u8>> {
+    Whole::bytes(FORMAT, id, slots)
 }
 
-/// Every slot's state.
-pub(crate) fn save<V: VecEnv + ?Sized>(envs: &mut V) -> Result<Vec<u8>> {
-    check_idle(envs, "save")?;
-    let slots = (0..envs.spec().num_slots).map(|slot| envs.save(slot)).collect::<Result<_>>()?;
-    Whole::bytes(FORMAT, &envs.spec().id, slots)
-}
-
-/// Takes up every slot's state, or none.
-pub(crate) fn load<V: VecEnv + ?Sized>(envs: &mut V, bytes: &[u8]) -> Result<()> {
-    check_idle(envs, "load")?;
-    let spec = envs.spec();
-    let slots = Whole::read(bytes, FORMAT, &spec.id, spec.num_slots, "slots")?;
-    // A state refused halfway must leave every slot as it was.
-    let mut before = Vec::new();
-    for (slot, saved) in slots.iter().enumerate() {
-        let loaded = match envs.save(slot) {
-            Ok(was) => {
-                before.push((slot, was));
-                envs.load(slot, saved)
-            }
-            // Its worker has died: there is nothing that it could go back to.
-            Err(Error::NeedsReset(_)) => envs.load(slot, saved),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = loaded {
-            for (slot, was) in &before {
-                envs.load(*slot, was)?;
-            }
-            return Err(error);
-        }
-    }
-    Ok(())
+/// The states of the `ours` slots of a vec env of `id`.
+pub(crate) fn slots(bytes: &[u8], id: &str, ours: usize) -> Result<Vec<Vec<u8>>> {
+    Whole::read(bytes, FORMAT, id, ours, "slots")
 }
 
 /// The state of a shard called `id` with parts in these states: as any runner's

@@ -104,7 +104,7 @@ pub struct Extra {
 
 /// The key of an [`Extra`] that only finals have: the final observation as the
 /// chunk has it, where the row's leaves do not say all of that. See
-/// [`Chunk::final_observation`](crate::vec_env::Chunk::final_observation).
+/// [`Chunk::final_observation`](crate::Chunk::final_observation).
 pub const FINAL_OBSERVATION: &str = "\0final observation";
 
 /// The infos of a batch's rows.

@@ -9,7 +9,8 @@ use std::marker::PhantomData;
 use crate::buffer::batch::RowKind;
 use crate::buffer::column::{Column, Fixed};
 use crate::error::{Error, Result};
-use crate::space::{Array, DType, Element, Object, Value};
+use crate::object::Object;
+use crate::space::{Array, DType, Element, Value};
 
 /// Where one leaf's rows are.
 #[derive(Clone, Copy)]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::begin::Begin;
+use crate::caps::Caps;
 use crate::episode::{Episodes, Status};
 use crate::error::{Error, Result};
 use crate::space::Options;
-use crate::vec_env::Caps;
 
 /// Options that a reset asks for, and what they were tried on top of: one
 /// instance tries them for all slots under the same options, of all chunks.

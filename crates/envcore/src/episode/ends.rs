@@ -7,7 +7,8 @@ use super::{Episodes, Report, Status};
 use crate::begin::Begin;
 use crate::buffer::{Extra, FINAL_OBSERVATION, RowKind, RowsMut, StepColumns};
 use crate::simd;
-use crate::vec_env::{AutoresetMode, ResetArgs};
+use crate::source::ResetArgs;
+use crate::vec_config::AutoresetMode;
 
 impl Episodes {
     /// Makes all a step older, and truncates those at the time limit.

@@ -9,11 +9,12 @@ use std::ops::Range;
 
 use super::Gone;
 use crate::buffer::RowsMut;
-use crate::env::Frame;
+use crate::call::Call;
 use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::frame::Frame;
 use crate::guard::{drop_guarded, guard};
+use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Chunk, ResetArgs, Side, StepArgs};
 
 /// A chunk whose panics are failures.
 pub(super) struct Guarded(Box<dyn Chunk>);

@@ -26,12 +26,14 @@ use std::time::Instant;
 
 use crate::begin::Begin;
 use crate::buffer::{Actions, RowKind, RowsMut};
-use crate::env::Frame;
+use crate::call::Call;
+use crate::caps::Caps;
 use crate::error::{Error, Failure, Phase, Result, SlotError};
+use crate::frame::Frame;
 use crate::guard::{drop_guarded, guard};
 use crate::rng::SeedSequence;
+use crate::source::{Chunk, ResetArgs, Side, Source, StepArgs};
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Caps, Chunk, ResetArgs, Side, Source, StepArgs};
 use ages::Ages;
 use guarded::Guarded;
 

@@ -1,8 +1,10 @@
 //! What the source can do and the user asked for, settled once.
 
+use crate::caps::Caps;
 use crate::error::{Error, Result};
+use crate::source::SourceSpec;
 use crate::space::{Leaf, Space};
-use crate::vec_env::{AutoresetMode, Caps, SourceSpec, VecConfig};
+use crate::vec_config::{AutoresetMode, VecConfig};
 
 /// What the runner made of the source's spec and the user's wishes.
 #[derive(Clone, Debug)]

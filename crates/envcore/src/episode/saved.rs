@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::begin::Begin;
+use crate::caps::Caps;
 use crate::env::state;
 use crate::episode::{Episodes, Life, Status};
 use crate::error::{Phase, Result};
 use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Caps};
+use crate::vec_config::AutoresetMode;
 use crate::whole::{SavedPolicy, foreign, read, seal, unseal};
 
 /// What a slot's state begins with; changes with its layout and with this

@@ -1,9 +1,11 @@
 //! Memory for the leaves that a transform changes in size or dtype.
 
 use crate::buffer::{Batch, Buffers, Column, Fixed, Lease, Part, Pool};
+use crate::caps::Caps;
 use crate::error::Result;
 use crate::space::DType;
-use crate::vec_env::{AutoresetMode, Caps, Spec};
+use crate::vec_config::AutoresetMode;
+use crate::vec_env::Spec;
 
 struct LeafMemory {
     dtype: DType,

@@ -30,10 +30,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Fixed, Slots};
-use crate::env::{Frame, state};
+use crate::call::Call;
+use crate::env::state;
 use crate::error::{Error, Result};
+use crate::frame::Frame;
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Spec, VecEnv, Want};
+use crate::vec_env::{Spec, VecEnv, Want};
 use crate::whole::{foreign, read, seal};
 use memory::{Memory, Passing};
 

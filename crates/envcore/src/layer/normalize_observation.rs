@@ -20,7 +20,8 @@ use crate::error::{Error, Result};
 use crate::layer::moments::{Moments, Real, Statistics, with_real};
 use crate::layer::{Layer, Shows, Transform, rows_of};
 use crate::space::{Bounds, DType, Leaf, LeafKind, Space, Tensor};
-use crate::vec_env::{AutoresetMode, Spec, VecEnv};
+use crate::vec_config::AutoresetMode;
+use crate::vec_env::{Spec, VecEnv};
 
 /// Normalises observations; see the module.
 pub struct NormalizeObservation {

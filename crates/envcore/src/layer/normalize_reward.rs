@@ -21,7 +21,8 @@ use crate::buffer::{Batch, Fixed};
 use crate::error::{Error, Result};
 use crate::layer::moments::{EPSILON, Moments, Statistics};
 use crate::layer::{Layer, Shows, Transform, rows_of};
-use crate::vec_env::{AutoresetMode, Spec, VecEnv};
+use crate::vec_config::AutoresetMode;
+use crate::vec_env::{Spec, VecEnv};
 
 /// Scales rewards; see the module.
 pub struct NormalizeReward {

@@ -2,7 +2,7 @@
 
 use crate::buffer::{Batch, RowKind};
 use crate::error::Phase;
-use crate::vec_env::AutoresetMode;
+use crate::vec_config::AutoresetMode;
 
 /// What a row's observation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

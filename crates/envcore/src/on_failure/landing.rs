@@ -4,9 +4,11 @@
 use super::{Again, FailurePolicy, Note, OnFailure, Retried};
 use crate::begin::Begin;
 use crate::buffer::{Batch, Buffers, Extra, RowKind, Slots};
+use crate::caps::Caps;
 use crate::error::{Cause, Error, Phase, Result, SlotError};
 use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Caps, Want};
+use crate::vec_config::AutoresetMode;
+use crate::vec_env::Want;
 
 pub(super) enum Collected {
     Late,

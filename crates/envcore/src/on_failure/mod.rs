@@ -31,9 +31,11 @@ use std::sync::Arc;
 use self::vec_env::of_rows;
 use crate::begin::Begin;
 use crate::buffer::{Batch, BatchPool, ColumnIn, Extra, Layout, Slots, with_rows};
+use crate::caps::Caps;
 use crate::error::{Error, Result, SlotError};
 use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Caps, VecEnv};
+use crate::vec_config::AutoresetMode;
+use crate::vec_env::VecEnv;
 
 /// What becomes of slots that fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,10 +6,12 @@ use super::landing::Collected;
 use super::{FailurePolicy, OnFailure, Slot};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots, with_private, with_rows};
-use crate::env::Frame;
+use crate::call::Call;
+use crate::caps::Caps;
 use crate::error::Result;
+use crate::frame::Frame;
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Caps, Spec, VecEnv, Want};
+use crate::vec_env::{Spec, VecEnv, Want};
 use crate::whole::SavedPolicy;
 
 /// The slots in these rows.

@@ -7,13 +7,16 @@ use serde_json::Value as Json;
 
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, RowKind, Slots, with_private};
-use crate::env::Frame;
+use crate::call::Call;
+use crate::caps::Caps;
 use crate::error::{Error, Phase, Result, SlotError};
+use crate::frame::Frame;
 use crate::replay::log::{Event, Log};
 use crate::replay::recording::{Recording, Start, Story, to_hex};
 use crate::replay::text::options_to_json;
 use crate::space::{ActionBounds, Options, Value};
-use crate::vec_env::{AutoresetMode, Call, Caps, Spec, VecEnv, Want};
+use crate::vec_config::AutoresetMode;
+use crate::vec_env::{Spec, VecEnv, Want};
 
 /// Bytes of calls kept for each slot, unless told otherwise: some 4,000 steps
 /// of an env with one `int64` for an action.

@@ -16,7 +16,8 @@ use crate::replay::log::{Cell, Event};
 use crate::replay::text::{action_from_json, action_to_json, options_from_json, options_to_json};
 use crate::replay::write::{plain, write};
 use crate::space::{ActionBounds, Options, Space};
-use crate::vec_env::{AutoresetMode, Spec, VecEnv, Want};
+use crate::vec_config::AutoresetMode;
+use crate::vec_env::{Spec, VecEnv, Want};
 
 const FORMAT: &str = "corral replay ";
 /// The first bytes of a file, which have the format.

@@ -23,12 +23,16 @@ use super::thread_pool::ThreadPool;
 use super::threaded::GRACE;
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, Buffers, ColumnIn, RowKind, Slots};
-use crate::env::Frame;
+use crate::call::Call;
+use crate::caps::Caps;
 use crate::episode::{Episodes, Rules, Snapshot};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
+use crate::frame::Frame;
+use crate::source::Source;
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Caps, Source, Spec, VecConfig, VecEnv, Want};
+use crate::vec_config::VecConfig;
+use crate::vec_env::{Spec, VecEnv, Want};
 
 /// Steps every slot in the background.
 pub struct Background {

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use super::slot_group::{Job, Run};
 use crate::begin::Begin;
 use crate::buffer::{BatchPool, Layout, Slots};
+use crate::caps::Caps;
 use crate::episode::{Episodes, Rules, Tried, check_seed};
 use crate::error::{Error, Result};
 use crate::fork::Birth;
+use crate::source::Source;
 use crate::space::Options;
-use crate::vec_env::{Caps, Source, Spec, VecConfig};
+use crate::vec_config::VecConfig;
+use crate::vec_env::Spec;
 
 /// More slots than any machine steps, and few enough to count without overflow.
 pub(crate) const MAX_SLOTS: usize = 1 << 24;

@@ -27,7 +27,9 @@ pub use serial::Serial;
 pub use threaded::Threaded;
 
 use crate::error::{Error, Result};
-use crate::vec_env::{Source, VecConfig, VecEnv};
+use crate::source::Source;
+use crate::vec_config::VecConfig;
+use crate::vec_env::VecEnv;
 
 /// More threads than any machine has use for.
 const MAX_THREADS: usize = 1024;

@@ -9,12 +9,15 @@ use super::front::{Front, Queue, check_resets, reset_jobs};
 use super::slot_group::{Job, Notes, Run, SlotGroup};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
-use crate::env::Frame;
+use crate::call::Call;
 use crate::episode::Episodes;
 use crate::error::{Error, Result};
 use crate::fork::Native;
+use crate::frame::Frame;
+use crate::source::Source;
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Source, Spec, VecConfig, VecEnv, Want};
+use crate::vec_config::VecConfig;
+use crate::vec_env::{Spec, VecEnv, Want};
 
 /// Steps every slot on the caller's thread.
 pub struct Serial {

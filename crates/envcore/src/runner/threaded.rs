@@ -19,12 +19,16 @@ use super::slot_group::{Job, Notes, Run, SlotGroup};
 use super::thread_pool::{Task, ThreadPool};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
-use crate::env::Frame;
+use crate::call::Call;
+use crate::caps::Caps;
 use crate::episode::Episodes;
 use crate::error::{Error, Result};
 use crate::fork::Native;
+use crate::frame::Frame;
+use crate::source::Source;
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Caps, Source, Spec, VecConfig, VecEnv, Want};
+use crate::vec_config::VecConfig;
+use crate::vec_env::{Spec, VecEnv, Want};
 
 /// How long a close waits for slots that are in the midst of a step.
 pub(super) const GRACE: Duration = Duration::from_secs(1);

@@ -14,4 +14,4 @@ pub use check::ActionBounds;
 pub use dtype::{DType, Element, Scalar};
 pub(crate) use leaf::MAX_AXES;
 pub use leaf::{Bounds, Leaf, LeafKind, Space, Tensor};
-pub use value::{Array, Object, Options, Value};
+pub use value::{Array, Options, Value};

@@ -1,16 +1,13 @@
 //! Values whose shape is known only when they arrive: ragged and text leaves,
 //! records, options, objects that the core carries and never opens.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::object::Object;
 use crate::space::dtype::{DType, Element};
 use crate::with_element;
-
-/// An opaque object, such as a Python object wrapped by the bindings.
-pub type Object = Arc<dyn Any + Send + Sync>;
 
 /// An array of any dtype and shape, C-contiguous.
 #[derive(Clone, PartialEq, serde::Serialize, serde::Deserialize)]

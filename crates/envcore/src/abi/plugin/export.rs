@@ -18,7 +18,7 @@ use crate::buffer::{Addresses, HostActions, HostRows};
 use crate::entry::Entry;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::guard::{drop_guarded, guard};
-use crate::vec_env::{Chunk, ResetArgs, Side, Source, StepArgs};
+use crate::source::{Chunk, ResetArgs, Side, Source, StepArgs};
 
 /// What a plugin lists, for as long as the process lives.
 struct Listing {

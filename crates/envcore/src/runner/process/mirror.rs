@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use crate::begin::Begin;
 use crate::buffer::RowKind;
+use crate::caps::Caps;
 use crate::episode::{Asked, SavedLife, Status, restart_seed};
 use crate::error::{Failure, Phase, SlotError};
 use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Caps, Spec};
+use crate::vec_config::AutoresetMode;
+use crate::vec_env::Spec;
 
 /// What a slot is in flight for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

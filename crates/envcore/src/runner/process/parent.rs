@@ -16,6 +16,7 @@ use super::worker_pool::WorkerPool;
 use super::{board_span, look_for};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, Buffers, Draft, Extra, Layout, Lease, RowKind, Slots};
+use crate::caps::Caps;
 use crate::episode::SavedLife;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
@@ -23,7 +24,8 @@ use crate::runner::front::{Front, seeds};
 use crate::runner::slot_group::Notes;
 use crate::runner::thread_pool::available_cores;
 use crate::space::Options;
-use crate::vec_env::{AutoresetMode, Caps, Spec, VecConfig, Want};
+use crate::vec_config::{AutoresetMode, VecConfig};
+use crate::vec_env::{Spec, Want};
 
 /// Between two looks at whether the workers live.
 const SLICE: Duration = Duration::from_millis(50);

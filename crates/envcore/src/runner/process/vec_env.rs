@@ -7,11 +7,13 @@ use super::wire::{Answer, Packed, PackedFrame, Question, ToWorker, pack_call};
 use super::worker_pool::Mute;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
-use crate::env::Frame;
+use crate::call::Call;
+use crate::caps::Caps;
 use crate::episode::{SavedLife, Status};
 use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::frame::Frame;
 use crate::space::{Options, Value};
-use crate::vec_env::{Call, Caps, Spec, VecEnv, Want};
+use crate::vec_env::{Spec, VecEnv, Want};
 
 /// A question that a worker was asked, and the rows that it is about.
 struct Asked {

@@ -9,10 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::board::Plan;
 use crate::begin::Begin;
 use crate::buffer::Extra;
-use crate::env::Frame;
+use crate::call::Call;
+use crate::caps::Caps;
 use crate::error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
-use crate::space::{Object, Options, Space, Value};
-use crate::vec_env::{AutoresetMode, Call, Caps, Spec, VecConfig};
+use crate::frame::Frame;
+use crate::object::Object;
+use crate::space::{Options, Space, Value};
+use crate::vec_config::{AutoresetMode, VecConfig};
+use crate::vec_env::Spec;
 
 /// How objects of an env's own language travel.
 pub trait Objects {

@@ -23,7 +23,8 @@ use super::wire::{Answer, FromWorker, News, Order, PackedError, PackedSpec, Ques
 use super::worker::CLOSING;
 use crate::begin::Begin;
 use crate::error::{Cause, Error, Failure, Phase, Result, SlotError};
-use crate::vec_env::{Spec, VecConfig};
+use crate::vec_config::VecConfig;
+use crate::vec_env::Spec;
 
 /// How long a process that was killed may take to be gone.
 const BURIAL: Duration = Duration::from_secs(5);

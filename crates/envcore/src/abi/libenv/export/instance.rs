@@ -16,13 +16,15 @@ use super::spaces::Faces;
 use super::sums::{Narrow, Sums, begins};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Fixed, RowKind, Slots};
+use crate::caps::Caps;
 use crate::entry::Entry;
 use crate::env::state;
 use crate::error::{Error, Result};
 use crate::on_failure::{FailurePolicy, OnFailure};
 use crate::runner;
 use crate::simd::Kernel;
-use crate::vec_env::{AutoresetMode, Caps, VecConfig, VecEnv, Want};
+use crate::vec_config::{AutoresetMode, VecConfig};
+use crate::vec_env::{VecEnv, Want};
 use crate::whole::{foreign, seal, unseal};
 
 /// What a slot's state begins with; changes with its layout.

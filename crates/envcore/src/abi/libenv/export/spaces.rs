@@ -11,8 +11,8 @@ use super::face::Face;
 use super::sums::Sums;
 use crate::buffer::{Batch, Fixed};
 use crate::error::{Error, Result};
+use crate::source::SourceSpec;
 use crate::space::Leaf;
-use crate::vec_env::SourceSpec;
 
 /// Where an info is in a batch.
 #[derive(Clone, Copy, Debug)]

@@ -20,9 +20,10 @@ use super::{Extras, matches_spaces};
 use crate::abi::libenv::sys::ours;
 use crate::begin::Begin;
 use crate::buffer::RowsMut;
+use crate::call::Call;
 use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::{DType, Space, Value};
-use crate::vec_env::{Call, Chunk, ResetArgs, Side, StepArgs};
 use crate::with_element;
 
 /// The option of ours that seeds env i with it + i.

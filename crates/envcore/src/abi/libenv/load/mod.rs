@@ -30,9 +30,11 @@ use instance::Instance;
 use library::{Address, Library};
 use tensors::{Spaces, tensor};
 
+use crate::caps::Caps;
 use crate::error::{Error, Result};
+use crate::source::{Chunk, Source, SourceSpec};
 use crate::space::{DType, Leaf, Options, Space};
-use crate::vec_env::{AutoresetMode, Caps, Chunk, Source, SourceSpec};
+use crate::vec_config::AutoresetMode;
 
 /// What the infos of a library are for.
 struct Extras {

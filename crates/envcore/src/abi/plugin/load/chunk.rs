@@ -12,11 +12,11 @@ use crate::abi::plugin::sys;
 use crate::abi::plugin::value::{self, Allowance};
 use crate::begin::Begin;
 use crate::buffer::{Addresses, Extra, LeafLayout, RowsMut};
-use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result};
+use crate::frame::Frame;
+use crate::source::{Chunk, ResetArgs, Side, SourceSpec, StepArgs};
 use crate::space::check::accept_value;
 use crate::space::{Leaf, LeafKind, Options, Space, Value};
-use crate::vec_env::{Chunk, ResetArgs, Side, SourceSpec, StepArgs};
 
 /// What is passed to the plugin by its address.
 #[derive(Default)]

@@ -6,8 +6,8 @@ use std::ptr;
 use crate::abi::plugin::report::{CALL, cause_of, error_of, phase_from};
 use crate::abi::plugin::sys;
 use crate::abi::plugin::value::{Allowance, MAX_BYTES, copied, counted, decode_field, decode_within};
-use crate::env::Frame;
 use crate::error::{Error, Failure, Phase, Result};
+use crate::frame::Frame;
 use crate::guard::guard;
 use crate::space::Value;
 

@@ -11,8 +11,9 @@ use super::{Handle, Listed, Table};
 use crate::abi::plugin::space::{self, MAX_TEXT, owned_text};
 use crate::abi::plugin::{sys, value};
 use crate::begin::Begin;
+use crate::caps::Caps;
 use crate::error::{Error, Phase, Result, SlotError};
-use crate::vec_env::{Caps, Chunk, Source, SourceSpec};
+use crate::source::{Chunk, Source, SourceSpec};
 
 /// An env of a plugin with its options, ready to fill slots.
 pub struct PluginSource {

@@ -1,59 +1,12 @@
-//! What a step gives: [`Step`] and [`Record`].
+//! What a step tells beside its info.
 
 use std::borrow::Cow;
 
-use crate::env::Env;
 use crate::space::Value;
-
-/// One step of one environment.
-///
-/// The observation is the one *after* the action, the final one where the
-/// episode ends; `init_obs` is the next episode's first, set by
-/// [`Env::step_with_reset`] only.
-pub struct Step<E: Env> {
-    /// The action taken.
-    pub act: E::Act,
-    /// The observation after it.
-    pub obs: E::Obs,
-    /// The reward.
-    pub reward: f64,
-    /// Whether the episode ended in a terminal state.
-    pub is_terminated: bool,
-    /// Whether the env cut the episode. Time limits are the runner's.
-    pub is_truncated: bool,
-    /// The info of this step.
-    pub info: E::Info,
-    /// After a step with reset: the next episode's first observation.
-    pub init_obs: Option<E::Obs>,
-}
-
-impl<E: Env> Step<E> {
-    /// A step in the midst of an episode.
-    pub fn new(act: E::Act, obs: E::Obs, reward: f64, info: E::Info) -> Self {
-        Step { act, obs, reward, is_terminated: false, is_truncated: false, info, init_obs: None }
-    }
-
-    /// The same step, ending in a terminal state where `condition` holds.
-    pub fn terminated_if(mut self, condition: bool) -> Self {
-        self.is_terminated = condition;
-        self
-    }
-
-    /// The same step, cut where `condition` holds.
-    pub fn truncated_if(mut self, condition: bool) -> Self {
-        self.is_truncated = condition;
-        self
-    }
-
-    /// Whether the episode is over.
-    pub fn is_done(&self) -> bool {
-        self.is_terminated || self.is_truncated
-    }
-}
 
 /// Named scalars, arrays and texts that belong to one step; they join the infos.
 ///
-/// Keys declared by [`Env::record_space`] become columns; others travel loose.
+/// Keys declared by [`Env::record_space`](crate::Env::record_space) become columns; others travel loose.
 /// An empty record costs nothing; each entry of another is a heap write, so an
 /// env that reports every step puts it in its `Info` instead.
 #[derive(Clone, Debug, Default, PartialEq)]

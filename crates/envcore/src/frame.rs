@@ -1,0 +1,44 @@
+//! Pictures of envs.
+
+use crate::error::{Error, Result};
+
+/// A picture: RGB, `uint8`, `[height, width, 3]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    height: usize,
+    width: usize,
+    pixels: Vec<u8>,
+}
+
+impl Frame {
+    /// A picture from its rows from the top, each pixel three bytes.
+    ///
+    /// # Errors
+    /// [`Error::Space`] where there are not `height · width · 3` bytes.
+    pub fn new(height: usize, width: usize, pixels: Vec<u8>) -> Result<Self> {
+        if pixels.len() != height * width * 3 {
+            return Err(Error::Space(format!("{} bytes are no {height}×{width} RGB frame", pixels.len())));
+        }
+        Ok(Frame { height, width, pixels })
+    }
+
+    /// Height in pixels.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Width in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The bytes.
+    pub fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+
+    /// The bytes, without a copy.
+    pub fn into_pixels(self) -> Vec<u8> {
+        self.pixels
+    }
+}
