@@ -30,7 +30,7 @@ pub struct SourceSpec {
     pub autoreset: Option<AutoresetMode>,
     /// Its usual time limit, in steps.
     pub max_episode_steps: Option<u64>,
-    /// See [`Spec::metadata`].
+    /// See [`Spec::metadata`](crate::Spec::metadata).
     pub metadata: Options,
     /// The config, as text: states are exchanged only between equal ones.
     pub config: String,

@@ -15,7 +15,7 @@ pub enum AutoresetMode {
     #[default]
     NextStep,
     /// The last step shows the new episode's first observation; the final one
-    /// is in [`Batch::finals`].
+    /// is in [`Batch::finals`](crate::Batch::finals).
     SameStep,
     /// The last step shows the final observation; a finished slot must be reset
     /// before it is stepped again.
