@@ -315,7 +315,7 @@ def test_every_sink_tells_the_same_story_of_every_slot(
 def test_the_story_all_are_held_to_is_gymnasiums_own_where_gymnasium_has_the_env(
     indexed: bool,
 ) -> None:
-    """Gymnasium's CartPole, in Python; index ix is the episode of seed ix."""
+    """Gymnasium's own envs, in Python; index ix is the episode of seed ix."""
 
     class ByIndex(gymnasium.Wrapper):
         def reset(self, *, seed: Any = None, options: Any = None) -> Any:
@@ -323,7 +323,7 @@ def test_the_story_all_are_held_to_is_gymnasiums_own_where_gymnasium_has_the_env
 
     for case, slot in itertools.product((c for c in SOURCES if c.reference), range(8)):
         theirs = told_by(ByIndex(case.make_gymnasium()), case, slot, indexed)
-        assert_same_story(single_story(case, slot, indexed), theirs, f"slot {slot}")
+        assert_same_story(single_story(case, slot, indexed), theirs, f"{case}, slot {slot}")
 
 
 @pytest.mark.parametrize("case", SOURCES, ids=str)

@@ -336,7 +336,8 @@ impl<E: Env> Chunk for EnvList<E> {
             let run = guard(Phase::Reset, || {
                 while let Some(reset) = left.next() {
                     slot = reset.slot;
-                    // Which env is next, no CPU guesses.
+                    // Resets reach envs in an order that the CPU cannot predict: the next
+                    // one is fetched by hand.
                     if let Some(later) = left.as_slice().get(AHEAD - 1) {
                         simd::prefetch(&self.envs[later.slot]);
                     }

@@ -579,6 +579,11 @@ impl Draft {
         }
     }
 
+    /// The slots that its rows are of.
+    pub(crate) fn slots(&self) -> &Slots {
+        &self.batch.slots
+    }
+
     /// All rows, for writing.
     pub fn rows_mut(&mut self) -> RowsMut<'_> {
         RowsMut::whole(&self.places, self.batch.rows())

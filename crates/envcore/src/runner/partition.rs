@@ -140,8 +140,8 @@ pub(super) struct Partition(Vec<Arc<PooledGroup>>);
 #[allow(unsafe_code)]
 impl Partition {
     /// These, each under its number.
-    pub(super) fn new(partition: Vec<PooledGroup>) -> Self {
-        Partition(partition.into_iter().map(Arc::new).collect())
+    pub(super) fn new(groups: Vec<PooledGroup>) -> Self {
+        Partition(groups.into_iter().map(Arc::new).collect())
     }
 
     pub(super) fn len(&self) -> usize {

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::front::{Front, Queue, check_resets, reset_jobs};
-use super::slot_group::{Job, Notes, Run, SlotGroup};
+use super::slot_group::{Job, Run, SlotGroup};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
 use crate::call::Call;
@@ -50,12 +50,19 @@ impl Serial {
 
 impl Serial {
     /// Does all that is due, into the rows of `draft`.
-    fn work(&mut self, draft: Draft) -> (Box<Batch>, Notes) {
+    ///
+    /// # Errors
+    /// Where the work was broken off: see [`VecEnv::recv`].
+    fn work(&mut self, draft: Draft) -> Result<Box<Batch>> {
         let group = &mut *self.group;
         let now = group.episodes.now();
         // SAFETY: the draft is here, new, and nobody else's.
         unsafe { group.work(&self.actions, draft.window(), false, now) };
-        (self.pool.finish(draft), std::mem::take(&mut group.notes))
+        let mut batch = self.pool.finish(draft);
+        let mut notes = std::mem::take(&mut group.notes);
+        notes.check()?;
+        notes.give(&mut batch);
+        Ok(batch)
     }
 }
 
@@ -118,11 +125,8 @@ impl VecEnv for Serial {
         let slots = self.queue.next(rows, self.front.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers)?;
         self.queue.take(rows, |run| self.group.runs.push(run));
-        let (mut batch, mut notes) = self.work(draft);
-        self.front.arrive(&batch.slots);
-        notes.check()?;
-        notes.give(&mut batch);
-        Ok(Some(batch))
+        self.front.arrive(draft.slots());
+        self.work(draft).map(Some)
     }
 
     fn step(
@@ -140,10 +144,7 @@ impl VecEnv for Serial {
         self.check_send(slots, actions)?;
         let draft = self.pool.draft(Slots::All, n, want.buffers)?;
         self.group.runs.push(Run { slots: 0..n, row: 0, job: Job::Step });
-        let (mut batch, mut notes) = self.work(draft);
-        notes.check()?;
-        notes.give(&mut batch);
-        Ok(Some(batch))
+        self.work(draft).map(Some)
     }
 
     fn in_flight(&self) -> usize {
