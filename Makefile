@@ -61,7 +61,7 @@ test-asan: ## Run the tests of what is unsafe under AddressSanitizer.
 	$(ASAN) -p envs --test all -- buffers:: actions:: plugin:: processes::
 
 test-rust: ## Run the Rust tests, examples in the docs included.
-	cargo test --workspace --exclude envpy --locked
+	cargo test --workspace --exclude envpy --exclude benches --locked
 
 test-python: build ## Run the Python tests.
 	$(BIN)/python $(PYTEST) -m "not thorough"
@@ -84,13 +84,13 @@ bench-peers: ## Install the peers into .venv-bench.
 	-$(PEERS)/bin/python benches/install_pufferlib.py
 
 bench-rust: ## Measure the core's inner loops by criterion.
-	cargo bench --locked -p envs --bench inner_loops
+	cargo bench --locked -p benches --bench inner_loops
 
 bench-instructions: ## Count the core's instructions (takes Valgrind).
 	command -v valgrind >/dev/null || { echo "install valgrind first" >&2; exit 1; }
 	test -x target/tools/bin/gungraun-runner || \
 	cargo install --quiet --locked gungraun-runner --version 0.20.0 --root target/tools
-	PATH="$(abspath target/tools/bin):$$PATH" cargo bench --locked -p envs --bench instructions
+	PATH="$(abspath target/tools/bin):$$PATH" cargo bench --locked -p benches --bench instructions
 
 lint: build ## Check format, lints, types and stubs.
 	cargo fmt --all --check

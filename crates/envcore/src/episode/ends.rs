@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::passes::{AddUp, EndNextStep, Over, find};
-use super::{Episodes, Report, Status};
+use super::{Episodes, Report};
 use crate::begin::Begin;
 use crate::buffer::{Extra, FINAL_OBSERVATION, RowKind, RowsMut, StepColumns};
 use crate::simd;
@@ -11,23 +11,6 @@ use crate::source::ResetArgs;
 use crate::vec_config::AutoresetMode;
 
 impl Episodes {
-    /// Makes all a step older, and truncates those at the time limit.
-    pub(super) fn truncate(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>) {
-        if !self.ages.advance(slots.clone()) {
-            return;
-        }
-        let whole = slots.len() == self.status.len();
-        let truncated = rows.truncated();
-        for (row, slot) in slots.enumerate() {
-            let played = self.status[slot] == Status::Running && !self.pending[slot];
-            truncated[row] |= played && self.ages.is_at_limit(slot);
-        }
-        // Those who had no part in this step may be at the limit too.
-        if whole {
-            self.ages.look_ahead();
-        }
-    }
-
     /// Whether the end of an episode is no more than a note that it is over.
     pub(super) fn ends_quietly(&self) -> bool {
         self.rules.autoreset == AutoresetMode::NextStep
@@ -44,13 +27,13 @@ impl Episodes {
         let over = &mut self.over[slots.clone()];
         if self.rules.statistics.is_some() {
             simd::dispatch(AddUp {
-                status: &self.status[slots.clone()],
-                pending: &self.pending[slots.clone()],
+                status: &self.lives.status[slots.clone()],
+                pending: &self.lives.pending[slots.clone()],
                 reward: &reward[..n],
                 returns: &mut self.returns[slots.clone()],
             });
         }
-        let pending = &mut self.pending[slots.clone()];
+        let pending = &mut self.lives.pending[slots.clone()];
         if quiet {
             simd::dispatch(EndNextStep { terminated, truncated, pending, over });
         } else {
@@ -62,10 +45,10 @@ impl Episodes {
     pub(super) fn end(&mut self, slot: usize, row: usize, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
         if self.rules.statistics.is_some() {
             let seconds = report.now.saturating_duration_since(self.started[slot]).as_secs_f64();
-            self.ended.push((slot, self.returns[slot], self.ages.of(slot), seconds));
+            self.ended.push((slot, self.returns[slot], self.lives.ages.of(slot), seconds));
         }
         if self.rules.self_resetting {
-            match self.next.remove(&slot) {
+            match self.lives.take_next(slot) {
                 None => self.began(slot, Begin::Own, report.now),
                 // The one that it began by itself is passed over.
                 Some(begin) => self.order(slot, begin, None, (row, RowKind::Step), rows),
@@ -73,8 +56,7 @@ impl Episodes {
             return;
         }
         match self.rules.autoreset {
-            AutoresetMode::NextStep => self.pending[slot] = true,
-            AutoresetMode::Disabled => self.status[slot] = Status::Ended,
+            AutoresetMode::NextStep | AutoresetMode::Disabled => self.lives.ended(slot),
             AutoresetMode::SameStep => {
                 // Statistics come after.
                 rows.finish(row, self.rules.statistics.unwrap_or(usize::MAX));
@@ -103,8 +85,7 @@ impl Episodes {
     /// Notes what `slot`'s autoreset plays, for [`reset`](Self::reset).
     #[inline]
     pub(super) fn autoreset(&mut self, slot: usize, row: usize, kind: RowKind, rows: &mut RowsMut<'_>) {
-        let next = if self.next.is_empty() { None } else { self.next.remove(&slot) };
-        match next {
+        match self.lives.take_next(slot) {
             None => {
                 rows.set_kind(row, kind);
                 self.resets.push(ResetArgs::own(slot, row));

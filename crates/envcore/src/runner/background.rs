@@ -147,7 +147,7 @@ impl Background {
 
     /// Notes that `slot`'s row is written.
     fn land(&mut self, slot: usize) {
-        self.skip[slot] = self.parts.episodes(slot).pending()[0];
+        self.skip[slot] = self.parts.episodes(slot).lives().pending()[0];
         self.landed.push_back(slot);
     }
 
@@ -280,7 +280,7 @@ impl VecEnv for Background {
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.front.check_slots(slots)?;
         let n = self.front.spec.num_slots;
-        slots.iter(n).try_for_each(|slot| self.parts.episodes(slot).check_step(0))?;
+        slots.iter(n).try_for_each(|slot| self.parts.episodes(slot).lives().check_step(0))?;
         // SAFETY: these slots are at home, so nobody reads their actions.
         unsafe { self.actions.store_shared(slots, actions, &self.skip) }
     }
@@ -302,7 +302,7 @@ impl VecEnv for Background {
         self.front.check_one_each(slots, begin)?;
         let n = self.front.spec.num_slots;
         for (slot, &begin) in slots.iter(n).zip(begin) {
-            self.parts.episodes(slot).check_next(0, begin)?;
+            self.parts.episodes(slot).lives().check_next(0, begin)?;
         }
         slots.iter(n).zip(begin).for_each(|(slot, &begin)| self.parts.episodes(slot).set_next(0, begin));
         Ok(())
@@ -353,7 +353,7 @@ impl VecEnv for Background {
         self.front.check_slots(&Slots::List(vec![slot]))?;
         let episodes = self.parts.episodes(slot);
         episodes.load(0, state)?;
-        self.skip[slot] = episodes.pending()[0];
+        self.skip[slot] = episodes.lives().pending()[0];
         Ok(())
     }
 

@@ -254,7 +254,9 @@ pub(super) fn check_resets(
     tried: &mut Tried,
 ) -> Result<()> {
     let options = options.filter(|options| !options.is_empty());
-    slots.clone().try_for_each(|(slot, begin)| episodes.check_reset(slot, begin, options.is_some()))?;
+    slots
+        .clone()
+        .try_for_each(|(slot, begin)| episodes.lives().check_reset(slot, begin, options.is_some()))?;
     match options {
         None => Ok(()),
         Some(options) => {

@@ -85,10 +85,10 @@ impl VecEnv for Serial {
         self.front.check_chunks(slots, None, |_| 0..self.front.spec.num_slots)?;
         let episodes = &self.group.episodes;
         match slots {
-            Slots::All => episodes.check_steps()?,
-            Slots::List(list) => list.iter().try_for_each(|&slot| episodes.check_step(slot))?,
+            Slots::All => episodes.lives().check_steps()?,
+            Slots::List(list) => list.iter().try_for_each(|&slot| episodes.lives().check_step(slot))?,
         }
-        self.actions.store(slots, actions, episodes.pending())
+        self.actions.store(slots, actions, episodes.lives().pending())
     }
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
@@ -104,7 +104,7 @@ impl VecEnv for Serial {
         self.front.check_one_each(slots, begin)?;
         let episodes = &mut self.group.episodes;
         let each = || slots.iter(self.front.spec.num_slots).zip(begin);
-        each().try_for_each(|(slot, &begin)| episodes.check_next(slot, begin))?;
+        each().try_for_each(|(slot, &begin)| episodes.lives().check_next(slot, begin))?;
         each().for_each(|(slot, &begin)| episodes.set_next(slot, begin));
         Ok(())
     }

@@ -243,7 +243,7 @@ impl Threaded {
             notes.append(&mut inside.group.notes);
             busy += inside.took;
             let first = inside.group.first;
-            let pending = inside.group.episodes.pending();
+            let pending = inside.group.episodes.lives().pending();
             self.skip[first..first + pending.len()].copy_from_slice(pending);
         }
         let pace = if round.is_step { &mut self.steps } else { &mut self.resets };
@@ -282,12 +282,13 @@ impl VecEnv for Threaded {
         match slots {
             Slots::All => {
                 let mut groups = 0..self.parts.partition.len();
-                groups
-                    .try_for_each(|group| self.parts.partition.inside(group).group.episodes.check_steps())?;
+                groups.try_for_each(|group| {
+                    self.parts.partition.inside(group).group.episodes.lives().check_steps()
+                })?;
             }
             Slots::List(list) => list.iter().try_for_each(|&slot| {
                 let (episodes, local) = self.episodes(slot);
-                episodes.check_step(local)
+                episodes.lives().check_step(local)
             })?,
         }
         // SAFETY: every group is at home, so nobody reads an action.
@@ -308,7 +309,7 @@ impl VecEnv for Threaded {
         let n = self.front.spec.num_slots;
         for (slot, &begin) in slots.iter(n).zip(begin) {
             let (episodes, local) = self.episodes(slot);
-            episodes.check_next(local, begin)?;
+            episodes.lives().check_next(local, begin)?;
         }
         for (slot, &begin) in slots.iter(n).zip(begin) {
             let (episodes, local) = self.episodes(slot);
@@ -361,7 +362,7 @@ impl VecEnv for Threaded {
         self.check_slots(&Slots::List(vec![slot]))?;
         let (episodes, local) = self.episodes(slot);
         episodes.load(local, state)?;
-        self.skip[slot] = episodes.pending()[local];
+        self.skip[slot] = episodes.lives().pending()[local];
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use super::{board_span, look_for};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, Buffers, Draft, Extra, Layout, Lease, RowKind, Slots};
 use crate::caps::Caps;
-use crate::episode::SavedLife;
+use crate::episode::{Life, Status};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
 use crate::runner::front::{Front, seeds};
@@ -49,15 +49,13 @@ const ROUND: Duration = Duration::from_millis(200);
 pub struct Process {
     pub(super) front: Front,
     pub(super) worker_pool: Native<WorkerPool>,
-    pub(super) slots: Vec<Mirror>,
+    pub(super) mirror: Mirror,
     /// What each slot is in flight for; `None` where its row has landed, or it
     /// is not in flight.
     in_flight: Vec<Option<Sent>>,
     /// When it was sent, counted.
     turns: Vec<u64>,
     turn: u64,
-    /// Whose next step plays no action.
-    pub(super) skip: Vec<bool>,
     pub(super) actions: Actions,
     /// Where workers read those of fixed shape.
     pub(super) told: Vec<Lease>,
@@ -94,7 +92,7 @@ pub(super) enum Change {
     /// What the next autoreset of each slot plays.
     Next(Vec<(usize, Begin)>),
     /// A slot's life, where the state tells it.
-    Life(usize, Option<Box<SavedLife>>),
+    Life(usize, Option<Box<Life>>),
 }
 
 /// Errors where a batch would hold a part of the slots of a worker that steps
@@ -231,15 +229,14 @@ impl Process {
         if let Some((_, error)) = worker_pool.seat(&workers, config.timeout)?.into_iter().next() {
             return Err(error);
         }
-        let seeded = !spec.caps.contains(Caps::UNSEEDED);
+        let mirror = Mirror::new(&spec, &seeds);
         Ok(Process {
             front: Front::of(spec),
             worker_pool: Native::new(worker_pool),
-            slots: seeds.iter().map(|seed| Mirror::new(*seed, seeded)).collect(),
+            mirror,
             in_flight: vec![None; n],
             turns: vec![0; n],
             turn: 0,
-            skip: vec![false; n],
             actions,
             told,
             pool,
@@ -313,8 +310,7 @@ impl Process {
             let member = &worker_pool.members[worker];
             let first = seed(member.slots.start, member.launches - 1);
             for (k, slot) in member.slots.clone().enumerate() {
-                self.slots[slot].rebuild(first + k as i64, seeded);
-                self.skip[slot] = false;
+                self.mirror.rebuild(slot, first + k as i64, seeded);
             }
         }
         Ok(lost)
@@ -351,12 +347,12 @@ impl Process {
     /// Lands those of `slots` whose worker died earlier; the others.
     pub(super) fn land_doomed(&mut self, slots: &Slots) -> Slots {
         let n = self.front.spec.num_slots;
-        if !slots.iter(n).any(|slot| self.slots[slot].doomed.is_some()) {
+        if !self.mirror.any_doomed() {
             return slots.clone();
         }
         let mut rest = Vec::new();
         for slot in slots.iter(n) {
-            match self.slots[slot].doomed.take() {
+            match self.mirror.take_doom(slot) {
                 Some(failure) => self.fail_row(slot, (*failure).clone()),
                 None => rest.push(slot),
             }
@@ -367,8 +363,7 @@ impl Process {
     /// Whether a step of `slots` will be a batch of all slots, for which there is
     /// room then.
     pub(super) fn prepare(&mut self, slots: &Slots) -> Result<bool> {
-        let doomed = || self.slots.iter().any(|slot| slot.doomed.is_some());
-        let whole = *slots == Slots::All && !self.is_apart() && !doomed();
+        let whole = *slots == Slots::All && !self.is_apart() && !self.mirror.any_doomed();
         if whole && self.whole.is_none() {
             self.draft_whole()?;
         }
@@ -549,7 +544,6 @@ impl Process {
 
     /// Notes that `slot`'s row is there.
     fn land(&mut self, slot: usize) {
-        let mode = self.front.spec.autoreset;
         let window = self.draft(slot).window();
         // SAFETY: the draft is here; in this process only `self` uses it.
         let said = unsafe { window.said(slot) };
@@ -560,13 +554,12 @@ impl Process {
         };
         let ended = said.ended;
         let sent = self.in_flight[slot].take().expect("only slots in flight land");
-        if kind == RowKind::Reset && self.slots[slot].is_lost() {
+        if kind == RowKind::Reset && self.mirror.lives.status(slot) == Status::Lost {
             kind = RowKind::Restarted;
             // SAFETY: as above.
             unsafe { window.set_kind(slot, kind as u8) }
         }
-        self.slots[slot].land(sent, kind, ended, mode);
-        self.skip[slot] = self.slots[slot].is_pending(mode);
+        self.mirror.land(slot, sent, kind, ended);
         self.landed.push_back(slot);
     }
 
@@ -574,12 +567,11 @@ impl Process {
     fn fail_row(&mut self, slot: usize, failure: Failure) {
         let Some(sent) = self.in_flight[slot].take() else { return };
         let action = self.actions.describe(slot);
-        let error = self.slots[slot].lose(&self.front.spec, slot, sent, Some(action), failure);
+        let error = self.mirror.lose(slot, sent, Some(action), failure);
         let window = self.draft(slot).window();
         // SAFETY: the draft is here; in this process only `self` uses it.
         unsafe { window.clear_row(slot, RowKind::Failed as u8) }
         self.notes[slot] = Notes { failures: vec![error], ..Notes::default() };
-        self.skip[slot] = false;
         self.landed.push_back(slot);
     }
 
@@ -613,8 +605,7 @@ impl Process {
                 self.fail_row(slot, Failure { cause, ..failure.clone() });
             } else {
                 // Its last row was good; the next one is not.
-                self.slots[slot].doom(&shared);
-                self.skip[slot] = false;
+                self.mirror.doom(slot, &shared);
             }
         }
         text
@@ -721,12 +712,9 @@ impl Process {
     fn apply(&mut self, change: Change) {
         match change {
             Change::Next(begins) => {
-                begins.into_iter().for_each(|(slot, begin)| self.slots[slot].set_next(begin));
+                begins.into_iter().for_each(|(slot, begin)| self.mirror.lives.set_next(slot, begin));
             }
-            Change::Life(slot, life) => {
-                self.slots[slot].load(life.map(|life| *life));
-                self.skip[slot] = self.slots[slot].is_pending(self.front.spec.autoreset);
-            }
+            Change::Life(slot, life) => self.mirror.load(slot, life.map(|life| *life)),
         }
     }
 
@@ -812,7 +800,6 @@ impl Process {
     }
 
     pub(super) fn options_of(&self, slot: usize, options: Option<&Options>, begin: Begin) -> Option<Options> {
-        let caps = self.front.spec.caps;
-        if begin == Begin::Keep { None } else { self.slots[slot].options_for(options, caps) }
+        if begin == Begin::Keep { None } else { self.mirror.options_for(slot, options) }
     }
 }

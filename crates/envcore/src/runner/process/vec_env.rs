@@ -9,7 +9,7 @@ use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::Call;
 use crate::caps::Caps;
-use crate::episode::{SavedLife, Status};
+use crate::episode::saved_life;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::frame::Frame;
 use crate::space::{Options, Value};
@@ -66,7 +66,7 @@ impl Process {
                 let slot = self.silent_slot(worker, slot);
                 let text = self.bury(worker, Some((slot, timeout)));
                 let failure = Failure::new(phase, Cause::Silence, text);
-                Ok(Err(Error::Slots(vec![self.slots[slot].tell(&self.front.spec, slot, failure)])))
+                Ok(Err(Error::Slots(vec![self.mirror.lives.error(slot, failure)])))
             }
             (Err(Mute::Dead | Mute::Silent(_)), _) => Ok(Err(self.dead(worker))),
         }
@@ -146,25 +146,15 @@ impl Process {
         all.into_iter().map(|value| value.ok_or_else(|| Error::env("a worker answered too little"))).collect()
     }
 
-    fn check_begun(&self, slots: &Slots, what: &str) -> Result<()> {
-        for slot in slots.iter(self.front.spec.num_slots) {
-            if matches!(self.slots[slot].status(), Status::Fresh | Status::Lost) {
-                let id = &self.front.spec.id;
-                return Err(Error::NeedsReset(format!("{id}: slot {slot} {what} before its reset")));
-            }
-        }
-        Ok(())
-    }
-
     /// Checks and keeps `actions`: their columns that are not of fixed shape, as
     /// they travel.
     fn accept(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<Vec<Vec<Packed>>> {
         self.front.check_slots(slots)?;
         self.check_chunks(slots, None)?;
         self.settle_earlier()?;
-        let spec = &self.front.spec;
-        slots.iter(spec.num_slots).try_for_each(|slot| self.slots[slot].asked(spec, slot).check_step())?;
-        self.actions.store(slots, actions, &self.skip)?;
+        let lives = &self.mirror.lives;
+        slots.iter(lives.len()).try_for_each(|slot| lives.check_step(slot))?;
+        self.actions.store(slots, actions, lives.pending())?;
         self.actions.copy_to(slots, &self.told);
         let host = self.worker_pool.host.clone();
         let mut loose = Vec::new();
@@ -205,7 +195,7 @@ impl VecEnv for Process {
         let n = self.front.spec.num_slots;
         let options = options.filter(|options| !options.is_empty());
         for (slot, &begin) in slots.iter(n).zip(begin) {
-            self.slots[slot].asked(&self.front.spec, slot).check_reset(begin, options.is_some())?;
+            self.mirror.lives.check_reset(slot, begin, options.is_some())?;
         }
         let Some(options) = options else { return Ok(()) };
         let packed = Packed::options(options, &*self.worker_pool.host);
@@ -242,7 +232,7 @@ impl VecEnv for Process {
         for (slot, &begin) in slots.iter(n).zip(begin) {
             self.worker_pool.board().set_begin(slot, begin);
             let own = self.options_of(slot, options, begin);
-            self.slots[slot].depart(begin, options);
+            self.mirror.depart(slot, begin, options);
             given.push(own);
         }
         let rest = self.land_doomed(slots);
@@ -276,7 +266,7 @@ impl VecEnv for Process {
         self.settle_earlier()?;
         let n = self.front.spec.num_slots;
         for (slot, &begin) in slots.iter(n).zip(begin) {
-            self.slots[slot].asked(&self.front.spec, slot).check_next(begin)?;
+            self.mirror.lives.check_next(slot, begin)?;
         }
         self.order(
             slots,
@@ -349,7 +339,7 @@ impl VecEnv for Process {
             &slots,
             Phase::Load,
             |own, _| Question::Load(own[0], state.to_vec()),
-            |_| Change::Life(slot, SavedLife::of(state).map(Box::new)),
+            |_| Change::Life(slot, saved_life(state).map(Box::new)),
         )
     }
 
@@ -357,7 +347,8 @@ impl VecEnv for Process {
         self.front.check_slots(slots)?;
         self.front.spec.caps.require(Caps::RENDER, &self.front.spec.id, "draw a picture")?;
         self.settle_earlier()?;
-        self.check_begun(slots, "shows nothing")?;
+        let lives = &self.mirror.lives;
+        slots.iter(lives.len()).try_for_each(|slot| lives.check_begun(slot, "shows nothing"))?;
         let frames = |_: &Self, answer| match answer {
             Answer::Frames(frames) => frames
                 .into_iter()

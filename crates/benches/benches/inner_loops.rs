@@ -1,4 +1,4 @@
-//! The core's inner loops, each per env step: `cargo bench -p envs`.
+//! The core's inner loops, each per env step: `make bench-rust`.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use envcore::rng::Streams;

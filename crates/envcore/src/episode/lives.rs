@@ -1,0 +1,411 @@
+//! The lives of slots: where each is, its seeds, what began and what begins next.
+//!
+//! Whoever steps slots keeps their lives here. So does the parent of a worker
+//! process, which follows the rows that come back: the parent refuses what the
+//! worker would refuse, and can tell what a slot was doing when its worker dies.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::ages::Ages;
+use crate::begin::Begin;
+use crate::caps::Caps;
+use crate::error::{Error, Failure, Phase, Result, SlotError};
+use crate::rng::SeedSequence;
+use crate::space::Options;
+use crate::vec_config::AutoresetMode;
+
+/// Where a slot is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Status {
+    /// Never reset.
+    Fresh,
+    /// In an episode.
+    Running,
+    /// The episode is over: reset at the next step, or by the user.
+    Ended,
+    /// The env failed; rebuilt at the next reset.
+    Lost,
+}
+
+/// What a slot's episodes depend on.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Origin {
+    /// The seed that the user, or the construction, gave the slot.
+    user_seed: i64,
+    /// The seed of the slot's current random stream: another after a rebuild.
+    stream_seed: i64,
+    /// Whether the env knows of these seeds: see [`Caps::UNSEEDED`].
+    seeded: bool,
+    /// Rebuilds after a failure since the slot was last seeded.
+    restarts: u64,
+    /// The options in force.
+    pub(super) options: Arc<Options>,
+}
+
+/// One slot's life, on its own.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Life {
+    pub(super) status: Status,
+    /// Steps of the current episode.
+    pub(super) steps: u64,
+    begun: Begin,
+    next: Begin,
+    episodes: u64,
+    pub(super) origin: Origin,
+}
+
+impl Life {
+    /// Marks the slot lost in what it was doing: a reset as `begin` says or,
+    /// without one, a step. Returns the phase and the number of the episode.
+    pub(crate) fn lose(&mut self, begin: Option<Begin>, mode: AutoresetMode) -> (Phase, u64) {
+        let pending = self.status == Status::Ended && mode != AutoresetMode::Disabled;
+        let begin = begin.or_else(|| pending.then_some(self.next));
+        let mut episode = self.episodes.saturating_sub(1);
+        if let Some(begin) = begin.filter(|begin| *begin != Begin::Keep) {
+            if let Begin::Seed(seed) = begin {
+                self.origin.seed(seed);
+                self.episodes = 0;
+            }
+            episode = self.episodes;
+            (self.begun, self.next, self.steps) = (begin, Begin::Own, 0);
+        }
+        self.status = Status::Lost;
+        (if begin.is_some() { Phase::Reset } else { Phase::Step }, episode)
+    }
+}
+
+impl Origin {
+    fn seed(&mut self, seed: i64) {
+        (self.user_seed, self.stream_seed, self.seeded, self.restarts) = (seed, seed, true, 0);
+    }
+}
+
+/// The lives of all slots of an [`Episodes`](super::Episodes), or of a worker's
+/// parent; slots are numbered from 0.
+pub(crate) struct Lives {
+    pub(super) env: String,
+    pub(super) caps: Caps,
+    /// The first slot's number in the vec env.
+    first_slot: usize,
+    mode: AutoresetMode,
+    /// Of a slot that is `pending`, no longer true.
+    pub(super) status: Vec<Status>,
+    /// Whether the next step plays no action: the episode is over, and the slot
+    /// awaits its autoreset.
+    pub(super) pending: Vec<bool>,
+    pub(super) ages: Ages,
+    /// How the current episodes began.
+    begun: Vec<Begin>,
+    /// Episodes begun since the slot was last seeded.
+    episodes: Vec<u64>,
+    origins: Vec<Origin>,
+    /// What the next autoreset begins, of those that were told.
+    next: BTreeMap<usize, Begin>,
+}
+
+impl Lives {
+    /// Those of new slots, one per seed; `first_slot` is the first one's number.
+    pub(crate) fn new(
+        (env, caps): (&str, Caps),
+        mode: AutoresetMode,
+        limit: u64,
+        first_slot: usize,
+        seeds: &[i64],
+    ) -> Self {
+        let (n, seeded) = (seeds.len(), !caps.contains(Caps::UNSEEDED));
+        let origin = |&seed: &i64| Origin {
+            user_seed: seed,
+            stream_seed: seed,
+            seeded,
+            restarts: 0,
+            options: Arc::default(),
+        };
+        Lives {
+            env: env.into(),
+            caps,
+            first_slot,
+            mode,
+            status: vec![Status::Fresh; n],
+            pending: vec![false; n],
+            ages: Ages::new(n, limit),
+            begun: vec![Begin::Own; n],
+            episodes: vec![0; n],
+            origins: seeds.iter().map(origin).collect(),
+            next: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.status.len()
+    }
+
+    /// The number of `slot` in the vec env.
+    pub(super) fn number(&self, slot: usize) -> usize {
+        self.first_slot + slot
+    }
+
+    pub(crate) fn status(&self, slot: usize) -> Status {
+        if self.pending[slot] { Status::Ended } else { self.status[slot] }
+    }
+
+    /// Whether each slot's next step plays no action.
+    pub(crate) fn pending(&self) -> &[bool] {
+        &self.pending
+    }
+
+    /// The options in force.
+    pub(crate) fn options(&self, slot: usize) -> &Arc<Options> {
+        &self.origins[slot].options
+    }
+
+    /// The options that a reset with `options` would put in force.
+    pub(crate) fn options_with(&self, slot: usize, options: &Options) -> Arc<Options> {
+        let mut all = match self.caps.contains(Caps::OPTIONS_ONCE) {
+            true => Arc::default(),
+            false => self.options(slot).clone(),
+        };
+        Arc::make_mut(&mut all).merge(options);
+        all
+    }
+
+    /// Puts `options` in force: a reset took them.
+    pub(crate) fn set_options(&mut self, slot: usize, options: Arc<Options>) {
+        self.origins[slot].options = options;
+    }
+
+    /// Whether the env knows of the slot's seeds.
+    pub(super) fn is_seeded(&self, slot: usize) -> bool {
+        self.origins[slot].seeded
+    }
+
+    /// Says what `slot`'s next autoreset plays.
+    pub(crate) fn set_next(&mut self, slot: usize, begin: Begin) {
+        match begin {
+            Begin::Own => self.next.remove(&slot),
+            begin => self.next.insert(slot, begin),
+        };
+    }
+
+    /// What `slot`'s autoreset was told to play.
+    #[inline]
+    pub(crate) fn take_next(&mut self, slot: usize) -> Option<Begin> {
+        if self.next.is_empty() { None } else { self.next.remove(&slot) }
+    }
+
+    /// Gives `slot` a new random stream where its episode is to begin so: by a
+    /// seed, or because the env is lost. The seed of the env's rebuild, if there
+    /// is one, and whether the stream is a new one.
+    pub(crate) fn prepare(&mut self, slot: usize, begin: Begin) -> (Option<i64>, bool) {
+        let origin = &mut self.origins[slot];
+        let rebuild = (self.status[slot] == Status::Lost).then(|| {
+            origin.restarts += 1;
+            restart_seed(origin.user_seed, origin.restarts)
+        });
+        match (begin, rebuild) {
+            (Begin::Seed(seed), _) => origin.seed(seed),
+            (_, Some(seed)) => origin.stream_seed = seed,
+            _ => return (rebuild, false),
+        }
+        self.episodes[slot] = 0;
+        (rebuild, true)
+    }
+
+    /// An episode began.
+    #[inline]
+    pub(crate) fn began(&mut self, slot: usize, begin: Begin) {
+        self.status[slot] = Status::Running;
+        self.pending[slot] = false;
+        self.ages.set(slot, 0);
+        self.episodes[slot] += 1;
+        self.begun[slot] = begin;
+    }
+
+    /// A step was played.
+    pub(crate) fn stepped(&mut self, slot: usize) {
+        self.ages.advance(slot..slot + 1);
+    }
+
+    /// An episode ended, and no other began.
+    #[inline]
+    pub(crate) fn ended(&mut self, slot: usize) {
+        match self.mode {
+            AutoresetMode::Disabled => self.status[slot] = Status::Ended,
+            _ => self.pending[slot] = true,
+        }
+    }
+
+    /// The env failed.
+    pub(crate) fn failed(&mut self, slot: usize) {
+        self.status[slot] = Status::Lost;
+        self.pending[slot] = false;
+    }
+
+    /// The env failed of the reset that began its episode.
+    pub(crate) fn failed_to_begin(&mut self, slot: usize) {
+        self.episodes[slot] -= 1;
+        self.failed(slot);
+    }
+
+    /// The env is there again, in an episode of which nothing is known.
+    pub(crate) fn revived(&mut self, slot: usize) {
+        self.status[slot] = Status::Running;
+        self.pending[slot] = false;
+    }
+
+    /// All envs are given up.
+    pub(super) fn give_up(&mut self) {
+        self.status.fill(Status::Lost);
+        self.pending.fill(false);
+    }
+
+    /// The slot is as one that never began, of `seed`, which its new env knows of
+    /// where it is `seeded`. Options stay in force.
+    pub(crate) fn renew(&mut self, slot: usize, seed: i64, seeded: bool) {
+        let options = self.options(slot).clone();
+        self.origins[slot] = Origin { user_seed: seed, stream_seed: seed, seeded, restarts: 0, options };
+        (self.status[slot], self.pending[slot], self.episodes[slot]) = (Status::Fresh, false, 0);
+        self.next.remove(&slot);
+    }
+
+    /// One slot's life.
+    pub(crate) fn of(&self, slot: usize) -> Life {
+        Life {
+            status: self.status(slot),
+            steps: self.ages.of(slot),
+            begun: self.begun[slot],
+            next: self.next.get(&slot).copied().unwrap_or_default(),
+            episodes: self.episodes[slot],
+            origin: self.origins[slot].clone(),
+        }
+    }
+
+    /// Makes `life` that of `slot`. Wherever it was led so far: an episode that is
+    /// over awaits this autoreset mode's reset.
+    pub(crate) fn set(&mut self, slot: usize, life: Life) {
+        let Life { status, steps, begun, next, episodes, origin } = life;
+        self.status[slot] = status;
+        self.pending[slot] = status == Status::Ended && self.mode != AutoresetMode::Disabled;
+        self.ages.set(slot, steps);
+        (self.begun[slot], self.episodes[slot], self.origins[slot]) = (begun, episodes, origin);
+        self.set_next(slot, next);
+    }
+
+    /// The report of a failure of `slot` in its current episode.
+    pub(crate) fn error(&self, slot: usize, failure: Failure) -> SlotError {
+        let origin = &self.origins[slot];
+        let knows = origin.seeded && self.caps.contains(Caps::SEED);
+        SlotError {
+            env: self.env.clone(),
+            slot: self.number(slot),
+            begin: self.begun[slot],
+            seed: knows.then_some(origin.stream_seed),
+            episode: self.episodes[slot].saturating_sub(1),
+            step: self.ages.of(slot),
+            action: None,
+            failure,
+            replay: None,
+        }
+    }
+
+    /// Errors unless `slot` may be stepped now.
+    pub(crate) fn check_step(&self, slot: usize) -> Result<()> {
+        let why = match self.status[slot] {
+            _ if self.pending[slot] => return Ok(()),
+            Status::Running => return Ok(()),
+            Status::Fresh => "has not begun: call reset before step",
+            Status::Ended => "has ended its episode: reset it (autoreset is disabled)",
+            Status::Lost if !self.caps.contains(Caps::RESET) => {
+                "failed earlier, and its source cannot reset it"
+            }
+            Status::Lost => "failed earlier: reset it, which rebuilds its env",
+        };
+        Err(self.needs_reset(slot, why))
+    }
+
+    /// Errors unless every slot may be stepped now.
+    pub(crate) fn check_steps(&self) -> Result<()> {
+        // Whoever is pending has ended.
+        let ready = |(status, pending): (&Status, &bool)| (*status == Status::Running) | *pending;
+        if self.status.iter().zip(&self.pending).fold(true, |all, slot| all & ready(slot)) {
+            return Ok(());
+        }
+        (0..self.len()).try_for_each(|slot| self.check_step(slot))
+    }
+
+    /// Errors unless `slot` may begin so now.
+    pub(crate) fn check_reset(&self, slot: usize, begin: Begin, options: bool) -> Result<()> {
+        let require = |cap, what: &str| self.caps.require(cap, &self.env, what);
+        let status = self.status(slot);
+        if options {
+            require(Caps::OPTIONS, "take options at a reset")?;
+        }
+        match begin {
+            Begin::Keep if matches!(status, Status::Fresh | Status::Lost) => {
+                return Err(self.needs_reset(slot, "has no observation to keep: reset it too"));
+            }
+            Begin::Keep => {}
+            Begin::Own if status == Status::Fresh => {}
+            Begin::Own => require(Caps::RESET, "be reset a second time")?,
+            Begin::Seed(seed) => {
+                require(Caps::SEED, "be seeded")?;
+                check_seed(seed)?;
+            }
+            Begin::Index(_) => require(Caps::INDEX, "play the episode of an index")?,
+        }
+        Ok(())
+    }
+
+    /// Errors unless `slot`'s autoreset may play `begin`.
+    pub(crate) fn check_next(&self, slot: usize, begin: Begin) -> Result<()> {
+        match begin {
+            Begin::Keep => Err(Error::Argument("an autoreset cannot keep the episode".into())),
+            Begin::Own => Ok(()),
+            other => self.check_reset(slot, other, false),
+        }
+    }
+
+    /// Errors where `slot` is before its first reset, or lost, and `what`.
+    pub(crate) fn check_begun(&self, slot: usize, what: &str) -> Result<()> {
+        match self.status(slot) {
+            Status::Fresh | Status::Lost => Err(self.needs_reset(slot, &format!("{what} before its reset"))),
+            Status::Running | Status::Ended => Ok(()),
+        }
+    }
+
+    pub(super) fn needs_reset(&self, slot: usize, why: &str) -> Error {
+        Error::NeedsReset(format!("{}: slot {} {why}", self.env, self.number(slot)))
+    }
+
+    /// Makes each of `slots` a step older; those that played and are at the time
+    /// limit are `truncated`.
+    pub(super) fn age(&mut self, slots: Range<usize>, truncated: &mut [bool]) {
+        if !self.ages.advance(slots.clone()) {
+            return;
+        }
+        let whole = slots.len() == self.len();
+        for (row, slot) in slots.enumerate() {
+            let played = self.status[slot] == Status::Running && !self.pending[slot];
+            truncated[row] |= played && self.ages.is_at_limit(slot);
+        }
+        // Those who had no part in this step may be at the limit too.
+        if whole {
+            self.ages.look_ahead();
+        }
+    }
+}
+
+/// Errors for a negative seed.
+pub(crate) fn check_seed(seed: i64) -> Result<()> {
+    if seed < 0 {
+        return Err(Error::Argument(format!("seed {seed} is negative: seeds are 0 or more")));
+    }
+    Ok(())
+}
+
+/// The seed of the `restarts`-th rebuild of a slot seeded with `seed`: of 32 bits,
+/// for many envs hand theirs to `numpy.random.seed`, which takes no more.
+pub(crate) fn restart_seed(seed: i64, restarts: u64) -> i64 {
+    (SeedSequence::from_seeds(&[seed as u64, restarts]).generate_u64::<1>()[0] >> 32) as i64
+}
