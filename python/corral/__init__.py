@@ -16,7 +16,7 @@ from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
 from corral.single import Env
-from corral.vector import VectorEnv
+from corral.vector import RowKind, VectorEnv
 
 register_with_gymnasium()
 load_installed()
@@ -26,6 +26,7 @@ __all__ = [
     "Evaluation",
     "Normalization",
     "Replay",
+    "RowKind",
     "StackedFrames",
     "VectorEnv",
     "__version__",

@@ -129,8 +129,9 @@ class VecEnv:
     ]: ...
     def observe(self) -> Any: ...
     def observe_single(self) -> Any: ...
-    def async_reset(
+    def send_reset(
         self,
+        slots: Any | None = None,
         *,
         seed: Any | None = None,
         index: Any | None = None,
@@ -139,7 +140,10 @@ class VecEnv:
     ) -> None: ...
     def send(self, actions: Any, slots: Any | None = None) -> None: ...
     def recv(
-        self, timeout: float | None = None
+        self,
+        timeout: float | None = None,
+        min_rows: int | None = None,
+        max_rows: int | None = None,
     ) -> tuple[
         Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
     ]: ...

@@ -203,6 +203,10 @@ class LazyVectorEnv(VectorEnv):
         """Not with lazy frames: use `reset`."""
         raise errors.UnsupportedError(_WHOLE)
 
+    def send_reset(self, env_id: Any = None, **kwargs: Any) -> None:
+        """Not with lazy frames: use `reset`."""
+        raise errors.UnsupportedError(_WHOLE)
+
     def send(self, actions: Any, env_id: Any = None) -> None:
         """Not with lazy frames: use `step`."""
         raise errors.UnsupportedError(_WHOLE)

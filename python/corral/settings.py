@@ -53,6 +53,8 @@ class VecOptions(TypedDict, total=False):
     timeout (None): seconds that an env may take for one step or reset. One that takes longer
         fails; its thread is left behind, for code in this process cannot be stopped. No env
         runs on the caller's thread then, so that Ctrl-C always gets through. None for no limit.
+    reset_timeout (None): the same for a reset, an autoreset of "next_step" included; None: as
+        `timeout`. A step of "same_step", which may reset too, may take the longer of the two.
     on_failure ("raise"): what becomes of an env that fails, by panic, error or silence.
         "raise": `EnvError`, which carries the others' results; the env waits for its reset.
         "restart": the env is rebuilt and its episode reported truncated, marked by
@@ -94,6 +96,7 @@ class VecOptions(TypedDict, total=False):
     num_threads: int | None
     batch_size: int | None
     timeout: float | None
+    reset_timeout: float | None
     on_failure: str
     max_restarts: int
     thread_affinity_offset: int | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence, Set
+from enum import IntEnum
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -21,6 +22,21 @@ _MODES = {
     "same_step": AutoresetMode.SAME_STEP,
     "disabled": AutoresetMode.DISABLED,
 }
+
+
+class RowKind(IntEnum):
+    """What a row of a `recv` is: `infos["row_kind"]`."""
+
+    STEP = 0
+    """A step's result; with same_step, of an episode that ended, the next one's first row too."""
+    RESET = 1
+    """A new episode's first observation; reward 0."""
+    KEPT = 2
+    """The current observation once more; reward 0."""
+    FAILED = 3
+    """The env failed: its observation is zeros."""
+    RESTARTED = 4
+    """The first observation of an env that was rebuilt after a failure."""
 
 
 NO_COPY = (
@@ -219,17 +235,40 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> None:
-        """Puts all envs in flight to begin new episodes, as `reset` would; `recv` gives them.
+        """As `send_reset`, of all envs: EnvPool's name for it."""
+        self._begin("async_reset", None, seed, options)
+
+    def send_reset(
+        self,
+        env_id: Sequence[int] | npt.NDArray[np.int64] | None = None,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        """Puts envs in flight to begin new episodes; `recv` gives them.
+
+        Args:
+            env_id: which envs; all without.
+            seed: as for `reset`: an int gives env i `seed + i`; a sequence has one for each of
+                `env_id`.
+            options: as for `reset`, without a `"reset_mask"`. `"index"` is an int (env i plays
+                `index + i`) or has one for each of `env_id`.
 
         Raises:
-            PendingCallError: if any is in flight.
-            ArgumentError, ArgumentTypeError, UnsupportedError: as `reset`; no `reset_mask` here.
+            PendingCallError: if any of them is in flight; nothing has moved.
+            ArgumentError, ArgumentTypeError, UnsupportedError: as `reset`; nothing has moved.
         """
+        self._begin("send_reset", env_id, seed, options)
+
+    def _begin(self, name: str, env_id: Any, seed: Any, options: dict[str, Any] | None) -> None:
         index, mask, own = split_options(options)
         if mask is not None:
-            raise errors.ArgumentError("async_reset begins all envs: reset takes a reset_mask")
+            raise errors.ArgumentError(
+                f"{name} takes no reset_mask: send_reset takes an env_id, and reset a reset_mask"
+            )
         check_order("seed", seed)
-        self.native.async_reset(seed=seed, index=index, options=own)
+        check_order("env_id", env_id)
+        self.native.send_reset(env_id, seed=seed, index=index, options=own)
 
     def send(
         self, actions: Any, env_id: Sequence[int] | npt.NDArray[np.int64] | None = None
@@ -250,7 +289,11 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         self.native.send(actions, env_id)
 
     def recv(
-        self, timeout: float | None = None
+        self,
+        timeout: float | None = None,
+        *,
+        min_rows: int | None = None,
+        max_rows: int | None = None,
     ) -> tuple[
         Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
     ]:
@@ -261,17 +304,21 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
 
         Args:
             timeout: seconds after which to give up this wait. Nothing is lost by it.
+            min_rows: wait for at least so many envs; `batch_size` without, or `max_rows` if
+                that is less.
+            max_rows: give at most so many; `batch_size` without, or `min_rows` if that is more.
 
         Returns:
             As `step`, rows first, with `infos["env_id"]`, int64 `(rows,)`: which envs they are,
-            in the order in which they were sent. Rows of resets have reward 0.
+            in the order in which they were sent; and `infos["row_kind"]`, uint8 `(rows,)`: what
+            each row is, a `corral.RowKind`. Rows of resets have reward 0.
 
         Raises:
             NothingPendingError: if nothing is in flight.
             RecvTimeoutError: if the wait took longer than its timeout.
             EnvError: if envs failed, see its `batch`.
         """
-        return self.native.recv(timeout)
+        return self.native.recv(timeout, min_rows, max_rows)
 
     def drain(
         self, timeout: float | None = None

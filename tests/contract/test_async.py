@@ -119,6 +119,7 @@ def test_drain_gives_all_in_flight_at_once_and_then_nothing(runner: str) -> None
     got = envs.drain(timeout=20)
     assert got is not None
     assert got[4].pop("env_id").tolist() == list(range(N))
+    assert got[4].pop("row_kind").tolist() == [corral.RowKind.STEP] * N
     assert_same(got, sound.step(ones(N)))
     assert envs.drain(timeout=0) is None
 
@@ -389,7 +390,7 @@ def test_reset_works_as_ever_with_masks_seeds_and_indices(runner: str) -> None:
         envs.send(ones(N))
         batch = envs.drain()
         assert batch is not None
-        batch[4].pop("env_id")
+        del batch[4]["env_id"], batch[4]["row_kind"]
         assert_same(batch, sound.step(ones(N)), str(how))
     assert_same(envs.observe(), sound.observe())
 
@@ -397,7 +398,7 @@ def test_reset_works_as_ever_with_masks_seeds_and_indices(runner: str) -> None:
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_async_reset_takes_seeds_and_indices_but_no_mask(runner: str) -> None:
     envs, sound = make(runner), make("serial")
-    with pytest.raises(ArgumentError, match="reset takes a reset_mask"):
+    with pytest.raises(ArgumentError, match="and reset a reset_mask"):
         envs.async_reset(options={"reset_mask": np.ones(N, dtype=np.bool_)})
     with pytest.raises(ArgumentError):
         envs.async_reset(seed=-1)
@@ -409,6 +410,135 @@ def test_async_reset_takes_seeds_and_indices_but_no_mask(runner: str) -> None:
         assert {i: seen for i, (seen, *_) in rows_of(envs).items()} == {
             i: digest(expected[i]) for i in range(N)
         }
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_send_reset_begins_the_envs_that_it_names(runner: str) -> None:
+    envs, sound = make(runner), make("serial")
+    envs.send_reset([4, 1])
+    assert envs.native.in_flight() == 2
+    with pytest.raises(PendingCallError, match="slot 1 is in flight"):
+        envs.send_reset([0, 1])
+    expected = sound.reset()[0]
+    assert {i: seen for i, (seen, *_) in rows_of(envs).items()} == {
+        i: digest(expected[i]) for i in (1, 4)
+    }
+    hows: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        # An int is of env 0, whichever envs begin; a sequence is of the envs that begin.
+        ({"seed": 3}, {"seed": 3}),
+        ({"seed": [7, 8]}, {"seed": [None, None, 8, 7, None]}),
+        ({"options": {"index": 5}}, {"options": {"index": 5}}),
+        ({"options": {"index": [9, 2]}}, {"options": {"index": [None, None, 2, 9, None]}}),
+    ]
+    for how, of_all in hows:
+        envs.send_reset(np.array([3, 2]), **how)
+        expected = sound.reset(**of_all)[0]
+        assert {i: seen for i, (seen, *_) in rows_of(envs).items()} == {
+            i: digest(expected[i]) for i in (2, 3)
+        }
+
+
+@pytest.mark.parametrize(
+    ("env_id", "how", "error", "text"),
+    [
+        ([N], {}, ArgumentError, f"slot {N}"),
+        ([1, 1], {}, ArgumentError, "twice"),
+        ({1, 2}, {}, ArgumentTypeError, "env_id"),
+        (1, {}, ArgumentTypeError, "env_id"),
+        ([1, 2], {"seed": [1]}, ArgumentError, "1 seed values for 2 envs"),
+        ([1, 2], {"seed": [1, 2, 3]}, ArgumentError, "3 seed values for 2 envs"),
+        ([1], {"seed": 2**63 - 1}, ArgumentError, "too large"),
+        ([1], {"options": {"reset_mask": np.ones(1, np.bool_)}}, ArgumentError, "takes an env_id"),
+        ([1, 2], {"seed": 3, "options": {"index": 3}}, ArgumentError, "slot 1 is given a seed and"),
+    ],
+)
+def test_a_send_reset_that_makes_no_sense_moves_nothing(
+    env_id: Any, how: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    for runner in ("serial", "batches of 2"):
+        envs = make(runner)
+        with pytest.raises(error, match=text):
+            envs.send_reset(env_id, **how)
+        assert envs.native.in_flight() == 0
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_recv_gives_from_min_rows_to_max_rows(runner: str) -> None:
+    envs = make(runner)
+    size = envs.batch_size
+    for least, most, between in [
+        (None, None, (size, size)),
+        (2, 2, (2, 2)),
+        (1, 4, (1, 4)),
+        (3, None, (3, max(3, size))),
+        (None, 1, (1, 1)),
+        (10**9, 10**9, (N, N)),
+        (1, 2**70, (1, N)),
+        (0, 0, (1, 1)),
+    ]:
+        if most == 2**70:
+            with pytest.raises(ArgumentError, match="max_rows"):
+                envs.recv(max_rows=most)
+            continue
+        envs.send_reset()
+        left = N
+        while left:
+            rows = len(envs.recv(min_rows=least, max_rows=most)[1])
+            assert min(between[0], left) <= rows <= between[1]
+            left -= rows
+    envs.send_reset()
+    for how, error, text in [
+        ({"min_rows": 3, "max_rows": 2}, ArgumentError, "min_rows is 3 and max_rows 2"),
+        ({"min_rows": -1}, ArgumentError, "min_rows"),
+        ({"max_rows": 1.5}, ArgumentTypeError, "max_rows is an int"),
+    ]:
+        with pytest.raises(error, match=text):
+            envs.recv(**how)
+    assert envs.native.in_flight() == N
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_rows_say_what_they_are(runner: str) -> None:
+    def kinds() -> list[int]:
+        batch = envs.drain()
+        assert batch is not None
+        kind = batch[4]["row_kind"]
+        assert kind.dtype == np.uint8
+        return kind.tolist()
+
+    envs = make(runner, max_episode_steps=2)
+    envs.send_reset()
+    assert kinds() == [corral.RowKind.RESET] * N
+    # Env 0 is begun again after each step, so that the others' episodes end before its own.
+    for others in ("STEP", "STEP", "RESET", "STEP"):
+        envs.send(ones(N))
+        assert kinds() == [corral.RowKind.STEP] + [corral.RowKind[others]] * (N - 1)
+        envs.send_reset([0])
+        assert kinds() == [corral.RowKind.RESET]
+
+
+@pytest.mark.parametrize("how", [{"on_failure": "mask"}, {"on_failure": "restart"}])
+@pytest.mark.parametrize("runner", [{}, {"batch_size": 2}])
+def test_rows_of_failures_and_rebuilt_envs_say_so(
+    runner: dict[str, Any], how: dict[str, Any]
+) -> None:
+    envs = corral.make_vec(
+        FAULTY, 2, seed=0, fault="error_in_step", of_seed=1, at_step=0, **runner, **how
+    )
+    envs.send_reset()
+    envs.drain()
+    envs.send(forces(2))
+    batch = envs.drain()
+    assert batch is not None
+    assert batch[4]["row_kind"][0] == corral.RowKind.STEP
+    assert batch[4]["_failed"].tolist() == [False, True]
+    failed = [int(kind) for kind in batch[4]["row_kind"]]
+    envs.send(forces(2))
+    batch = envs.drain()
+    assert batch is not None
+    assert failed[1] == corral.RowKind.FAILED
+    after = corral.RowKind.FAILED if how["on_failure"] == "mask" else corral.RowKind.RESTARTED
+    assert batch[4]["row_kind"].tolist() == [corral.RowKind.STEP, after]
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
@@ -473,6 +603,9 @@ BAD_NUMBERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"timeout": 1e-300}, ArgumentError, "timeout is"),
     ({"timeout": "1"}, TypeError, "timeout"),
     ({"timeout": True}, ArgumentTypeError, "timeout"),
+    ({"reset_timeout": 0}, ArgumentError, "reset_timeout is 0"),
+    ({"reset_timeout": -1.0}, ArgumentError, "reset_timeout is -1"),
+    ({"reset_timeout": "1"}, ArgumentTypeError, "reset_timeout is a number of seconds"),
     ({"thread_affinity_offset": -2}, ArgumentError, "thread_affinity_offset"),
     ({"thread_affinity_offset": 1.5}, ArgumentTypeError, "thread_affinity_offset is an int"),
     ({"thread_affinity_offset": True}, ArgumentTypeError, "thread_affinity_offset is an int"),

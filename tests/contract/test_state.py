@@ -62,6 +62,7 @@ def one_step(envs: corral.VectorEnv, case: Case, k: int, over: Any) -> Any:
         batch = envs.drain()
         assert batch is not None
         assert batch[4].pop("env_id").tolist() == list(range(N))
+        del batch[4]["row_kind"]
     else:
         batch = envs.step(actions)
     ended = batch[2] | batch[3]

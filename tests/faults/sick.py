@@ -96,6 +96,7 @@ WHAT: dict[str, Callable[[], Any]] = {
     "_exit": lambda: os._exit(3),
     "sys.exit": lambda: sys.exit(5),
     "sleep": lambda: time.sleep(3600),
+    "sleep a second": lambda: time.sleep(1),
     "sleep in C": lambda: ctypes.PyDLL(None).sleep(3600),
     "own error": lambda: _raise(OwnError(code=7, hint="look")),
     "value error": lambda: _raise(ValueError("bad luck")),

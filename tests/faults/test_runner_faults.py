@@ -81,10 +81,11 @@ def step(envs: corral.VectorEnv, k: int) -> Any:
         batch = envs.drain()
     except EnvError as error:
         if error.batch is not None:
-            error.batch[4].pop("env_id")
+            del error.batch[4]["env_id"], error.batch[4]["row_kind"]
         raise
     assert batch is not None
     assert batch[4].pop("env_id").tolist() == list(range(SLOTS))
+    del batch[4]["row_kind"]
     return batch
 
 
@@ -427,6 +428,47 @@ def test_queueing_for_a_thread_is_no_silence() -> None:
     )
     envs.reset()
     assert envs.step(forces(6))[1].shape == (6,)
+
+
+@pytest.mark.parametrize(
+    ("fault", "mode", "how", "silent"),
+    [
+        # 0.5 s of sleep: whichever limit is of this call decides.
+        ("sleep_in_reset", "next_step", {"timeout": 0.1, "reset_timeout": 30}, None),
+        ("sleep_in_reset", "next_step", {"timeout": 30, "reset_timeout": 0.1}, "reset_timeout"),
+        ("sleep_in_reset", "next_step", {"reset_timeout": 0.1}, "reset_timeout"),
+        ("sleep_in_step", "next_step", {"timeout": 0.1, "reset_timeout": 30}, "timeout"),
+        ("sleep_in_step", "next_step", {"timeout": 30, "reset_timeout": 0.1}, None),
+        ("sleep_in_step", "next_step", {"reset_timeout": 0.1}, None),
+        ("sleep_in_step", "same_step", {"timeout": 0.1, "reset_timeout": 30}, None),
+        ("sleep_in_step", "same_step", {"timeout": 0.1, "reset_timeout": 0.2}, "reset_timeout"),
+    ],
+)
+def test_a_reset_has_a_time_limit_of_its_own(
+    fault: str, mode: str, how: dict[str, Any], silent: str | None
+) -> None:
+    """The second episode's reset is an autoreset, the third one's the user's."""
+    for autoreset in (False, True):
+        envs = corral.make_vec(
+            FAULTY, 2, seed=0, fault=fault, of_seed=1, at_step=0, in_episode=1, sleep=0.5,
+            max_episode_steps=1, autoreset_mode=mode, **how,
+        )  # fmt: skip
+        envs.reset()
+        error = None
+        try:
+            envs.step(forces(2))
+            if not autoreset:
+                envs.reset()
+            for _ in range(2):
+                envs.step(forces(2))
+        except EnvTimeoutError as raised:
+            error = raised
+        assert (error is None) == (silent is None)
+        if error is not None:
+            assert [failure.slot for failure in error.failures] == [1]
+            limit = how[str(silent)]
+            assert f"no answer within {limit * 1000:.0f}ms ({silent})" in str(error)
+        envs.close()
 
 
 @pytest.mark.parametrize("mode", MODES)

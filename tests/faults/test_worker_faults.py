@@ -150,6 +150,34 @@ def test_a_silent_env_costs_its_worker_after_the_timeout(
     comes_back(envs, [2, 3])
 
 
+@pytest.mark.parametrize("where", ["step", "reset"])
+@pytest.mark.parametrize("autoreset", [False, True])
+def test_a_reset_in_a_worker_has_a_time_limit_of_its_own(where: str, autoreset: bool) -> None:
+    for limits, silent in [
+        ({"timeout": 0.3, "reset_timeout": 60}, where == "step"),
+        ({"timeout": 60, "reset_timeout": 0.3}, where == "reset"),
+    ]:
+        name = min(limits, key=lambda option: limits[option])
+        envs = sick(2, {1: (where, "sleep a second", 1)}, **limits, max_episode_steps=2)
+        envs.reset()
+        envs.step(zeros(2))
+
+        def play(envs: Any = envs) -> None:
+            envs.step(zeros(2))
+            if autoreset:
+                envs.step(zeros(2))
+            else:
+                envs.reset()
+
+        if silent:
+            error = lost(envs, play, EnvTimeoutError)
+            assert [failure.phase for failure in error.failures if failure.slot == 1] == [where]
+            assert f"slot 1 gave no answer within 300ms ({name})" in str(error)
+        else:
+            play()
+        envs.close()
+
+
 @pytest.mark.parametrize("where", ["render", "call"])
 def test_a_question_too_is_answered_within_the_timeout(where: str) -> None:
     envs = sick(N, {3: (where, "sleep")}, timeout=0.4)

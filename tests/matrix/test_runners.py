@@ -80,7 +80,9 @@ def timeless(infos: Any) -> Any:
 def row_info(infos: dict[str, Any], at: int) -> dict[str, Any]:
     """A row's own info; the statistics within `episode` have no masks of their own."""
     rest = {key: value for key, value in infos.items() if key != "episode"}
-    found = info_of({key: value for key, value in rest.items() if key != "env_id"}, at)
+    found = info_of(
+        {key: value for key, value in rest.items() if key not in ("env_id", "row_kind")}, at
+    )
     if "episode" in infos and infos["_episode"][at]:
         found["episode"] = {name: infos["episode"][name][at] for name in ("r", "l")}
     return found

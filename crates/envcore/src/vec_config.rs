@@ -69,6 +69,16 @@ pub struct VecConfig {
     /// How long an env may take for one call: then its slot is lost and its
     /// thread given up. `None`: as long as it likes.
     pub timeout: Option<Duration>,
+    /// The same for a call that resets the env; `None`: as `timeout`. A step in
+    /// `SameStep`, which may do both, may take the longer of the two.
+    pub reset_timeout: Option<Duration>,
     /// Binds thread k to the k-th core after this one, of those allowed.
     pub thread_affinity_offset: Option<usize>,
+}
+
+impl VecConfig {
+    /// Whether any call of an env has a time limit.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.timeout.is_some() || self.reset_timeout.is_some()
+    }
 }

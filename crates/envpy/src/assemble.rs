@@ -228,11 +228,14 @@ impl Assembler {
         (self.observation.batched(py, batch.observation)?, infos).into_pyobject(py)
     }
 
-    /// As `step`, with `env_id` among the infos.
+    /// As `step`, with `env_id` and `row_kind` among the infos.
     pub(crate) fn receive<'py>(&self, py: Python<'py>, batch: Box<Batch>) -> PyResult<Bound<'py, PyTuple>> {
         let ids = (0..batch.rows()).map(|row| batch.slots.at(row) as i64).collect::<Vec<_>>();
+        let kinds = PyArray1::from_slice(py, batch.kinds.as_slice::<u8>());
         let tuple = self.step(py, batch)?;
-        tuple.get_item(4)?.set_item(intern!(py, "env_id"), PyArray1::from_vec(py, ids))?;
+        let infos = tuple.get_item(4)?;
+        infos.set_item(intern!(py, "env_id"), PyArray1::from_vec(py, ids))?;
+        infos.set_item(intern!(py, "row_kind"), kinds)?;
         Ok(tuple)
     }
 

@@ -1,6 +1,6 @@
 //! Reading seeds, indices and masks of a reset.
 
-use envcore::{Begin, DType, Error, Result};
+use envcore::{Begin, DType, Error, Result, Slots};
 use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
@@ -8,58 +8,62 @@ use pyo3::types::{PyBool, PyInt, PyIterator};
 
 use crate::array;
 
-/// How each of `num_slots` slots is to begin.
+/// How each of `slots`, of `num_slots`, is to begin.
 ///
-/// `seed` and `index` are None, an int (slot i gets `+ i`) or one (or None) per
-/// slot; slots outside `mask` keep their episode.
+/// `seed` and `index` are None, an int (slot i gets `+ i`) or one (or None) for
+/// each of `slots`; those outside `mask`, which has a row for each of them too,
+/// keep their episode.
 pub(crate) fn read(
     seed: Option<&Bound<'_, PyAny>>,
     index: Option<&Bound<'_, PyAny>>,
     mask: Option<&Bound<'_, PyAny>>,
+    slots: &Slots,
     num_slots: usize,
 ) -> Result<Vec<Begin>> {
-    let mask = mask.map(|mask| read_mask(mask, num_slots)).transpose()?;
-    let seeds = seed.map(|seed| numbers("seed", seed, num_slots)).transpose()?;
-    let indices = index.map(|index| numbers("index", index, num_slots)).transpose()?;
-    let begin = |slot: usize| {
-        if mask.as_ref().is_some_and(|mask| !mask[slot]) {
+    let rows = slots.len(num_slots);
+    let mask = mask.map(|mask| read_mask(mask, rows)).transpose()?;
+    let numbers = |what, given: Option<&_>| given.map(|given| numbers(what, given, slots, rows)).transpose();
+    let (seeds, indices) = (numbers("seed", seed)?, numbers("index", index)?);
+    let begin = |row: usize| {
+        if mask.as_ref().is_some_and(|mask| !mask[row]) {
             return Ok(Begin::Keep);
         }
-        let pick = |numbers: &Option<Vec<Option<i64>>>| numbers.as_ref().and_then(|all| all[slot]);
+        let pick = |numbers: &Option<Vec<Option<i64>>>| numbers.as_ref().and_then(|all| all[row]);
         match (pick(&seeds), pick(&indices)) {
             (Some(_), Some(_)) => Err(Error::Argument(format!(
-                "slot {slot} is given a seed and an index: an index is a seed of its own, give one"
+                "slot {} is given a seed and an index: an index is a seed of its own, give one",
+                slots.at(row)
             ))),
             (Some(seed), None) => Ok(Begin::Seed(seed)),
             (None, Some(index)) => Ok(Begin::Index(index as u64)),
             (None, None) => Ok(Begin::Own),
         }
     };
-    (0..num_slots).map(begin).collect()
+    (0..rows).map(begin).collect()
 }
 
-fn numbers(what: &str, given: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec<Option<i64>>> {
+fn numbers(what: &str, given: &Bound<'_, PyAny>, slots: &Slots, rows: usize) -> Result<Vec<Option<i64>>> {
     if let Some(first) = number(what, given)? {
-        let each = |slot: usize| {
-            let number = first.checked_add(slot as i64);
+        let each = |row: usize| {
+            let number = i64::try_from(slots.at(row)).ok().and_then(|slot| first.checked_add(slot));
             number.map(Some).ok_or_else(|| Error::Argument(format!("{what} {first} is too large")))
         };
-        return (0..num_slots).map(each).collect();
+        return (0..rows).map(each).collect();
     }
     let wrong = || {
         let kind = given.get_type().name().map(|n| n.to_string()).unwrap_or_default();
         Error::ArgumentType(format!("{what} is an int, or a list of one int (or None) per env, not {kind}"))
     };
     let items = items(given, wrong)?;
-    let mut all = Vec::with_capacity(num_slots);
+    let mut all = Vec::with_capacity(rows);
     // One more than needed is enough to know, of however many.
-    for item in items.take(num_slots + 1) {
+    for item in items.take(rows + 1) {
         let item = item.map_err(Error::env)?;
         all.push(if item.is_none() { None } else { Some(number(what, &item)?.ok_or_else(wrong)?) });
     }
-    if all.len() != num_slots {
-        let count = given.len().map_or_else(|_| format!("more than {num_slots}"), |n| n.to_string());
-        return Err(Error::Argument(format!("{count} {what} values for {num_slots} envs: give one each")));
+    if all.len() != rows {
+        let count = given.len().map_or_else(|_| format!("more than {rows}"), |n| n.to_string());
+        return Err(Error::Argument(format!("{count} {what} values for {rows} envs: give one each")));
     }
     Ok(all)
 }
@@ -100,6 +104,12 @@ pub(crate) fn number(what: &str, given: &Bound<'_, PyAny>) -> Result<Option<i64>
         Ok(n) if n >= 0 => Ok(Some(n)),
         _ => Err(Error::Argument(format!("{what} {int} is not within 0 to 2**63 - 1"))),
     }
+}
+
+/// A number of things.
+pub(crate) fn count(what: &str, given: &Bound<'_, PyAny>) -> Result<usize> {
+    let number = number(what, given)?;
+    number.map(|n| n as usize).ok_or_else(|| Error::ArgumentType(format!("{what} is an int, not {given:?}")))
 }
 
 /// Which slots, from a list or array of ints.

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
-use crate::begin;
+use crate::begin::{self, count};
 use crate::layers::Layers;
 use crate::vec_env::seconds;
 
@@ -59,6 +59,7 @@ impl Settings {
         let Settings { config, layers, .. } = self;
         let value_or_none = (!value.is_none()).then_some(value);
         let count_or_none = || value_or_none.map(|value| count(name, value)).transpose();
+        let time_or_none = || value_or_none.map(|time| seconds(name, time, false)).transpose();
         match name {
             "seed" => config.seed = value_or_none.map(seed).transpose()?,
             "autoreset_mode" => config.autoreset = Some(text(name, value)?.parse()?),
@@ -71,7 +72,8 @@ impl Settings {
             "action_bounds" => config.action_bounds = bounds(&text(name, value)?)?,
             "num_threads" => config.num_threads = count_or_none()?,
             "batch_size" => config.batch_size = count_or_none()?,
-            "timeout" => config.timeout = value_or_none.map(|time| seconds(time, false)).transpose()?,
+            "timeout" => config.timeout = time_or_none()?,
+            "reset_timeout" => config.reset_timeout = time_or_none()?,
             "thread_affinity_offset" => {
                 config.thread_affinity_offset = if is_minus_one(value) { None } else { count_or_none()? };
             }
@@ -92,12 +94,6 @@ impl Settings {
         }
         Ok(())
     }
-}
-
-/// A number of things.
-fn count(what: &str, given: &Bound<'_, PyAny>) -> Result<usize> {
-    let number = begin::number(what, given)?;
-    number.map(|n| n as usize).ok_or_else(|| Error::ArgumentType(format!("{what} is an int, not {given:?}")))
 }
 
 fn seed(given: &Bound<'_, PyAny>) -> Result<i64> {

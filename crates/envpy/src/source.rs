@@ -134,7 +134,8 @@ impl Source {
         what: Option<String>,
         make_timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let limit = |timeout: &Bound<'_, PyAny>| seconds(timeout, false).or_raise(timeout.py());
+        let limit =
+            |timeout: &Bound<'_, PyAny>| seconds("make_timeout", timeout, false).or_raise(timeout.py());
         let make_timeout = make_timeout.map(limit).transpose()?;
         let host = Arc::new(PyHost::new(payload, launcher, what, make_timeout));
         Ok(Source { kind: Kind::There { host, num_workers }, face: None })

@@ -33,6 +33,9 @@ const SLICE: Duration = Duration::from_millis(50);
 /// So many slots that are brief are brief together.
 const FEW: usize = 16;
 
+/// Least and most rows of a wait for all that is in flight.
+const ALL: (usize, usize) = (usize::MAX, usize::MAX);
+
 /// How long `close` waits for another thread's call to end; after that the call
 /// closes on its way out.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -238,6 +241,23 @@ impl VecEnv {
         });
     }
 
+    /// How many rows a `recv` waits for at least, and gives at most.
+    fn rows(&self, min: Maybe<'_, '_>, max: Maybe<'_, '_>) -> envcore::Result<(usize, usize)> {
+        let count = |name, given: Maybe<'_, '_>| given.map(|given| begin::count(name, given)).transpose();
+        let rows = match (count("min_rows", min)?, count("max_rows", max)?) {
+            (None, None) => (self.batch_size, self.batch_size),
+            (Some(least), None) => (least, least.max(self.batch_size)),
+            (None, Some(most)) => (most.min(self.batch_size), most),
+            (Some(least), Some(most)) => (least, most),
+        };
+        match rows {
+            (least, most) if least > most => {
+                Err(Error::Argument(format!("min_rows is {least} and max_rows {most}, which is less")))
+            }
+            rows => Ok(rows),
+        }
+    }
+
     fn slots(&self, slots: Option<Vec<usize>>) -> Slots {
         slots.map_or(Slots::All, Slots::List)
     }
@@ -269,16 +289,16 @@ impl VecEnv {
         })
     }
 
-    /// At least `rows` rows of what is in flight, or all of it.
+    /// At least `least` rows of what is in flight, or all of it; `most` at most.
     fn wait(
         &self,
         py: Python<'_>,
         state: &mut State,
-        rows: usize,
+        (least, most): (usize, usize),
         deadline: Option<Instant>,
     ) -> Result<Box<Batch>, Cut> {
         if self.brief {
-            let want = Want { min_rows: rows, max_rows: rows, ..Want::all() };
+            let want = Want { min_rows: least, max_rows: most, ..Want::all() };
             let received = state.envs.recv(want).or_raise(py);
             state.interrupted = state.envs.in_flight() > 0 && (state.interrupted || received.is_err());
             return received.map_err(Cut::Failed)?.ok_or(Cut::Late);
@@ -287,7 +307,7 @@ impl VecEnv {
             let slice = Instant::now() + SLICE;
             let until = deadline.map_or(slice, |deadline| deadline.min(slice));
             let envs = &mut state.envs;
-            let want = || Want { min_rows: rows, max_rows: rows, deadline: Some(until), buffers: None };
+            let want = || Want { min_rows: least, max_rows: most, deadline: Some(until), buffers: None };
             let received = detach(py, || envs.recv(want())).or_raise(py).map_err(|error| {
                 state.interrupted = state.envs.in_flight() > 0;
                 Cut::Failed(error)
@@ -316,7 +336,7 @@ impl VecEnv {
     /// All that a call has put in flight. Where Ctrl-C ends the wait it stays
     /// there.
     fn finish_call(&self, py: Python<'_>, state: &mut State) -> PyResult<Box<Batch>> {
-        self.wait(py, state, usize::MAX, None).map_err(|cut| {
+        self.wait(py, state, ALL, None).map_err(|cut| {
             state.interrupted = state.envs.in_flight() > 0;
             match cut {
                 Cut::Failed(error) => error,
@@ -329,10 +349,10 @@ impl VecEnv {
     fn receive<'py>(
         &self,
         py: Python<'py>,
-        rows: usize,
+        rows: (usize, usize),
         timeout: Maybe<'_, 'py>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let deadline = timeout.map(|timeout| seconds(timeout, true)).transpose().or_raise(py)?;
+        let deadline = timeout.map(|timeout| seconds("timeout", timeout, true)).transpose().or_raise(py)?;
         let deadline = deadline.and_then(|wait| Instant::now().checked_add(wait));
         let mut state = self.lock(py)?;
         match self.wait(py, &mut state, rows, deadline) {
@@ -346,42 +366,43 @@ impl VecEnv {
         }
     }
 
-    /// Begins all slots as asked.
+    /// Puts `slots` in flight to begin as asked.
     fn begin(
         &self,
         py: Python<'_>,
         state: &mut State,
+        slots: &Slots,
         (seed, index, mask): (Maybe<'_, '_>, Maybe<'_, '_>, Maybe<'_, '_>),
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let begin = begin::read(seed, index, mask, self.spec.num_slots).or_raise(py)?;
+        let begin = begin::read(seed, index, mask, slots, self.spec.num_slots).or_raise(py)?;
         let options = match &self.about {
             // A Python env is given just what its user gives.
             Some(_) => options.map(values::faithful_options).transpose()?,
             None => options.map(values::options).transpose()?,
         };
-        if state.interrupted && mask.is_none() {
+        if state.interrupted && mask.is_none() && *slots == Slots::All {
             // What Ctrl-C left in flight belongs to episodes that end here.
-            self.wait(py, state, usize::MAX, None).map_err(|cut| match cut {
+            self.wait(py, state, ALL, None).map_err(|cut| match cut {
                 Cut::Failed(error) => error,
                 Cut::Late => to_py(py, Error::NothingPending),
             })?;
         }
         let envs = &mut state.envs;
-        self.aside(py, || envs.send_reset(&Slots::All, &begin, options.as_ref())).or_raise(py)
+        self.aside(py, || envs.send_reset(slots, &begin, options.as_ref())).or_raise(py)
     }
 }
 
-/// A time in seconds, from Python.
-pub(crate) fn seconds(given: &Bound<'_, PyAny>, zero: bool) -> envcore::Result<Duration> {
+/// A time in seconds, from Python: the argument `name`.
+pub(crate) fn seconds(name: &str, given: &Bound<'_, PyAny>, zero: bool) -> envcore::Result<Duration> {
     let number = if given.is_instance_of::<PyBool>() { None } else { given.extract::<f64>().ok() };
     let Some(number) = number else {
-        return Err(Error::ArgumentType(format!("timeout is a number of seconds or None, not {given:?}")));
+        return Err(Error::ArgumentType(format!("{name} is a number of seconds or None, not {given:?}")));
     };
     let valid = number > 0.0 || (zero && number == 0.0);
     let time = if valid { Duration::try_from_secs_f64(number).ok() } else { None };
     time.ok_or_else(|| {
-        Error::Argument(format!("timeout is {given:?}: give seconds above 0 (and below 2**64), or None"))
+        Error::Argument(format!("{name} is {given:?}: give seconds above 0 (and below 2**64), or None"))
     })
 }
 
@@ -509,7 +530,7 @@ impl VecEnv {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut state = self.lock(py)?;
-        self.begin(py, &mut state, (seed, index, mask), options)?;
+        self.begin(py, &mut state, &Slots::All, (seed, index, mask), options)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::reset)
     }
@@ -549,19 +570,21 @@ impl VecEnv {
         state.finish(py, batch, Assembler::step)
     }
 
-    /// Puts all slots in flight to begin new episodes, as `reset` says; those
-    /// outside `mask` to show what they showed.
-    #[pyo3(signature = (*, seed=None, index=None, mask=None, options=None))]
-    fn async_reset(
+    /// Puts `slots` (all without any) in flight to begin new episodes, as `reset`
+    /// says; those outside `mask` to show what they showed.
+    #[pyo3(signature = (slots=None, *, seed=None, index=None, mask=None, options=None))]
+    fn send_reset(
         &self,
         py: Python<'_>,
+        slots: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         index: Option<&Bound<'_, PyAny>>,
         mask: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let mut state = self.lock(py)?;
-        self.begin(py, &mut state, (seed, index, mask), options)
+        let slots = self.slots(slots.map(begin::read_slots).transpose().or_raise(py)?);
+        self.begin(py, &mut state, &slots, (seed, index, mask), options)
     }
 
     /// Puts `slots` (all without any) in flight with their actions.
@@ -573,15 +596,18 @@ impl VecEnv {
         self.put(&mut state, &self.slots(slots), actions, true)
     }
 
-    /// `batch_size` rows, or as many as are in flight: as `step`, with `env_id`
-    /// in the infos.
-    #[pyo3(signature = (timeout=None))]
+    /// From `min_rows` to `max_rows` rows (`batch_size` without either), or as many
+    /// as are in flight: as `step`, with `env_id` and `row_kind` in the infos.
+    #[pyo3(signature = (timeout=None, min_rows=None, max_rows=None))]
     fn recv<'py>(
         &self,
         py: Python<'py>,
         timeout: Option<&Bound<'py, PyAny>>,
+        min_rows: Option<&Bound<'py, PyAny>>,
+        max_rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        self.receive(py, self.batch_size, timeout)
+        let rows = self.rows(min_rows, max_rows).or_raise(py)?;
+        self.receive(py, rows, timeout)
     }
 
     /// All rows in flight; None where nothing is.
@@ -591,7 +617,7 @@ impl VecEnv {
         py: Python<'py>,
         timeout: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        match self.receive(py, usize::MAX, timeout) {
+        match self.receive(py, ALL, timeout) {
             Ok(batch) => Ok(Some(batch)),
             Err(error) if errors::is(py, &error, "NothingPendingError") => Ok(None),
             Err(error) => Err(error),
@@ -642,7 +668,7 @@ impl VecEnv {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut state = self.lock(py)?;
-        self.begin(py, &mut state, (seed, index, None), options)?;
+        self.begin(py, &mut state, &Slots::All, (seed, index, None), options)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::reset_single)
     }

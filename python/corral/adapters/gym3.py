@@ -125,7 +125,7 @@ class Gym3Env(Env):  # type: ignore[misc]
             self._failure = errors.NothingPendingError("an interrupt took the last act's results")
             raise self._failure
         observations, rewards, terminations, truncations, infos = batch
-        del infos["env_id"]
+        del infos["env_id"], infos["row_kind"]
         flags = (terminations, truncations)
         self._show(observations, rewards, terminations | truncations, flags, infos)
 

@@ -98,7 +98,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         if batch is None:
             raise errors.NothingPendingError("step_async comes before step_wait")
         observations, rewards, terminations, truncations, infos = batch
-        del infos["env_id"]
+        del infos["env_id"], infos["row_kind"]
         dones = terminations | truncations
         each = rows(infos, self.num_envs) if infos else [{} for _ in range(self.num_envs)]
         self._told = list(each)

@@ -222,7 +222,7 @@ class AsyncVectorEnv(_Gymnasium):
         """
         self._idle("reset_async")
         index, mask, own = split_options(options)
-        self.native.async_reset(seed=seed, index=index, mask=mask, options=own)
+        self.native.send_reset(seed=seed, index=index, mask=mask, options=own)
         self._pending = "reset"
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
@@ -330,7 +330,7 @@ class AsyncVectorEnv(_Gymnasium):
             self._pending = None
             raise
         self._pending = None
-        del result[4]["env_id"]
+        del result[4]["env_id"], result[4]["row_kind"]
         return result
 
 

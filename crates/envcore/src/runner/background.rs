@@ -14,9 +14,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::front::{Front, check_resets, reset_jobs};
+use super::limits::{Limit, Limits};
 use super::partition::{Partition, PooledGroup, Staging};
 use super::slot_group::{Job, Notes, Run, SlotGroup};
 use super::thread_pool::ThreadPool;
@@ -41,12 +42,12 @@ pub struct Background {
     rules: Rules,
     parts: Native<Parts>,
     threads: usize,
-    timeout: Option<Duration>,
+    limits: Limits,
     pool: BatchPool,
     actions: Arc<Actions>,
     /// Whether each slot's next step plays no action.
     skip: Vec<bool>,
-    /// With a timeout: what each slot in flight was sent to do.
+    /// With a time limit: what each slot in flight was sent to do.
     sent: Vec<Option<Snapshot>>,
     /// Slots whose rows are written, in the order in which they came home.
     landed: VecDeque<usize>,
@@ -101,9 +102,9 @@ impl Background {
         thread_pool.grow(threads)?;
         Ok(Background {
             parts: Native::new(Parts { partition, thread_pool }),
+            limits: Limits::new(&config, rules.autoreset),
             rules,
             threads,
-            timeout: config.timeout,
             pool,
             actions,
             skip: vec![false; n],
@@ -127,7 +128,7 @@ impl Background {
             inside.actions = actions.clone();
         }
         let row = inside.row;
-        if self.timeout.is_some() {
+        if self.limits.any() {
             let begin = if let Job::Reset(begin, _) = job { Some(begin) } else { None };
             self.sent[slot] = Some(inside.group.episodes.snapshot(0, begin));
         }
@@ -179,26 +180,41 @@ impl Background {
     /// When the next slot will have been silent for too long, if none comes
     /// home before.
     fn expiry(&self) -> Option<Instant> {
-        let timeout = self.timeout?;
+        if !self.limits.any() {
+            return None;
+        }
         let partition = &self.parts.partition;
-        let running = (0..partition.len()).filter_map(|slot| partition.get(slot).running_since());
+        let mut is_any = false;
+        let end = |slot| {
+            let since: Instant = partition.get(slot).running_since()?;
+            is_any = true;
+            since.checked_add(self.limit(slot)?.time)
+        };
+        let first = (0..partition.len()).filter_map(end).min();
         // Where all is still on its way to a thread, look again then.
-        running.min().unwrap_or_else(Instant::now).checked_add(timeout)
+        let later = || Instant::now().checked_add(self.limits.shortest());
+        if is_any { first } else { later() }
+    }
+
+    /// How long `slot`, which is in flight, may take.
+    fn limit(&self, slot: usize) -> Option<Limit> {
+        let sent = self.sent[slot].as_ref();
+        self.limits.of(sent.is_some_and(|sent| sent.phase == Phase::Reset))
     }
 
     /// Gives up every slot that has been silent for too long by `now`.
     fn give_up(&mut self, now: Instant) -> Result<()> {
-        let Some(timeout) = self.timeout else { return Ok(()) };
         for slot in 0..self.front.spec.num_slots {
+            let Some(limit) = self.limit(slot) else { continue };
             let since = self.parts.partition.get(slot).running_since();
-            if since.is_none_or(|since| now.saturating_duration_since(since) < timeout) {
+            if since.is_none_or(|since| now.saturating_duration_since(since) < limit.time) {
                 continue;
             }
             // What its successor needs, before anything is given up.
             let actions = self.actions.copy()?;
             let staging = Staging::new(self.pool.draft(Slots::List(vec![slot]), 1, None)?);
             if self.parts.partition.get(slot).revoke_running() {
-                self.replace(slot, timeout, actions, &staging);
+                self.replace(slot, limit, actions, &staging);
                 self.parts.thread_pool.give_up_one();
                 self.man()?;
             }
@@ -208,13 +224,11 @@ impl Background {
 
     /// Puts a group without an env in the place of `slot`'s, which its thread
     /// keeps, and writes the row of a slot that failed.
-    fn replace(&mut self, slot: usize, timeout: Duration, actions: Actions, staging: &Arc<Staging>) {
-        let snapshot = self.sent[slot].take().expect("with a timeout, what was sent is noted");
+    fn replace(&mut self, slot: usize, limit: Limit, actions: Actions, staging: &Arc<Staging>) {
+        let snapshot = self.sent[slot].take().expect("with a time limit, what was sent is noted");
         let phase = snapshot.phase;
         let action = (phase == Phase::Step).then(|| self.actions.describe(slot));
-        let message = format!(
-            "no answer within {timeout:?} (timeout); its thread was left behind, and a reset rebuilds the env"
-        );
+        let message = format!("{limit}; its thread was left behind, and a reset rebuilds the env");
         let failure = Failure::new(phase, Cause::Silence, message);
         let (episodes, error) =
             Episodes::vacant(&*self.source, &self.rules, slot, snapshot, (failure, action));
@@ -378,7 +392,7 @@ impl VecEnv for Background {
         self.front.forget();
         self.landed.clear();
         let parts = &mut *self.parts;
-        let grace = Instant::now() + self.timeout.unwrap_or(GRACE).min(GRACE);
+        let grace = Instant::now() + self.limits.longest().map_or(GRACE, |limit| limit.time.min(GRACE));
         parts.thread_pool.dismiss(grace).iter().for_each(|group| group.take_back());
         parts.partition.close().0
     }

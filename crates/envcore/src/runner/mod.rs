@@ -8,6 +8,7 @@
 
 mod background;
 mod front;
+mod limits;
 mod pace;
 mod partition;
 mod process;
@@ -43,7 +44,7 @@ pub fn start(source: Arc<dyn Source>, config: VecConfig) -> Result<Box<dyn VecEn
     let threads = threads(&config)?;
     check(&config)?;
     let n = config.num_slots;
-    if config.batch_size.is_some_and(|size| size < n) || config.timeout.is_some() {
+    if config.batch_size.is_some_and(|size| size < n) || config.is_timed() {
         return Ok(Box::new(Background::new(source, config)?));
     }
     if n == 1 || source.chunks().unwrap_or(threads) == 1 {
@@ -54,8 +55,10 @@ pub fn start(source: Arc<dyn Source>, config: VecConfig) -> Result<Box<dyn VecEn
 
 /// Errors for numbers that make no sense.
 fn check(config: &VecConfig) -> Result<()> {
-    if config.timeout == Some(Duration::ZERO) {
-        return Err(Error::Argument("timeout is 0: it must be more, in seconds; None for none".into()));
+    for (name, time) in [("timeout", config.timeout), ("reset_timeout", config.reset_timeout)] {
+        if time == Some(Duration::ZERO) {
+            return Err(Error::Argument(format!("{name} is 0: it must be more, in seconds; None for none")));
+        }
     }
     let n = config.num_slots;
     if let Some(size) = config.batch_size

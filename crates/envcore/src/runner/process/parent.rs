@@ -11,8 +11,8 @@ use super::board::{Board, Entry, Plan, Work};
 use super::member::Host;
 use super::mirror::{Mirror, Sent};
 use super::parts::{Counts, Lender};
-use super::wire::{News, Packed, ToWorker};
-use super::worker_pool::WorkerPool;
+use super::wire::{Answer, News, Packed, ToWorker};
+use super::worker_pool::{Mute, WorkerPool};
 use super::{board_span, look_for};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, Buffers, Draft, Extra, Layout, Lease, RowKind, Slots};
@@ -21,6 +21,7 @@ use crate::episode::{Life, Status};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
 use crate::runner::front::{Front, seeds};
+use crate::runner::limits::{Limit, Limits};
 use crate::runner::slot_group::Notes;
 use crate::runner::thread_pool::available_cores;
 use crate::space::Options;
@@ -75,6 +76,7 @@ pub struct Process {
     /// When the workers were last looked after.
     looked: Instant,
     config: VecConfig,
+    limits: Limits,
     seeds: Vec<i64>,
     about: Vec<u8>,
 }
@@ -111,6 +113,20 @@ fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) ->
         ranges.len(),
         spec.num_slots
     )))
+}
+
+/// How long a worker may be at a slot: by what the slot is in flight for.
+fn limit_of(
+    limits: &Limits,
+    in_flight: &[Option<Sent>],
+    mirror: &Mirror,
+) -> impl Fn(Option<usize>) -> Option<Limit> {
+    move |slot| match slot.and_then(|slot| Some((slot, in_flight.get(slot)?))) {
+        None => limits.longest(),
+        Some((_, Some(Sent::Reset(_)))) => limits.of(true),
+        Some((slot, Some(Sent::Step))) => limits.of(mirror.lives.pending()[slot]),
+        Some((_, None)) => limits.of(false),
+    }
 }
 
 /// The failure of a slot whose worker could not be started again, because of
@@ -231,6 +247,7 @@ impl Process {
         }
         let mirror = Mirror::new(&spec, &seeds);
         Ok(Process {
+            limits: Limits::new(&config, spec.autoreset),
             front: Front::of(spec),
             worker_pool: Native::new(worker_pool),
             mirror,
@@ -267,8 +284,7 @@ impl Process {
 
     /// Whether slots run one by one.
     fn is_apart(&self) -> bool {
-        self.config.timeout.is_some()
-            || self.config.batch_size.is_some_and(|size| size < self.front.spec.num_slots)
+        self.limits.any() || self.config.batch_size.is_some_and(|size| size < self.front.spec.num_slots)
     }
 
     /// Starts again what died of the workers of `slots`; which could not be
@@ -577,19 +593,19 @@ impl Process {
 
     /// Ends a worker that died, or whose slot was silent for too long, and lands
     /// what it had in flight. Returns what became of it.
-    pub(super) fn bury(&mut self, worker: usize, silent: Option<(usize, Duration)>) -> String {
+    pub(super) fn bury(&mut self, worker: usize, silent: Option<(usize, Limit)>) -> String {
         let mut end = self.worker_pool.stop(worker);
         self.collect_from(worker);
         let words = self.worker_pool.forget(worker);
         let slots = self.worker_pool.members[worker].slots.clone();
         // Slots that step together are silent together.
         let together = !self.front.spec.caps.contains(Caps::SUBSET) && slots.len() > 1;
-        if let Some((slot, timeout)) = silent {
+        if let Some((slot, limit)) = silent {
             let who = match together {
                 true => format!("slots {} to {}", slots.start, slots.end - 1),
                 false => format!("slot {slot}"),
             };
-            end = format!("{who} gave no answer within {timeout:?} (timeout), and {end}");
+            end = format!("{who} gave {limit}, and {end}");
         }
         // A new worker numbers its questions anew.
         self.owed.retain(|owed| owed.worker != worker);
@@ -622,17 +638,27 @@ impl Process {
                 self.bury(worker, None);
                 continue;
             }
-            let Some(timeout) = self.config.timeout else { continue };
-            if let Some(slot) = self.worker_pool.silence(worker, timeout) {
-                let slot = self.silent_slot(worker, slot);
-                self.bury(worker, Some((slot, timeout)));
+            let silence = {
+                let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
+                self.worker_pool.silence(worker, &|slot| Some(limit(slot)?.time))
+            };
+            if let Some(slot) = silence {
+                self.bury_silent(worker, slot);
             }
         }
         self.worker_pool.host.pulse()
     }
 
+    /// Ends a worker that was silent for too long, at slot `at` where that is
+    /// known. Returns the slot that its silence is told of, and what became of it.
+    pub(super) fn bury_silent(&mut self, worker: usize, at: Option<usize>) -> (usize, String) {
+        let slot = self.silent_slot(worker, at);
+        let limit = limit_of(&self.limits, &self.in_flight, &self.mirror)(at.map(|_| slot));
+        (slot, self.bury(worker, limit.map(|limit| (slot, limit))))
+    }
+
     /// The slot that a worker's silence is told of: `at`, where that is known.
-    pub(super) fn silent_slot(&self, worker: usize, at: Option<usize>) -> usize {
+    fn silent_slot(&self, worker: usize, at: Option<usize>) -> usize {
         let mut slots = self.worker_pool.members[worker].slots.clone();
         let first = slots.start;
         // What a worker says of itself stands where others can write.
@@ -643,12 +669,12 @@ impl Process {
 
     /// When the next slot will have been silent for too long.
     fn expiry(&self, now: Instant) -> Option<Instant> {
-        let timeout = self.config.timeout?;
-        let left = |worker: usize| {
-            let time = self.worker_pool.board().at_work(worker).map_or(Duration::ZERO, |(time, _)| time);
-            timeout.saturating_sub(time)
+        let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
+        let left = |worker: usize| match self.worker_pool.board().at_work(worker) {
+            Some((time, slot)) => Some(limit(Some(slot))?.time.saturating_sub(time)),
+            None => self.limits.any().then(|| self.limits.shortest()),
         };
-        (0..self.worker_pool.members.len()).map(left).min().and_then(|left| now.checked_add(left))
+        (0..self.worker_pool.members.len()).filter_map(left).min().and_then(|left| now.checked_add(left))
     }
 
     /// Waits until `least` rows have landed; whether they have by `deadline`.
@@ -797,6 +823,12 @@ impl Process {
 
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.config.timeout
+    }
+
+    /// The answer to a question of a worker, within the time that its slots have.
+    pub(super) fn hear_answer(&mut self, worker: usize, question: u64) -> Result<Answer, Mute> {
+        let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
+        self.worker_pool.answer(worker, question, &|slot| Some(limit(slot)?.time))
     }
 
     pub(super) fn options_of(&self, slot: usize, options: Option<&Options>, begin: Begin) -> Option<Options> {

@@ -57,18 +57,16 @@ impl Process {
     /// # Errors
     /// The user's wish to stop.
     pub(super) fn answer(&mut self, worker: usize, question: u64, phase: Phase) -> Result<Result<Answer>> {
-        let timeout = self.timeout();
-        match (self.worker_pool.answer(worker, question, timeout), timeout) {
-            (Ok(answer), _) => Ok(Ok(answer)),
-            (Err(Mute::Stopped(stop)), _) => Err(stop),
-            (Err(Mute::Failed(error)), _) => Ok(Err(error)),
-            (Err(Mute::Silent(slot)), Some(timeout)) => {
-                let slot = self.silent_slot(worker, slot);
-                let text = self.bury(worker, Some((slot, timeout)));
+        match self.hear_answer(worker, question) {
+            Ok(answer) => Ok(Ok(answer)),
+            Err(Mute::Stopped(stop)) => Err(stop),
+            Err(Mute::Failed(error)) => Ok(Err(error)),
+            Err(Mute::Silent(slot)) => {
+                let (slot, text) = self.bury_silent(worker, slot);
                 let failure = Failure::new(phase, Cause::Silence, text);
                 Ok(Err(Error::Slots(vec![self.mirror.lives.error(slot, failure)])))
             }
-            (Err(Mute::Dead | Mute::Silent(_)), _) => Ok(Err(self.dead(worker))),
+            Err(Mute::Dead) => Ok(Err(self.dead(worker))),
         }
     }
 

@@ -146,26 +146,29 @@ impl Pace {
         }
     }
 
-    /// The slot that it has been at for longer than `timeout`, if it has; `None`
+    /// The slot that it has been at for longer than its time limit, if it has; `None`
     /// for the slot where it does not even look at what was posted, or reads or
     /// says nothing more of a message, as one that was stopped.
-    fn silence(&self, at_work: Option<(Duration, usize)>, timeout: Duration) -> Option<Option<usize>> {
+    fn silence(&self, at_work: Option<(Duration, usize)>, limit: TimeLimit<'_>) -> Option<Option<usize>> {
         match at_work {
-            Some((time, slot)) => (time >= timeout).then_some(Some(slot)),
+            Some((time, slot)) => (time >= limit(Some(slot))?).then_some(Some(slot)),
             // Between two slots it is at none, for a moment.
             None => {
                 let since = self.last_post.max(self.progress.1);
                 let owes = self.posted > self.collected;
-                (owes && since.elapsed() > timeout.saturating_add(DELAY)).then_some(None)
+                (owes && since.elapsed() > limit(None)?.saturating_add(DELAY)).then_some(None)
             }
         }
     }
 }
 
+/// How long a worker may be at a slot; `None` for the slot: at one that is not known.
+pub(super) type TimeLimit<'a> = &'a dyn Fn(Option<usize>) -> Option<Duration>;
+
 /// Why a question got no answer.
 pub(super) enum Mute {
     Dead,
-    /// For longer than the timeout, on this slot.
+    /// For longer than its time limit, on this slot.
     Silent(Option<usize>),
     /// By the user's wish.
     Stopped(Error),
@@ -643,12 +646,7 @@ impl WorkerPool {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn answer(
-        &mut self,
-        worker: usize,
-        id: u64,
-        timeout: Option<Duration>,
-    ) -> Result<Answer, Mute> {
+    pub(super) fn answer(&mut self, worker: usize, id: u64, limit: TimeLimit<'_>) -> Result<Answer, Mute> {
         let host = self.host.clone();
         let first = self.members[worker].slots.start;
         let is_it = |live: &mut Live| {
@@ -657,8 +655,8 @@ impl WorkerPool {
         };
         let answer = self.wait_for(worker, is_it, |live, board| {
             host.pulse().map_err(Mute::Stopped)?;
-            let (Some(timeout), Some(board)) = (timeout, board) else { return Ok(()) };
-            match live.pace.silence(board.at_work(worker), timeout) {
+            let Some(board) = board else { return Ok(()) };
+            match live.pace.silence(board.at_work(worker), limit) {
                 Some(slot) => Err(Mute::Silent(slot)),
                 None => Ok(()),
             }
@@ -675,10 +673,10 @@ impl WorkerPool {
     }
 
     /// As [`Pace::silence`], of a worker that runs.
-    pub(super) fn silence(&mut self, worker: usize, timeout: Duration) -> Option<Option<usize>> {
+    pub(super) fn silence(&mut self, worker: usize, limit: TimeLimit<'_>) -> Option<Option<usize>> {
         self.look_at(worker);
         let at_work = self.board.as_ref()?.at_work(worker);
-        self.members[worker].live.as_ref()?.pace.silence(at_work, timeout)
+        self.members[worker].live.as_ref()?.pace.silence(at_work, limit)
     }
 
     /// Ends all: each finishes what it does and closes its envs.

@@ -1,0 +1,60 @@
+//! How long an env may take for one call.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::vec_config::{AutoresetMode, VecConfig};
+
+/// A time limit, and the option that set it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    pub(super) time: Duration,
+    option: &'static str,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no answer within {:?} ({})", self.time, self.option)
+    }
+}
+
+/// The time limits of a vec env.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    step: Option<Limit>,
+    reset: Option<Limit>,
+}
+
+impl Limits {
+    /// Those that `config` sets. A step of `mode` `SameStep` may reset the env too,
+    /// and has the longer limit of both.
+    pub(super) fn new(config: &VecConfig, mode: AutoresetMode) -> Self {
+        let limit = |time: Option<Duration>, option| time.map(|time| Limit { time, option });
+        let step = limit(config.timeout, "timeout");
+        let reset = limit(config.reset_timeout, "reset_timeout").or(step);
+        let longer = |step: Limit| reset.filter(|reset| reset.time > step.time).unwrap_or(step);
+        let step = if mode == AutoresetMode::SameStep { step.map(longer) } else { step };
+        Limits { step, reset }
+    }
+
+    /// Whether there is a limit.
+    pub(super) fn any(&self) -> bool {
+        self.reset.is_some()
+    }
+
+    /// That of a call that resets the env, or of any other.
+    pub(super) fn of(&self, is_reset: bool) -> Option<Limit> {
+        if is_reset { self.reset } else { self.step }
+    }
+
+    /// That of a call of which nothing is known.
+    pub(super) fn longest(&self) -> Option<Limit> {
+        let (step, reset) = (self.step?, self.reset?);
+        Some(if step.time > reset.time { step } else { reset })
+    }
+
+    /// The least of them; zero where there is none.
+    pub(super) fn shortest(&self) -> Duration {
+        [self.step, self.reset].into_iter().flatten().map(|limit| limit.time).min().unwrap_or_default()
+    }
+}
