@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -13,6 +14,10 @@ settings.register_profile("corral", deadline=None, derandomize=True)
 settings.load_profile("corral")
 
 _RUNS_THE_TESTS = os.getpid()
+
+# A shell starts what runs in its background with Ctrl-C ignored, and programs pass that on.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)
