@@ -85,6 +85,7 @@ class VecEnv:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         slots: Sequence[int] | None = None,
+        kind: str = "call",
     ) -> tuple[Any, ...]: ...
     @property
     def id(self) -> str: ...

@@ -234,8 +234,13 @@ def restore_generator(bare: Any, own: tuple[Any, Any]) -> None:
     bare._np_random, bare._np_random_seed = own
 
 
-def call(env: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An attribute of an env, through its wrappers; called where it can be."""
+def call(env: Any, kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An attribute of an env, through its wrappers; called where it can be. "set" sets it, "list"
+    names all that the env has."""
+    if kind == "set":
+        return _set_attr(env, name, *args)
+    if kind == "list":
+        return {name: True for name in dir(env) if not name.startswith("_")}
     own = _OWN.get(name)
     if own is not None:
         return own(env, *args)
@@ -263,6 +268,5 @@ def _is_wrapped(env: Any, wrapper: type) -> bool:
 # What is asked of envs that they need not know themselves.
 _OWN: dict[str, Callable[..., Any]] = {
     "corral:self": lambda env: env,
-    "corral:set_attr": _set_attr,
     "corral:is_wrapped": _is_wrapped,
 }

@@ -41,6 +41,10 @@ class UnknownEnvError(CorralError, gymnasium.error.NameNotFound):
     """An id that no env has; the message lists those that are near."""
 
 
+class UnknownNameError(CorralError, AttributeError):
+    """A method or property that the envs do not have."""
+
+
 class LibraryError(CorralError, ImportError):
     """A library that cannot be loaded, or is not what it claims to be."""
 

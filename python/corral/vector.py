@@ -393,24 +393,31 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """What a method of each env gives, or the attribute of that name.
 
-        For Python envs, as Gymnasium's: found through their wrappers. For libenv libraries a
-        function of the library's, of each env in turn: see `corral.load_libenv`.
+        For Python envs, as Gymnasium's: found through their wrappers. For envs in Rust and plugins
+        what their `Env::call` answers. For libenv libraries a function of the library's, of each
+        env in turn: see `corral.load_libenv`.
 
         Raises:
             UnsupportedError: for envs that have nothing to call by name.
-            AttributeError: if the envs do not have it.
+            AttributeError: if the envs do not have it; of envs in Rust it is `UnknownNameError`.
+            EnvError: if envs failed at it; they go on.
         """
         return self.native.call(name, args, kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute of each env."""
-        return self.call(name)
+        """An attribute of each env: of envs in Rust and plugins one of their properties."""
+        return self.native.call(name, (), {}, None, "get")
+
+    def list_attr(self) -> tuple[dict[str, bool], ...]:
+        """The names of each env's attributes, and whether each can be set."""
+        return self.native.call("", (), {}, None, "list")
 
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of each env: to its own of a list or tuple of values, or all to one.
 
         Raises:
             ArgumentError: for a list or tuple of another length.
+            UnsupportedError: for an attribute that cannot be set.
         """
         if not isinstance(values, list | tuple):
             values = [values] * self.num_envs
@@ -419,7 +426,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
                 f"{len(values)} values of {name} for {self.num_envs} envs: give one each"
             )
         for env, value in enumerate(values):
-            self.native.call("corral:set_attr", (name, value), {}, [env])
+            self.native.call(name, (value,), {}, [env], "set")
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every env; called by `close`, once.

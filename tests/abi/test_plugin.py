@@ -119,6 +119,33 @@ def test_options_states_and_failures_are_the_librarys_own(counter):
     assert [failure.slot for failure in raised.value.failures] == [0]
 
 
+@pytest.mark.parametrize("how", [{}, {"batch_size": 1}, {"on_failure": "mask"}])
+def test_calls_and_events_of_a_library_reach_python(counter, how):
+    envs = corral.make_vec("counting/Counter-v0", 2, seed=0, **how)
+    envs.reset()
+    assert envs.list_attr() == ({"target": True}, {"target": True})
+    envs.set_attr("target", [9, 12])
+    assert envs.get_attr("target") == (9, 12)
+    assert envs.call("target") == (9, 12)
+    envs.send([2, 2])
+    envs.drain()
+    assert envs.call("double") == (4, 4)
+    for unknown in (lambda: envs.call("half"), lambda: envs.get_attr("double")):
+        with pytest.raises(AttributeError, match=r"there are target and double\(\)"):
+            unknown()
+    with pytest.raises(errors.ArgumentError, match="target is one int"):
+        envs.set_attr("target", "far")
+    told = []
+    for action in (2, 2, 1):
+        envs.send([action, action])
+        told.append(envs.drain()[4])
+    assert "events" not in told[0]
+    assert "events" not in told[1]
+    assert told[2]["_events"].tolist() == [True, False]
+    assert told[2]["events"][0] == [["reached", [9]]]
+    assert told[2]["events"][1] is None
+
+
 @pytest.mark.parametrize("wrong", [0, 3, 9])
 @pytest.mark.parametrize("on_failure", ["raise", "restart", "mask"])
 def test_a_failure_told_of_another_slot_is_the_whole_calls(counter, tmp_path, wrong, on_failure):
@@ -237,9 +264,9 @@ def test_what_is_no_library_of_envs_is_refused(counter, tmp_path):
 @pytest.mark.parametrize(
     ("version", "size", "message"),
     [
-        ("3", "sizeof(corral_plugin)", "this Corral is old"),
-        ("1", "sizeof(corral_plugin)", "the plugin is old"),
-        ("2", "64", "the plugin is old"),
+        ("CORRAL_ABI_VERSION + 1", "sizeof(corral_plugin)", "this Corral is old"),
+        ("CORRAL_ABI_VERSION - 1", "sizeof(corral_plugin)", "the plugin is old"),
+        ("CORRAL_ABI_VERSION", "64", "the plugin is old"),
     ],
 )
 def test_a_library_of_another_version_or_layout_says_which_side_is_old(

@@ -27,6 +27,7 @@ BASES = [
     (errors.UnknownOptionError, [TypeError]),
     (errors.OptionValueError, [ValueError]),
     (errors.UnknownEnvError, [gym_error.NameNotFound, gym_error.UnregisteredEnv]),
+    (errors.UnknownNameError, [AttributeError]),
     (errors.LibraryError, [ImportError]),
     (errors.MissingFileError, [FileNotFoundError]),
     (errors.SpaceError, [ValueError]),

@@ -10,13 +10,15 @@ use std::ops::Range;
 
 use crate::begin::Begin;
 use crate::buffer::RowsMut;
+use crate::call::Call;
+use crate::caps::Caps;
 use crate::env::Env;
 use crate::env_list::{EnvList, EnvSource};
 use crate::error::{Error, Failure, Phase, Result};
 use crate::frame::Frame;
 use crate::guard::guard;
 use crate::source::{Chunk, ResetArgs, Side, StepArgs};
-use crate::space::Options;
+use crate::space::{Options, Value};
 
 /// An env whose state, apart from its random streams and options, is `N` numbers,
 /// which every reset sets anew, whatever they were.
@@ -175,12 +177,15 @@ impl<const N: usize> Fields<N> {
 }
 
 impl<E: Env> EnvSource<E> {
-    /// The same envs, stepped by columns.
+    /// The same envs, stepped by columns; one by one where they tell of events
+    /// ([`Caps::EVENTS`](crate::Caps::EVENTS)), which a kernel does not.
     pub fn by_field<const N: usize>(mut self) -> Self
     where
         E: ByField<N>,
     {
-        self.chunk_of = |list| Box::new(FieldChunk::<E, N>::new(list));
+        if !E::CAPS.contains(Caps::EVENTS) {
+            self.chunk_of = |list| Box::new(FieldChunk::<E, N>::new(list));
+        }
         self
     }
 }
@@ -283,6 +288,15 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
     fn render(&mut self, slot: usize) -> Result<Frame> {
         self.push(slot, Phase::Render).map_err(Error::env)?;
         self.list.render(slot)
+    }
+
+    /// What is called may look at the env's numbers and change them.
+    fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
+        self.push(slot, Phase::Call).map_err(Error::env)?;
+        let answer = self.list.call(slot, call);
+        let mut pulled = Ok(());
+        self.pull([slot].into_iter(), Phase::Call, |_, failure| pulled = Err(Error::env(failure)));
+        pulled.and(answer)
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {

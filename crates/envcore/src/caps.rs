@@ -46,6 +46,8 @@ bitflags! {
         /// randomness it finds itself. The seeds that chunks are built from then
         /// mean nothing, and no report names one.
         const UNSEEDED = 1 << 15;
+        /// Tell of events: the info [`EVENTS`](crate::EVENTS).
+        const EVENTS = 1 << 16;
     }
 }
 

@@ -3,13 +3,15 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::call::{Call, Property};
 use crate::caps::Caps;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::frame::Frame;
 use crate::leaves::{FromRow, ToRow};
 use crate::record::Record;
-use crate::space::{Options, Space};
+use crate::space::{Options, Space, Value};
 
 /// An environment: one instance is one, typed, knowing nothing of batches,
 /// threads, Python or C. The crate's page has a whole one.
@@ -45,7 +47,7 @@ use crate::space::{Options, Space};
 ///
 /// What it has beyond Border's is provided, and may be overridden: `CAPS`; spaces
 /// that depend on the config, and those of infos and records; `reseed`, `info`,
-/// `set_options`, `render`, `save`, `load`, `close`.
+/// `events`, `set_options`, `properties`, `call`, `render`, `save`, `load`, `close`.
 pub trait Env: Sized + Send + 'static {
     /// The options it is built from.
     type Config: Config;
@@ -57,8 +59,9 @@ pub trait Env: Sized + Send + 'static {
     type Info: Info;
 
     /// What it can do beyond the four required methods: any of
-    /// [`Caps::SAVE`], [`Caps::RENDER`] and [`Caps::OPTIONS`], whose methods are
-    /// never called unless they are named here, and [`Caps::BRIEF`].
+    /// [`Caps::SAVE`], [`Caps::RENDER`], [`Caps::OPTIONS`], [`Caps::CALL`] and
+    /// [`Caps::EVENTS`], whose methods are never called unless they are named here,
+    /// and [`Caps::BRIEF`].
     const CAPS: Caps = Caps::empty();
 
     /// A new instance whose random stream starts from `seed` (never negative).
@@ -138,6 +141,51 @@ pub trait Env: Sized + Send + 'static {
     /// The info that goes with a reset's observation; provided: none.
     fn info(&self) -> Option<Self::Info> {
         None
+    }
+
+    /// What happened in the step or reset that was just made, in order
+    /// ([`Caps::EVENTS`]); asked for once after each, of an observation
+    /// (`reset(Some([0]))`) aside. Users see it in the row's infos, as
+    /// [`EVENTS`](crate::EVENTS).
+    fn events(&mut self) -> Vec<Event> {
+        Vec::new()
+    }
+
+    /// What [`call`](Self::call) can get and set under `config`; provided: nothing.
+    fn properties(config: &Self::Config) -> Vec<Property> {
+        let _ = config;
+        Vec::new()
+    }
+
+    /// Answers a call by name ([`Caps::CALL`]): gets or sets one of
+    /// [`properties`](Self::properties) (whatever else is asked of a property is
+    /// refused before), or calls a method, which may be any other name.
+    ///
+    /// ```
+    /// # use envcore::{Call, Result, Value};
+    /// # struct Ball { gravity: f64, height: f64 }
+    /// # impl Ball {
+    /// fn call(&mut self, call: &Call) -> Result<Value> {
+    ///     match call.name.as_str() {
+    ///         "gravity" => call.property(&mut self.gravity),
+    ///         "kick" => {
+    ///             self.height += call.arg::<f64>(0)?;
+    ///             Ok(Value::from(self.height))
+    ///         }
+    ///         _ => Err(call.unknown()),
+    ///     }
+    /// }
+    /// # }
+    /// # let mut ball = Ball { gravity: 9.8, height: 0.0 };
+    /// ball.call(&Call::set("gravity", 1.6))?;
+    /// assert_eq!(ball.call(&Call::get("gravity"))?, Value::Float(1.6));
+    /// # Ok::<(), envcore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Call::unknown`], or whatever goes wrong inside; the env goes on.
+    fn call(&mut self, call: &Call) -> Result<Value> {
+        Err(call.unknown())
     }
 
     /// Options given at a reset, before it; they hold until changed, through

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use crate::begin::Begin;
 use crate::buffer::{Extra, InfosMut, RowsMut, StepColumns};
+use crate::call::{Call, CallKind, listed, settle};
 use crate::caps::Caps;
 use crate::config::Config;
 use crate::env::{Env, Step};
 use crate::error::{Error, Failure, Phase, Result, SlotError};
+use crate::event::{EVENTS, events_info};
 use crate::frame::Frame;
 use crate::guard::{drop_guarded, guard};
 use crate::leaves::{FromRow, ToRow};
@@ -21,6 +23,14 @@ use crate::simd;
 use crate::source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 use crate::space::{Element, Options, Scalar, Space, Value};
 use crate::with_element;
+
+/// What an [`Env`] may name in its `CAPS`.
+pub(crate) const OPTIONAL: Caps = Caps::SAVE
+    .union(Caps::RENDER)
+    .union(Caps::OPTIONS)
+    .union(Caps::BRIEF)
+    .union(Caps::CALL)
+    .union(Caps::EVENTS);
 
 /// An [`Env`] type with a config, ready to fill slots.
 pub struct EnvSource<E: Env> {
@@ -47,12 +57,16 @@ impl<E: Env> EnvSource<E> {
             observation: E::observation_space(&config)?,
             action: E::action_space(&config)?,
             info,
-            caps: Caps::ENV | (E::CAPS & (Caps::SAVE | Caps::RENDER | Caps::OPTIONS | Caps::BRIEF)),
+            caps: Caps::ENV | (E::CAPS & OPTIONAL),
             autoreset: None,
             max_episode_steps: None,
             metadata: Options::new(),
             config: config.to_json().to_string(),
+            num_agents: 1,
         };
+        if E::CAPS.contains(Caps::EVENTS) && spec.info.leaves().iter().any(|leaf| leaf.name == EVENTS) {
+            return Err(Error::Space(format!("{id}: it has an info '{EVENTS}', where its events would be")));
+        }
         spec.observation.check(&format!("{id}: observation"))?;
         spec.action.check(&format!("{id}: action"))?;
         spec.info.check(&format!("{id}: info"))?;
@@ -64,6 +78,7 @@ impl<E: Env> EnvSource<E> {
 
     fn list(&self, envs: Vec<Option<E>>) -> EnvList<E> {
         EnvList {
+            id: self.spec.id.clone(),
             config: self.config.clone(),
             envs,
             info: self.spec.info.clone(),
@@ -132,6 +147,7 @@ fn flatten<T>(phase: Phase, outcome: Result<Result<T>, Failure>) -> Result<T, Fa
 const AHEAD: usize = 4;
 
 pub(crate) struct EnvList<E: Env> {
+    id: String,
     pub(crate) config: Arc<E::Config>,
     /// `None` where the env failed and was not rebuilt yet.
     pub(crate) envs: Vec<Option<E>>,
@@ -213,6 +229,9 @@ impl<E: Env> EnvList<E> {
                 if leaves.own > 0 {
                     info.write(&mut infos.row(row));
                 }
+                if E::CAPS.contains(Caps::EVENTS) {
+                    tell_events(env, infos.start() + row, side);
+                }
                 if record.is_empty() {
                     return Ok(());
                 }
@@ -231,7 +250,7 @@ impl<E: Env> EnvList<E> {
     }
 
     #[inline(always)]
-    fn begin(&mut self, reset: &ResetArgs, rows: &mut RowsMut<'_>) -> Result<(), Failure> {
+    fn begin(&mut self, reset: &ResetArgs, rows: &mut RowsMut<'_>, side: &mut Side) -> Result<(), Failure> {
         let slot = reset.slot;
         if let Some(seed) = reset.rebuild {
             self.lose(slot);
@@ -253,7 +272,11 @@ impl<E: Env> EnvList<E> {
                 Begin::Index(ix) => env.reset_with_index(ix as usize),
                 Begin::Keep => env.reset(Some(observe)),
             }?;
-            show(&obs, tells.then_some(&*env), rows, reset.row)
+            show(&obs, tells.then_some(&*env), rows, reset.row)?;
+            if E::CAPS.contains(Caps::EVENTS) && reset.begin != Begin::Keep {
+                tell_events(env, rows.start() + reset.row, side);
+            }
+            Ok(())
         };
         begin().map_err(|error| Failure::error(Phase::Reset, error))
     }
@@ -262,6 +285,14 @@ impl<E: Env> EnvList<E> {
         self.envs[slot].as_mut().ok_or_else(|| {
             Error::NeedsReset(format!("slot {slot} failed and holds no env until its next reset"))
         })
+    }
+}
+
+/// Reports what has happened in `env`, of row `row` of the batch.
+fn tell_events<E: Env>(env: &mut E, row: usize, side: &mut Side) {
+    let events = env.events();
+    if !events.is_empty() {
+        side.extras.push(Extra { row, key: EVENTS.into(), value: events_info(events) });
     }
 }
 
@@ -341,7 +372,7 @@ impl<E: Env> Chunk for EnvList<E> {
                     if let Some(later) = left.as_slice().get(AHEAD - 1) {
                         simd::prefetch(&self.envs[later.slot]);
                     }
-                    if let Err(failure) = self.begin(reset, rows) {
+                    if let Err(failure) = self.begin(reset, rows, side) {
                         side.failures.push((slot, failure));
                         self.lose(slot);
                     }
@@ -379,6 +410,16 @@ impl<E: Env> Chunk for EnvList<E> {
     fn render(&mut self, slot: usize) -> Result<Frame> {
         let env = self.env(slot)?;
         guard(Phase::Render, || env.render()).map_err(Error::env)?
+    }
+
+    fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
+        let properties = E::properties(&self.config);
+        if call.kind == CallKind::List {
+            return Ok(listed(&properties));
+        }
+        let call = settle(&self.id, &properties, call)?;
+        let env = self.env(slot)?;
+        guard(Phase::Call, || env.call(&call)).map_err(Error::env)?
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {

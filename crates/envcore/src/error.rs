@@ -36,6 +36,9 @@ pub enum Error {
     /// An id that no env has.
     #[error("{0}")]
     UnknownEnv(String),
+    /// A method or property that an env does not have.
+    #[error("{0}")]
+    UnknownName(String),
     /// A library that cannot be loaded, or is not what it claims to be.
     #[error("{0}")]
     Library(String),

@@ -5,7 +5,7 @@
 
 use crate::buffer::{ActRow, Row};
 use crate::error::{Error, Result};
-use crate::space::{Bounds, DType, Element, Leaf, Scalar, Space};
+use crate::space::{Bounds, DType, Element, Leaf, Scalar, Space, Value};
 use crate::with_element;
 
 /// A type that writes itself into leaves of a batch row: observations, infos.
@@ -210,6 +210,19 @@ impl ToRow for String {
     }
     fn write(&self, row: &mut Row<'_>) {
         row.text(self.clone());
+    }
+}
+
+impl FromRow for String {
+    fn space() -> Result<Space> {
+        <String as ToRow>::space()
+    }
+    fn read(row: &mut ActRow<'_>) -> Self {
+        match row.value() {
+            Value::Text(text) => text.clone(),
+            // Actions are checked before they are read, unless the user asks for no checks.
+            other => format!("{other:?}"),
+        }
     }
 }
 

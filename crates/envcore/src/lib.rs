@@ -92,6 +92,7 @@ mod env_list;
 mod episode;
 mod error;
 mod evaluate;
+mod event;
 mod fork;
 mod frame;
 mod guard;
@@ -129,7 +130,7 @@ pub use buffer::{
     check_room,
 };
 pub use by_field::{ByField, Fields};
-pub use call::Call;
+pub use call::{Call, CallKind, Property};
 pub use caps::Caps;
 pub use config::{Config, nearest};
 pub use entry::{Entry, find};
@@ -138,6 +139,7 @@ pub use env_list::EnvSource;
 pub use envcore_derive::{FromRow, ToRow};
 pub use error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 pub use evaluate::Schedule;
+pub use event::{EVENTS, Event};
 pub use fork::Birth;
 pub use frame::Frame;
 pub use half::f16;

@@ -34,6 +34,9 @@ pub struct SourceSpec {
     pub metadata: Options,
     /// The config, as text: states are exchanged only between equal ones.
     pub config: String,
+    /// How many agents act in one env. Runners take 1 for now: a slot stays one
+    /// world with one life, and rewards and flags will have an axis of agents.
+    pub num_agents: usize,
 }
 
 /// What makes chunks: an env with its config, a library, a server.

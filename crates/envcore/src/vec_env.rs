@@ -38,13 +38,20 @@ pub struct Spec {
     pub max_episode_steps: Option<u64>,
     /// Anything else that a sink may tell its user, such as `render_fps`.
     pub metadata: Options,
+    /// How many agents act in one env: see [`SourceSpec::num_agents`](crate::SourceSpec::num_agents).
+    pub num_agents: usize,
 }
 
 impl Spec {
     /// Errors where a space contradicts itself, or no memory is large enough for
     /// all slots.
     pub(crate) fn check_spaces(&self) -> Result<()> {
-        let Spec { id, num_slots, .. } = self;
+        let Spec { id, num_slots, num_agents, .. } = self;
+        if *num_agents != 1 {
+            let why =
+                format!("{id}: {num_agents} agents act in one env; this version runs envs of one agent");
+            return Err(Error::Unsupported(why));
+        }
         self.observation.check_rows(&format!("{id}: observation"), *num_slots)?;
         self.action.check_rows(&format!("{id}: action"), *num_slots)?;
         self.info.check_rows(&format!("{id}: info"), *num_slots)

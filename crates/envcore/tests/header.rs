@@ -6,7 +6,7 @@ use std::path::Path;
 use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, ExportConfig, Language, Style};
 
 const INTRODUCTION: &str = "\
-/* Corral's plugin interface, version 2: a shared library of reinforcement-learning
+/* Corral's plugin interface, version 3: a shared library of reinforcement-learning
  * environments that Corral runs in batches.
  *
  * A plugin exports one function,
@@ -21,6 +21,10 @@ const INTRODUCTION: &str = "\
  */";
 
 const ENTRANCE: &str = "\
+/* The key of the info that a row's events are: a list of lists, each of a name
+ * (a text) and a list of values. */
+#define CORRAL_EVENTS \"events\"
+
 #if defined(_WIN32)
 #define CORRAL_API __declspec(dllexport)
 #else

@@ -4,7 +4,7 @@ use envcore::{ColumnIn, DType, LeafKind, Space, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 use smallvec::SmallVec;
 
 use crate::array;
@@ -168,10 +168,13 @@ fn hold<'py>(
             if is_own { Ok(values::opaque(&values::deep_copy(given)?)) } else { values::from_py(given) }
         };
         held.values = if batched {
-            let rows = given.try_iter().map_err(|_| {
-                let why = format!("actions '{path}' are no sequence of one value per env");
-                refuse(py, why)
-            })?;
+            let at = if path.is_empty() { String::new() } else { format!(" '{path}'") };
+            let wrong = || refuse(py, format!("actions{at} are no sequence of one value per env"));
+            // A text would be one of its letters.
+            if given.is_instance_of::<PyString>() {
+                return Err(wrong());
+            }
+            let rows = given.try_iter().map_err(|_| wrong())?;
             rows.map(|item| value(&item?)).collect::<PyResult<_>>()?
         } else {
             vec![value(given)?]

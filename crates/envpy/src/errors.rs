@@ -49,6 +49,7 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
         Error::UnknownOption(_) => "UnknownOptionError",
         Error::OptionValue(_) => "OptionValueError",
         Error::UnknownEnv(_) => "UnknownEnvError",
+        Error::UnknownName(_) => "UnknownNameError",
         Error::Library(_) => "LibraryError",
         Error::Space(_) => "SpaceError",
         Error::Unsupported(_) => "UnsupportedError",

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use envcore::{Batch, Begin, Birth, Call, Caps, Error, Slots, Want};
+use envcore::{Batch, Begin, Birth, Call, CallKind, Caps, Error, Slots, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyTuple};
 
@@ -695,8 +695,8 @@ impl VecEnv {
     }
 
     /// What calling `name` on each of `slots` (all without any) gives, or the
-    /// attribute of that name.
-    #[pyo3(signature = (name, args, kwargs, slots=None))]
+    /// attribute of that name. `kind`: "call", "get", "set" or "list".
+    #[pyo3(signature = (name, args, kwargs, slots=None, kind="call"))]
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -704,7 +704,15 @@ impl VecEnv {
         args: &Bound<'py, PyTuple>,
         kwargs: &Bound<'py, PyDict>,
         slots: Option<Vec<usize>>,
+        kind: &str,
     ) -> PyResult<Bound<'py, PyTuple>> {
+        let kind = match kind {
+            "call" => CallKind::Call,
+            "get" => CallKind::Get,
+            "set" => CallKind::Set,
+            "list" => CallKind::List,
+            other => return Err(to_py(py, Error::Argument(format!("there is no kind of call '{other}'")))),
+        };
         let mut state = self.lock(py)?;
         let slots = self.slots(slots);
         let is_python = self.about.is_some();
@@ -714,9 +722,9 @@ impl VecEnv {
         let args = args.iter().map(arg).collect::<PyResult<_>>()?;
         let mut named = envcore::Options::new();
         for (key, value) in kwargs {
-            named.set(key.extract::<String>()?, values::opaque(&value));
+            named.set(key.extract::<String>()?, arg(value)?);
         }
-        let call = Call { name, args, kwargs: named };
+        let call = Call { kind, name, args, kwargs: named };
         let envs = &mut state.envs;
         let results = detach(py, || envs.call(&slots, &call)).or_raise(py)?;
         let results = results.iter().map(|value| values::to_py(py, value));

@@ -155,7 +155,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Sets an attribute of each env."""
-        self._call("corral:set_attr", indices, (attr_name, value), {})
+        self._call(attr_name, indices, (value,), {}, kind="set")
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
@@ -168,12 +168,17 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """Whether each env has such a wrapper around it."""
-        if not self.envs.native.can("call"):
+        if self.envs.native.about is None:
             return [False for _ in self._numbers(indices)]
         return self._call("corral:is_wrapped", indices, (wrapper_class,), {})
 
     def _call(
-        self, name: str, indices: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        name: str,
+        indices: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        kind: str = "call",
     ) -> list[Any]:
         numbers = self._numbers(indices)
         if self.envs.native.about is None and name == "action_masks" and not (args or kwargs):
@@ -181,7 +186,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         if self.envs.native.about is None and name == "render" and not (args or kwargs):
             return list(self.envs.render(numbers) or [None] * len(numbers))
         try:
-            return list(self.envs.native.call(name, args, kwargs, numbers))
+            return list(self.envs.native.call(name, args, kwargs, numbers, kind))
         except errors.UnsupportedError as error:
             raise AttributeError(str(error)) from None
 

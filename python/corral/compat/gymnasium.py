@@ -275,6 +275,11 @@ class AsyncVectorEnv(_Gymnasium):
         self._idle("call_async")
         return super().render(envs)
 
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of each env; errors as `reset_async`."""
+        self._idle("call_async")
+        return super().get_attr(name)
+
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of each env; errors as `reset_async`."""
         self._idle("set_attr")

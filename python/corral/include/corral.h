@@ -1,4 +1,4 @@
-/* Corral's plugin interface, version 2: a shared library of reinforcement-learning
+/* Corral's plugin interface, version 3: a shared library of reinforcement-learning
  * environments that Corral runs in batches.
  *
  * A plugin exports one function,
@@ -26,7 +26,7 @@ extern "C" {
 #define CORRAL_NO_SLOT SIZE_MAX
 
 // The version of this interface. Later ones only append to its structs.
-#define CORRAL_ABI_VERSION 2
+#define CORRAL_ABI_VERSION 3
 
 #define CORRAL_BOOL 1
 
@@ -100,8 +100,27 @@ extern "C" {
 // Draw a slot.
 #define CORRAL_CAP_RENDER 512
 
+// Call functions, get and set properties by name.
+#define CORRAL_CAP_CALL 1024
+
 // Step and reset in a microsecond or two.
 #define CORRAL_CAP_BRIEF 4096
+
+// Tell of events: the info `CORRAL_EVENTS`.
+#define CORRAL_CAP_EVENTS 65536
+
+// What is asked of a name: call the function.
+#define CORRAL_CALL_FUNCTION 0
+
+// … give the property's value.
+#define CORRAL_CALL_GET 1
+
+// … set the property to the only argument.
+#define CORRAL_CALL_SET 2
+
+// … give the names of all properties, whatever the name: a map of each to
+// whether it can be set.
+#define CORRAL_CALL_LIST 3
 
 // How a slot begins: the next episode of its own stream.
 #define CORRAL_BEGIN_OWN 0
@@ -144,6 +163,9 @@ extern "C" {
 
 // A slot that holds no env, because it failed earlier.
 #define CORRAL_ERROR_NEEDS_RESET 10
+
+// A function or property that the env does not have.
+#define CORRAL_ERROR_UNKNOWN_NAME 11
 
 #define CORRAL_PHASE_CALL 0
 
@@ -255,6 +277,9 @@ typedef struct corral_spec {
     const char *config;
     // A map of whatever else users may want to know, or none.
     struct corral_value metadata;
+    // How many agents act in one env: 1, which 0 is read as. Hosts of this version
+    // refuse others.
+    size_t num_agents;
 } corral_spec;
 
 // An env that a plugin has, whatever its options.
@@ -293,7 +318,8 @@ typedef struct corral_reset {
 
 // Rows of a batch to write: what belongs to the i-th row of a call is the i-th
 // element (of leaves: the i-th block of a row's elements). All memory is the
-// host's, C-contiguous, and the call's alone.
+// host's, C-contiguous, and the call's alone. Reward and flags have an element
+// for each agent of each row, agents innermost; with one agent, one a row.
 typedef struct corral_rows {
     size_t num_rows;
     // A block per leaf; NULL for one that is not of fixed shape, which goes to
@@ -339,6 +365,8 @@ typedef struct corral_report {
     // The picture that was asked for: RGB, `height · width · 3` bytes, rows from
     // the top.
     void (*frame)(void *context, size_t height, size_t width, const uint8_t *pixels);
+    // The answer to a call by name; none without it.
+    void (*answer)(void *context, const struct corral_value *value);
 } corral_report;
 
 // A plugin. Functions that return an `int32_t` return 0, or -1 after telling
@@ -394,7 +422,7 @@ typedef struct corral_plugin {
                     const struct corral_rows *rows,
                     const struct corral_report *report);
     // Whether a reset would take these options; nothing changes. May be NULL
-    // without `CORRAL_CAP_OPTIONS`, as the next three without theirs.
+    // without `CORRAL_CAP_OPTIONS`, as the next four without theirs.
     int32_t (*check_options)(void *chunk,
                              const struct corral_value *options,
                              const struct corral_report *report);
@@ -408,6 +436,17 @@ typedef struct corral_plugin {
                     const struct corral_report *report);
     // Tells `report.frame` a picture of `slot`.
     int32_t (*render)(void *chunk, size_t slot, const struct corral_report *report);
+    // Does to `slot` what is asked of a name, and tells `report.answer`: `kind` is
+    // `CORRAL_CALL_…`, the name UTF-8 without a NUL, `args` a list, `kwargs` a map of
+    // named arguments.
+    int32_t (*call)(void *chunk,
+                    size_t slot,
+                    uint32_t kind,
+                    const char *name,
+                    size_t name_length,
+                    const struct corral_value *args,
+                    const struct corral_value *kwargs,
+                    const struct corral_report *report);
     // Ends every env; called once, before `free_chunk`. May be NULL.
     int32_t (*close)(void *chunk, const struct corral_report *report);
     // Frees a chunk.
@@ -415,6 +454,10 @@ typedef struct corral_plugin {
 } corral_plugin;
 
 #endif  /* CORRAL_H */
+
+/* The key of the info that a row's events are: a list of lists, each of a name
+ * (a text) and a list of values. */
+#define CORRAL_EVENTS "events"
 
 #if defined(_WIN32)
 #define CORRAL_API __declspec(dllexport)

@@ -98,7 +98,7 @@ static void *make(size_t env, const corral_value *options, const corral_report *
     s->spec.observation.leaves = s->observation;
     s->spec.action.num_leaves = 1;
     s->spec.action.leaves = s->action;
-    s->spec.caps = CORRAL_CAP_ENV | CORRAL_CAP_SAVE | CORRAL_CAP_BRIEF;
+    s->spec.caps = CORRAL_CAP_ENV | CORRAL_CAP_SAVE | CORRAL_CAP_CALL | CORRAL_CAP_EVENTS | CORRAL_CAP_BRIEF;
     s->spec.config = s->config;
     return s;
 }
@@ -150,6 +150,17 @@ static int32_t reset(void *chunk_, const corral_reset *resets, size_t num_resets
     return 0;
 }
 
+/* Tells that the target was reached: the one event [name, [target]]. */
+static void tell_reached(const corral_report *report, size_t row, int32_t target) {
+    corral_value number = {.kind = CORRAL_VALUE_INT, .data.integer = target};
+    corral_value event[2] = {{.kind = CORRAL_VALUE_TEXT, .length = 7, .data.text = "reached"},
+                             {.kind = CORRAL_VALUE_LIST, .length = 1, .data.items = &number}};
+    corral_value one = {.kind = CORRAL_VALUE_LIST, .length = 2, .data.items = event};
+    corral_value events = {.kind = CORRAL_VALUE_LIST, .length = 1, .data.items = &one};
+    corral_field info = {.key = CORRAL_EVENTS, .key_length = strlen(CORRAL_EVENTS), .value = &events};
+    report->info(report->context, row, &info);
+}
+
 static int32_t step(void *chunk_, size_t first_slot, size_t num_slots, const uint8_t *skip,
                     const void *const *actions, const corral_rows *rows,
                     const corral_report *report) {
@@ -174,9 +185,48 @@ static int32_t step(void *chunk_, size_t first_slot, size_t num_slots, const uin
         /* Any number but 0 passes for true. */
         rows->terminated[row] = s->count >= s->target ? 2 : 0;
         rows->truncated[row] = 0;
+        if (s->count == s->target) tell_reached(report, row, s->target);
         show(s, rows, row);
     }
     return failed;
+}
+
+static int is_name(const char *name, size_t length, const char *other) {
+    return length == strlen(other) && memcmp(name, other, length) == 0;
+}
+
+/* The property "target" can be got and set, the function "double" doubles the count. */
+static int32_t call(void *chunk_, size_t slot, uint32_t kind, const char *name, size_t name_length,
+                    const corral_value *args, const corral_value *kwargs,
+                    const corral_report *report) {
+    (void)kwargs;
+    counter *s = &((chunk *)chunk_)->slots[slot];
+    corral_value answer = {.kind = CORRAL_VALUE_INT};
+    if (kind == CORRAL_CALL_LIST) {
+        corral_value can_be_set = {.kind = CORRAL_VALUE_BOOL, .data.boolean = 1};
+        corral_field target = {.key = "target", .key_length = 6, .value = &can_be_set};
+        corral_value names = {.kind = CORRAL_VALUE_MAP, .length = 1, .data.fields = &target};
+        report->answer(report->context, &names);
+        return 0;
+    }
+    if (is_name(name, name_length, "target")) {
+        if (kind == CORRAL_CALL_SET) {
+            if (args->length != 1 || args->data.items[0].kind != CORRAL_VALUE_INT) {
+                fail(report, CORRAL_NO_SLOT, CORRAL_ERROR_ARGUMENT, "target is one int");
+                return -1;
+            }
+            s->target = (int32_t)args->data.items[0].data.integer;
+            return 0;
+        }
+        answer.data.integer = s->target;
+    } else if (kind == CORRAL_CALL_FUNCTION && is_name(name, name_length, "double")) {
+        answer.data.integer = s->count *= 2;
+    } else {
+        fail(report, CORRAL_NO_SLOT, CORRAL_ERROR_UNKNOWN_NAME, "there are target and double()");
+        return -1;
+    }
+    report->answer(report->context, &answer);
+    return 0;
 }
 
 static int32_t save(void *chunk_, size_t slot, const corral_report *report) {
@@ -229,6 +279,7 @@ static const corral_plugin PLUGIN = {
     .step = step,
     .save = save,
     .load = load,
+    .call = call,
     .free_chunk = free_chunk,
 };
 

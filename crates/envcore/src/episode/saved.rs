@@ -18,8 +18,8 @@ struct Saved {
     id: String,
     config: String,
     life: Life,
-    /// Where statistics were asked for.
-    returns: Option<f64>,
+    /// Of each agent, where statistics were asked for.
+    returns: Vec<f64>,
     env: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Episodes {
             id: self.lives.env.clone(),
             config: self.config.clone(),
             life: self.lives.of(slot),
-            returns: self.rules.statistics.map(|_| self.returns[slot]),
+            returns: self.rules.statistics.iter().map(|_| self.returns[slot]).collect(),
             env,
         })?;
         Ok(seal(saved))
@@ -67,7 +67,7 @@ impl Episodes {
             loaded.map_err(|error| self.named(slot, Phase::Load, error))?;
         }
         let unknown = if life.steps == 0 { 0.0 } else { f64::NAN };
-        self.returns[slot] = returns.unwrap_or(unknown);
+        self.returns[slot] = returns.first().copied().unwrap_or(unknown);
         self.started[slot] = Instant::now();
         self.lives.set(slot, life);
         Ok(())

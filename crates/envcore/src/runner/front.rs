@@ -280,6 +280,7 @@ fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Spec {
         caps: source.caps,
         max_episode_steps: config.max_episode_steps,
         metadata: source.metadata.clone(),
+        num_agents: source.num_agents,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::object::Object;
-use crate::space::dtype::{DType, Element};
+use crate::space::dtype::{DType, Element, Scalar};
 use crate::with_element;
 
 /// An array of any dtype and shape, C-contiguous.
@@ -236,6 +236,67 @@ value_from! {
     bool => Bool(bool), i64 => Int(i64), i32 => Int(i64), u32 => Int(i64), u8 => Int(i64),
     f64 => Float(f64), f32 => Float(f64), String => Text(String), &str => Text(String),
     Array => Array(Array), Vec<Value> => List(Vec<Value>), Options => Map(Options),
+}
+
+macro_rules! from_value {
+    ($($t:ty, $what:literal, $value:ident => $got:expr);* $(;)?) => {$(
+        impl TryFrom<&Value> for $t {
+            type Error = Error;
+
+            fn try_from($value: &Value) -> Result<Self> {
+                $got.ok_or_else(|| Error::ArgumentType(format!(concat!("{:?} is no ", $what), $value)))
+            }
+        }
+    )*};
+}
+from_value! {
+    bool, "bool", value => if let Value::Bool(v) = value { Some(*v) } else { None };
+    i64, "int", value => value.as_int();
+    i32, "int of 32 bits", value => value.as_int().and_then(|v| v.try_into().ok());
+    u32, "int of 32 bits, 0 or more", value => value.as_int().and_then(|v| v.try_into().ok());
+    u8, "int from 0 to 255", value => value.as_int().and_then(|v| v.try_into().ok());
+    f64, "float", value => value.as_float();
+    f32, "float", value => value.as_float().map(|v| v as f32);
+    String, "str", value => if let Value::Text(v) = value { Some(v.clone()) } else { None };
+    Array, "array", value => if let Value::Array(v) = value { Some(v.clone()) } else { None };
+    Vec<Value>, "list", value => if let Value::List(v) = value { Some(v.clone()) } else { None };
+    Options, "dict", value => if let Value::Map(v) = value { Some(v.clone()) } else { None };
+}
+
+impl TryFrom<&Value> for Value {
+    type Error = Error;
+
+    fn try_from(value: &Value) -> Result<Self> {
+        Ok(value.clone())
+    }
+}
+
+impl Value {
+    /// The scalar that an array of no axes is.
+    fn as_scalar(&self) -> Option<Scalar> {
+        let Value::Array(array) = self else { return None };
+        with_element!(array.dtype(), T => {
+            let elements = array.to_vec::<T>()?;
+            (array.shape().is_empty()).then(|| elements[0].to_scalar())
+        })
+    }
+
+    fn as_int(&self) -> Option<i64> {
+        match (self, self.as_scalar()) {
+            (Value::Int(v), _) => Some(*v),
+            (_, Some(Scalar::Int(v))) => v.try_into().ok(),
+            _ => None,
+        }
+    }
+
+    /// A float, or an int that one holds exactly.
+    fn as_float(&self) -> Option<f64> {
+        match (self, self.as_scalar()) {
+            (Value::Float(v), _) => Some(*v),
+            (_, Some(Scalar::Real(v))) => Some(v),
+            _ => self.as_int().filter(|v| (*v as f64) as i64 == *v && *v != i64::MAX).map(|v| v as f64),
+        }
+    }
 }
 
 /// Named values in the order given: options of a reset, or of a config.

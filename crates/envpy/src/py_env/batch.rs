@@ -63,6 +63,7 @@ impl BatchSource {
             autoreset: Some(AutoresetMode::SameStep),
             max_episode_steps: None,
             metadata: Options::new(),
+            num_agents: 1,
             config: String::new(),
         };
         let num_envs = envs.getattr("num_envs")?.extract()?;

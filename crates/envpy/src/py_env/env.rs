@@ -1,7 +1,7 @@
 //! One Python env.
 
 use envcore::{
-    Begin, Call, Cause, Error, Failure, Frame, Options, Phase, Raised, Result, RowsMut, Side, Value,
+    Begin, Call, CallKind, Cause, Error, Failure, Frame, Options, Phase, Raised, Result, RowsMut, Side, Value,
 };
 use numpy::{PyArray3, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PySystemExit, PyTypeError, PyValueError};
@@ -236,7 +236,12 @@ impl PyEnv {
         let args = asked.args.iter().map(|arg| values::to_py(py, arg)).collect::<PyResult<Vec<_>>>()?;
         let args = PyTuple::new(py, args)?;
         let kwargs = values::options_to_py(py, &asked.kwargs)?;
-        let args = (self.env.bind(py), &asked.name, args, kwargs).into_pyobject(py)?;
+        let kind = match asked.kind {
+            CallKind::Call | CallKind::Get => "call",
+            CallKind::Set => "set",
+            CallKind::List => "list",
+        };
+        let args = (self.env.bind(py), kind, &asked.name, args, kwargs).into_pyobject(py)?;
         let done = call_method(helpers(py)?.as_any(), intern!(py, "call"), &args)?;
         Ok(values::opaque(&done))
     }

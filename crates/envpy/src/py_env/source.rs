@@ -126,6 +126,7 @@ impl PySource {
             autoreset: None::<AutoresetMode>,
             max_episode_steps: None,
             metadata: Options::new(),
+            num_agents: 1,
             config: String::new(),
         };
         let common = Arc::new(Common { observation, actor, check_nan: how.check_nan });

@@ -3,10 +3,12 @@
 //! They ship in the built package so that its Python half is tested against the
 //! same binary that users get.
 
+mod caller;
 mod dotted;
 mod faulty;
 mod odd;
 
+pub use caller::{Caller, CallerConfig};
 pub use dotted::Dotted;
 pub use faulty::{Fault, Faulty, FaultyConfig};
 pub use odd::OddSource;
@@ -19,6 +21,7 @@ use crate::Entry;
 pub const TABLE: &[Entry] = &[
     Entry::new::<Faulty>("testing/Faulty-v0", "Every kind of leaf, and any fault on demand.").hidden(),
     Entry::new::<Dotted>("testing/Dotted-v0", "Names with dots that are letters, and levels.").hidden(),
+    Entry::new::<Caller>("testing/Caller-v0", "Takes words, answers calls, tells of events.").hidden(),
     Entry::custom("testing/Odd-v0", "Ragged and text leaves; resets itself, takes no seed.", odd).hidden(),
 ];
 

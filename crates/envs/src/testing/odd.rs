@@ -34,6 +34,7 @@ impl OddSource {
             autoreset: Some(AutoresetMode::SameStep),
             max_episode_steps: None,
             metadata: Options::new(),
+            num_agents: 1,
             config: "null".into(),
         };
         OddSource { spec }

@@ -158,6 +158,7 @@ impl Third {
             autoreset: None,
             max_episode_steps: None,
             metadata: Options::new(),
+            num_agents: 1,
             config: String::new(),
         };
         (Arc::new(Third { spec, plan: plan.clone() }), plan)

@@ -6,6 +6,7 @@ mod common;
 mod actions;
 mod begins;
 mod buffers;
+mod calls;
 mod chunks;
 mod episodes;
 mod faults;

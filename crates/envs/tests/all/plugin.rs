@@ -244,7 +244,15 @@ fn a_host_that_calls_with_nothing_gets_errors() {
     let table = unsafe { &*raw() };
     let mut said: Vec<(u32, String)> = Vec::new();
     let context = (&raw mut said).cast();
-    let report = sys::Report { context, fail: Some(note), info: None, leaf: None, state: None, frame: None };
+    let report = sys::Report {
+        context,
+        fail: Some(note),
+        info: None,
+        leaf: None,
+        state: None,
+        frame: None,
+        answer: None,
+    };
     let none = std::ptr::null_mut();
     // SAFETY: NULL handles are errors; all else is there during the calls.
     unsafe {
@@ -255,6 +263,8 @@ fn a_host_that_calls_with_nothing_gets_errors() {
         assert!(table.chunk.unwrap()(none, std::ptr::null(), 3, &report).is_null());
         assert_eq!(table.save.unwrap()(none, 0, &report), -1);
         assert_eq!(table.save.unwrap()(none, 0, std::ptr::null()), -1);
+        let (no_name, no_value) = (std::ptr::null(), std::ptr::null());
+        assert_eq!(table.call.unwrap()(none, 0, 0, no_name, 0, no_value, no_value, &report), -1);
         assert_eq!(table.close.unwrap()(none, &report), -1);
         let source = table.make.unwrap()(0, std::ptr::null(), &report);
         assert!(!source.is_null());

@@ -5,20 +5,22 @@
 //! catch ends the handle that it came through, with a message, and not the
 //! process.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 use super::report::CALL;
 use super::space::{self, c_text};
 use super::sys;
-use super::value::{self, decode_map, slice};
+use super::value::{self, call_kind_from, decode_map, slice};
 use crate::begin::Begin;
 use crate::buffer::{Addresses, HostActions, HostRows};
+use crate::call::Call;
 use crate::entry::Entry;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::guard::{drop_guarded, guard};
 use crate::source::{Chunk, ResetArgs, Side, Source, StepArgs};
+use crate::space::Value;
 
 /// What a plugin lists, for as long as the process lives.
 struct Listing {
@@ -80,6 +82,7 @@ fn list(table: &'static [Entry], name: &str, version: &str) -> Listing {
         save: Some(save),
         load: Some(load),
         render: Some(render),
+        call: Some(call),
         close: Some(close),
         free_chunk: Some(free_chunk),
     };
@@ -116,6 +119,7 @@ impl SourceHandle {
             caps: about.caps.bits(),
             config: config.as_ptr(),
             metadata: values.encode_map(&about.metadata)?,
+            num_agents: about.num_agents,
         };
         Ok(Box::new(SourceHandle { source, spec, _spaces: spaces, _values: values, _config: config }))
     }
@@ -469,6 +473,43 @@ unsafe extern "C" fn render(chunk: *mut c_void, slot: usize, report: *const sys:
     };
     // SAFETY: the host's duty.
     unsafe { with_chunk(chunk, report, Phase::Render, work) }
+}
+
+unsafe extern "C" fn call(
+    chunk: *mut c_void,
+    slot: usize,
+    kind: u32,
+    name: *const c_char,
+    name_length: usize,
+    args: *const sys::Value,
+    kwargs: *const sys::Value,
+    report: *const sys::Report,
+) -> i32 {
+    let work = |handle: &mut ChunkHandle| {
+        check(slot, 1, handle.num_slots)?;
+        // SAFETY: the host's duty (`corral.h`).
+        let call = unsafe {
+            let args = match args.as_ref().map(|args| value::decode(args)).transpose()? {
+                None | Some(Value::None) => Vec::new(),
+                Some(Value::List(args)) => args,
+                Some(other) => return Err(Error::Argument(format!("{other:?} where a list belongs"))),
+            };
+            let name = value::text(name, name_length, &mut value::Allowance::default())?;
+            Call { kind: call_kind_from(kind)?, name: name.into(), args, kwargs: decode_map(kwargs)? }
+        };
+        let value = handle.chunk.call(slot, &call)?;
+        let mut parts = value::Parts::default();
+        let encoded = parts.encode(&value)?;
+        // SAFETY: the host's duty: its report of this call.
+        if let Some((answer, context)) = unsafe { report.as_ref() }.and_then(|r| Some((r.answer?, r.context)))
+        {
+            // SAFETY: as above; the value is there during the call.
+            unsafe { answer(context, &encoded) }
+        }
+        Ok(())
+    };
+    // SAFETY: the host's duty.
+    unsafe { with_chunk(chunk, report, Phase::Call, work) }
 }
 
 unsafe extern "C" fn close(chunk: *mut c_void, report: *const sys::Report) -> i32 {

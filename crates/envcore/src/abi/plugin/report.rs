@@ -22,6 +22,7 @@ pub(super) fn kind_of(error: &Error) -> u32 {
         Error::State(_) => sys::CORRAL_ERROR_STATE,
         Error::Memory(_) => sys::CORRAL_ERROR_MEMORY,
         Error::NeedsReset(_) => sys::CORRAL_ERROR_NEEDS_RESET,
+        Error::UnknownName(_) => sys::CORRAL_ERROR_UNKNOWN_NAME,
         _ => sys::CORRAL_ERROR,
     }
 }
@@ -36,6 +37,7 @@ pub(super) fn error_of(kind: u32, message: String) -> Error {
         sys::CORRAL_ERROR_UNSUPPORTED => Error::Unsupported(message),
         sys::CORRAL_ERROR_STATE => Error::State(message),
         sys::CORRAL_ERROR_NEEDS_RESET => Error::NeedsReset(message),
+        sys::CORRAL_ERROR_UNKNOWN_NAME => Error::UnknownName(message),
         _ => Error::env(message),
     }
 }

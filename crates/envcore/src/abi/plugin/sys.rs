@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// The version of this interface. Later ones only append to its structs.
-pub const CORRAL_ABI_VERSION: u32 = 2;
+pub const CORRAL_ABI_VERSION: u32 = 3;
 
 /// The name of the one function that a plugin exports:
 /// `const corral_plugin *corral_plugin_entry(void)`.
@@ -56,8 +56,22 @@ pub const CORRAL_CAP_OPTIONS: u32 = 8;
 pub const CORRAL_CAP_SAVE: u32 = 256;
 /// Draw a slot.
 pub const CORRAL_CAP_RENDER: u32 = 512;
+/// Call functions, get and set properties by name.
+pub const CORRAL_CAP_CALL: u32 = 1024;
 /// Step and reset in a microsecond or two.
 pub const CORRAL_CAP_BRIEF: u32 = 4096;
+/// Tell of events: the info `CORRAL_EVENTS`.
+pub const CORRAL_CAP_EVENTS: u32 = 65536;
+
+/// What is asked of a name: call the function.
+pub const CORRAL_CALL_FUNCTION: u32 = 0;
+/// … give the property's value.
+pub const CORRAL_CALL_GET: u32 = 1;
+/// … set the property to the only argument.
+pub const CORRAL_CALL_SET: u32 = 2;
+/// … give the names of all properties, whatever the name: a map of each to
+/// whether it can be set.
+pub const CORRAL_CALL_LIST: u32 = 3;
 
 /// How a slot begins: the next episode of its own stream.
 pub const CORRAL_BEGIN_OWN: u32 = 0;
@@ -88,6 +102,8 @@ pub const CORRAL_ERROR_STATE: u32 = 8;
 pub const CORRAL_ERROR_MEMORY: u32 = 9;
 /// A slot that holds no env, because it failed earlier.
 pub const CORRAL_ERROR_NEEDS_RESET: u32 = 10;
+/// A function or property that the env does not have.
+pub const CORRAL_ERROR_UNKNOWN_NAME: u32 = 11;
 
 // What an env was doing when it failed; 0 for what the function is about.
 pub const CORRAL_PHASE_CALL: u32 = 0;
@@ -209,6 +225,9 @@ pub struct Spec {
     pub config: *const c_char,
     /// A map of whatever else users may want to know, or none.
     pub metadata: Value,
+    /// How many agents act in one env: 1, which 0 is read as. Hosts of this version
+    /// refuse others.
+    pub num_agents: usize,
 }
 
 /// An env that a plugin has, whatever its options.
@@ -251,7 +270,8 @@ pub struct Reset {
 
 /// Rows of a batch to write: what belongs to the i-th row of a call is the i-th
 /// element (of leaves: the i-th block of a row's elements). All memory is the
-/// host's, C-contiguous, and the call's alone.
+/// host's, C-contiguous, and the call's alone. Reward and flags have an element
+/// for each agent of each row, agents innermost; with one agent, one a row.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Rows {
@@ -304,6 +324,8 @@ pub struct Report {
     /// the top.
     pub frame:
         Option<unsafe extern "C" fn(context: *mut c_void, height: usize, width: usize, pixels: *const u8)>,
+    /// The answer to a call by name; none without it.
+    pub answer: Option<unsafe extern "C" fn(context: *mut c_void, value: *const Value)>,
 }
 
 /// A plugin. Functions that return an `int32_t` return 0, or -1 after telling
@@ -374,7 +396,7 @@ pub struct Plugin {
         ) -> i32,
     >,
     /// Whether a reset would take these options; nothing changes. May be NULL
-    /// without `CORRAL_CAP_OPTIONS`, as the next three without theirs.
+    /// without `CORRAL_CAP_OPTIONS`, as the next four without theirs.
     pub check_options:
         Option<unsafe extern "C" fn(chunk: *mut c_void, options: *const Value, report: *const Report) -> i32>,
     /// Tells `report.state` the state of `slot`.
@@ -391,6 +413,21 @@ pub struct Plugin {
     >,
     /// Tells `report.frame` a picture of `slot`.
     pub render: Option<unsafe extern "C" fn(chunk: *mut c_void, slot: usize, report: *const Report) -> i32>,
+    /// Does to `slot` what is asked of a name, and tells `report.answer`: `kind` is
+    /// `CORRAL_CALL_…`, the name UTF-8 without a NUL, `args` a list, `kwargs` a map of
+    /// named arguments.
+    pub call: Option<
+        unsafe extern "C" fn(
+            chunk: *mut c_void,
+            slot: usize,
+            kind: u32,
+            name: *const c_char,
+            name_length: usize,
+            args: *const Value,
+            kwargs: *const Value,
+            report: *const Report,
+        ) -> i32,
+    >,
     /// Ends every env; called once, before `free_chunk`. May be NULL.
     pub close: Option<unsafe extern "C" fn(chunk: *mut c_void, report: *const Report) -> i32>,
     /// Frees a chunk.

@@ -8,6 +8,7 @@ use std::ptr;
 
 use super::sys;
 use crate::buffer::check_machine_has;
+use crate::call::CallKind;
 use crate::error::{Error, Result};
 use crate::space::{Array, DType, MAX_AXES, Options, Value};
 
@@ -24,6 +25,24 @@ pub(super) fn dtype_from(number: u32) -> Result<DType> {
     let index = (number as usize).checked_sub(1);
     let dtype = index.and_then(|index| DType::ALL.get(index)).copied();
     dtype.ok_or_else(|| Error::Space(format!("{number} is no element type of corral.h")))
+}
+
+const CALL_KINDS: [(CallKind, u32); 4] = [
+    (CallKind::Call, sys::CORRAL_CALL_FUNCTION),
+    (CallKind::Get, sys::CORRAL_CALL_GET),
+    (CallKind::Set, sys::CORRAL_CALL_SET),
+    (CallKind::List, sys::CORRAL_CALL_LIST),
+];
+
+/// The number of `kind` here.
+pub(super) fn call_kind_to(kind: CallKind) -> u32 {
+    CALL_KINDS.iter().find(|(one, _)| *one == kind).expect("all are listed").1
+}
+
+/// The kind of call of this number.
+pub(super) fn call_kind_from(number: u32) -> Result<CallKind> {
+    let found = CALL_KINDS.iter().find(|(_, one)| *one == number).map(|(kind, _)| *kind);
+    found.ok_or_else(|| Error::Argument(format!("{number} is no kind of call of corral.h")))
 }
 
 /// The greatest number of bytes of one part of what a plugin says.
@@ -190,7 +209,11 @@ pub(super) unsafe fn counted<'a, T>(
 
 /// # Safety
 /// As [`counted`].
-unsafe fn text<'a>(from: *const c_char, length: usize, allowance: &mut Allowance) -> Result<&'a str> {
+pub(super) unsafe fn text<'a>(
+    from: *const c_char,
+    length: usize,
+    allowance: &mut Allowance,
+) -> Result<&'a str> {
     allowance.bytes(length, "a text")?;
     // SAFETY: the caller's duty.
     let bytes = unsafe { counted(from.cast::<u8>(), length, MAX_BYTES, "bytes of a text") }?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::board::Plan;
 use crate::begin::Begin;
 use crate::buffer::Extra;
-use crate::call::Call;
+use crate::call::{Call, CallKind};
 use crate::caps::Caps;
 use crate::error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 use crate::frame::Frame;
@@ -70,7 +70,7 @@ pub(super) enum Question {
     Save(usize),
     Load(usize, #[serde(with = "crate::bytes")] Vec<u8>),
     Render(Vec<usize>),
-    Call(Vec<usize>, String, Packed, Packed),
+    Call(Vec<usize>, CallKind, String, Packed, Packed),
 }
 
 /// A picture: height, width, pixels.
@@ -327,6 +327,7 @@ pub(super) struct PackedSpec {
     caps: u32,
     max_episode_steps: Option<u64>,
     metadata: Packed,
+    num_agents: usize,
 }
 
 impl PackedSpec {
@@ -341,6 +342,7 @@ impl PackedSpec {
             caps: spec.caps.bits(),
             max_episode_steps: spec.max_episode_steps,
             metadata: Packed::options(&spec.metadata, objects),
+            num_agents: spec.num_agents,
         }
     }
 
@@ -355,6 +357,7 @@ impl PackedSpec {
             caps: Caps::from_bits_truncate(self.caps),
             max_episode_steps: self.max_episode_steps,
             metadata: self.metadata.open_options(objects)?,
+            num_agents: self.num_agents,
         };
         spec.check_spaces()?;
         Ok(spec)
@@ -373,15 +376,20 @@ pub(super) fn pack_frames(frames: Vec<Frame>) -> Vec<PackedFrame> {
 
 pub(super) fn pack_call(slots: Vec<usize>, call: &Call, objects: &dyn Objects) -> Question {
     let args = Packed::List(call.args.iter().map(|arg| Packed::of(arg, objects)).collect());
-    Question::Call(slots, call.name.clone(), args, Packed::options(&call.kwargs, objects))
+    Question::Call(slots, call.kind, call.name.clone(), args, Packed::options(&call.kwargs, objects))
 }
 
-pub(super) fn open_call(name: String, args: Packed, kwargs: Packed, objects: &dyn Objects) -> Result<Call> {
+pub(super) fn open_call(
+    (kind, name): (CallKind, String),
+    args: Packed,
+    kwargs: Packed,
+    objects: &dyn Objects,
+) -> Result<Call> {
     let args = match args.open(objects)? {
         Value::List(args) => args,
         _ => Vec::new(),
     };
-    Ok(Call { name, args, kwargs: kwargs.open_options(objects)? })
+    Ok(Call { kind, name, args, kwargs: kwargs.open_options(objects)? })
 }
 
 #[cfg(test)]
@@ -417,6 +425,7 @@ mod tests {
                 caps: Caps::ENV.bits(),
                 max_episode_steps: None,
                 metadata: Packed::Map(Vec::new()),
+                num_agents: 1,
             };
             let bytes = postcard::to_allocvec(&packed).unwrap();
             let packed: PackedSpec = postcard::from_bytes(&bytes).unwrap();

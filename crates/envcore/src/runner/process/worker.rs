@@ -296,8 +296,8 @@ impl Worker<'_> {
                 let frames = self.each(slots, |envs, slots| envs.render(slots))?;
                 Ok(Answer::Frames(pack_frames(frames)))
             }
-            Question::Call(slots, name, args, kwargs) => {
-                let call = open_call(name, args, kwargs, self.objects)?;
+            Question::Call(slots, kind, name, args, kwargs) => {
+                let call = open_call((kind, name), args, kwargs, self.objects)?;
                 let values = self.each(slots, |envs, slots| envs.call(slots, &call))?;
                 Ok(Answer::Values(values.iter().map(|v| Packed::of(v, self.objects)).collect()))
             }

@@ -165,6 +165,7 @@ fn rude(entry: &envcore::Entry, _: &Options) -> Result<Box<dyn Source>> {
         autoreset: None,
         max_episode_steps: None,
         metadata: Options::new(),
+        num_agents: 1,
         config: "null".into(),
     })))
 }

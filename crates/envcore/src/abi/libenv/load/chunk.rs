@@ -20,7 +20,7 @@ use super::{Extras, matches_spaces};
 use crate::abi::libenv::sys::ours;
 use crate::begin::Begin;
 use crate::buffer::RowsMut;
-use crate::call::Call;
+use crate::call::{Call, CallKind};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::{DType, Space, Value};
@@ -388,6 +388,9 @@ impl Chunk for LibenvChunk {
                 names.join(", ")
             )));
         };
+        if call.kind == CallKind::Set {
+            return Err(Error::Unsupported(format!("function '{}' is no property to set", call.name)));
+        }
         if !call.kwargs.is_empty() {
             return Err(Error::Argument(format!("function '{}' takes no arguments by name", call.name)));
         }

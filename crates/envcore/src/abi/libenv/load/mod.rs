@@ -151,6 +151,7 @@ impl LibenvSource {
             autoreset: Some(AutoresetMode::SameStep),
             max_episode_steps: None,
             metadata: Options::new(),
+            num_agents: 1,
             config: format!("{:?}", config.instances[0]),
         };
         let spaces = Arc::new([spaces.observation, spaces.action, spaces.info]);

@@ -9,9 +9,10 @@ use super::heard::{Heard, Told, nothing_said};
 use super::{Handle, Table};
 use crate::abi::plugin::report::CALL;
 use crate::abi::plugin::sys;
-use crate::abi::plugin::value::{self, Allowance};
+use crate::abi::plugin::value::{self, Allowance, call_kind_to};
 use crate::begin::Begin;
 use crate::buffer::{Addresses, Extra, LeafLayout, RowsMut};
+use crate::call::Call;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::frame::Frame;
 use crate::source::{Chunk, ResetArgs, Side, SourceSpec, StepArgs};
@@ -377,6 +378,22 @@ impl Chunk for PluginChunk {
         // SAFETY: `chunk` gave the handle, and has such a slot.
         let heard = self.ask(Phase::Render, |handle, report| unsafe { render(handle, slot, report) })?;
         heard.frame.unwrap_or_else(|| Err(Error::env(format!("{}: its plugin drew nothing", self.id))))
+    }
+
+    fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
+        let Some(by_name) = self.raw.all.call else { return Err(self.lacks("call anything by name")) };
+        self.check_slot(slot)?;
+        let mut parts = value::Parts::default();
+        let args = Value::List(call.args.clone());
+        let (args, kwargs) = (parts.encode(&args)?, parts.encode_map(&call.kwargs)?);
+        let (name, length) = (call.name.as_ptr().cast(), call.name.len());
+        let kind = call_kind_to(call.kind);
+        let heard = self.ask(Phase::Call, |handle, report| {
+            // SAFETY: `chunk` gave the handle, and has such a slot; what is passed is
+            // there during the call.
+            unsafe { by_name(handle, slot, kind, name, length, &args, &kwargs, report) }
+        })?;
+        Ok(heard.answer.unwrap_or_default())
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {

@@ -47,6 +47,7 @@ pub(super) struct Heard {
     pub(super) leaves: Vec<(bool, usize, usize, Value)>,
     pub(super) state: Option<Vec<u8>>,
     pub(super) frame: Option<Result<Frame>>,
+    pub(super) answer: Option<Value>,
     /// What is left of it in this call.
     pub(super) allowance: Allowance,
 }
@@ -68,6 +69,7 @@ impl Heard {
             leaf: Some(hear_leaf),
             state: Some(hear_state),
             frame: Some(hear_frame),
+            answer: Some(hear_answer),
         }
     }
 
@@ -176,6 +178,17 @@ unsafe extern "C" fn hear_frame(context: *mut c_void, height: usize, width: usiz
             let size = size.ok_or_else(|| Error::Space(format!("a picture of {height}×{width}")))?;
             let pixels = counted(pixels, size, MAX_BYTES, "bytes of a picture")?;
             heard.frame = Some(Frame::new(height, width, copied(pixels)?));
+            Ok(())
+        });
+    }
+}
+
+unsafe extern "C" fn hear_answer(context: *mut c_void, value: *const sys::Value) {
+    // SAFETY: the plugin's duty (`corral.h`).
+    unsafe {
+        hear(context, |heard| {
+            let value = value.as_ref().ok_or_else(|| Error::Space("an answer that is NULL".into()))?;
+            heard.answer = Some(decode_within(value, &mut heard.allowance)?);
             Ok(())
         });
     }

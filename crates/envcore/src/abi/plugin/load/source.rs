@@ -12,6 +12,7 @@ use crate::abi::plugin::space::{self, MAX_TEXT, owned_text};
 use crate::abi::plugin::{sys, value};
 use crate::begin::Begin;
 use crate::caps::Caps;
+use crate::env_list::OPTIONAL;
 use crate::error::{Error, Phase, Result, SlotError};
 use crate::source::{Chunk, Source, SourceSpec};
 
@@ -92,7 +93,7 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
         let (theirs, ours) = (spec.size, size_of::<sys::Spec>());
         return Err(Error::Library(format!("{id}: its spec has {theirs} bytes where {ours} belong")));
     }
-    let known = Caps::ENV | Caps::SAVE | Caps::RENDER | Caps::OPTIONS | Caps::BRIEF;
+    let known = Caps::ENV | OPTIONAL;
     // SAFETY: the caller's duty.
     let mut about = unsafe {
         SourceSpec {
@@ -104,6 +105,7 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
             autoreset: None,
             max_episode_steps: listed.max_episode_steps,
             metadata: value::decode_map(&spec.metadata)?,
+            num_agents: spec.num_agents.max(1),
             config: owned_text(spec.config, MAX_TEXT, "its config")?,
             id,
         }
@@ -124,6 +126,7 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
         (Caps::SAVE, all.save.is_some() && all.load.is_some(), "save and load"),
         (Caps::RENDER, all.render.is_some(), "render"),
         (Caps::OPTIONS, all.check_options.is_some(), "check_options"),
+        (Caps::CALL, all.call.is_some(), "call"),
     ] {
         if about.caps.contains(cap) && !is_there {
             return Err(Error::Library(format!("{id}: it can {cap:?}, but its plugin has no {what}")));
