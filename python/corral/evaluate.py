@@ -26,6 +26,9 @@ from corral.vector import VectorEnv
 Policy = Callable[..., Any]
 
 
+_GIVEN_BY_NAME = ("began", "index", "infos")
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """What an evaluation found, in the order of its indices.
@@ -100,7 +103,8 @@ def evaluate(
     Args:
         policy: `policy(observations)` gives the actions, both with rows first. If it takes them by
             name, it also gets `began`, bool `(rows,)`: which rows begin an episode, and `index`,
-            int64 `(rows,)`: which index each row plays (a recurrent policy keeps its state by it).
+            int64 `(rows,)`: which index each row plays (a recurrent policy keeps its state by it);
+            and `infos`, as of a reset or step of these rows: `infos["action_mask"]`, for instance.
         env: an id, or a `corral.VectorEnv`, which is reset and left at the end of its episodes.
         indices: which episodes; repeated ones are played as often.
         num_envs: the batch's width for an id; by default 32, or the number of indices.
@@ -171,8 +175,10 @@ def _named_parameters(policy: Policy) -> set[str]:
     except (TypeError, ValueError):
         return set()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return {"began", "index"}
-    return {p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY} & {"began", "index"}
+        return set(_GIVEN_BY_NAME)
+    return {p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY}.intersection(
+        _GIVEN_BY_NAME
+    )
 
 
 def _play(
@@ -190,18 +196,18 @@ def _play(
     returns = np.zeros(num_envs)
     lengths = np.zeros(num_envs, dtype=np.int64)
 
-    def begin(slots: list[int]) -> tuple[list[int], Any]:
-        """Gives each of `slots` its next index; those that got one, and their observations."""
+    def begin(slots: list[int]) -> tuple[list[int], Any, dict[str, Any]]:
+        """Gives each of `slots` its next index; those that got one, and what they show and tell."""
         started = [slot for slot in slots if schedule.next(slot) is not None]
         returns[slots], lengths[slots] = 0.0, 0
         if not started:
-            return started, None
+            return started, None, {}
         playing = [cast("int", schedule.index(slot)) for slot in started]
         observations, infos = native.reset_slots(started, playing)
         _check_played(infos)
-        return started, observations
+        return started, observations, infos
 
-    slots, observations = begin(list(range(num_envs)))
+    slots, observations, infos = begin(list(range(num_envs)))
     began = np.ones(len(slots), dtype=np.bool_)
     while slots:
         extra: dict[str, Any] = {}
@@ -209,6 +215,8 @@ def _play(
             extra["began"] = began
         if "index" in wanted:
             extra["index"] = np.array([schedule.index(slot) for slot in slots], dtype=np.int64)
+        if "infos" in wanted:
+            extra["infos"] = infos
         actions = policy(observations, **extra)
         observations, rewards, terminations, truncations, infos = native.step_slots(slots, actions)
         _check_played(infos)
@@ -222,14 +230,19 @@ def _play(
             schedule.finish(slot, float(returns[slot]), int(lengths[slot]))
         bar.update(schedule.finished())
         rows = {slot: row for row, slot in enumerate(slots)}
-        started, first = begin([slots[row] for row in np.flatnonzero(ended)])
+        started, first, told = begin([slots[row] for row in np.flatnonzero(ended)])
         if started:
-            began[[rows[slot] for slot in started]] = True
-            observations = _put(observations, [rows[slot] for slot in started], first)
+            anew = [rows[slot] for slot in started]
+            began[anew] = True
+            observations = _put(observations, anew, first)
+            if "infos" in wanted:
+                infos = _put_infos(infos, len(slots), anew, told)
         keep = [row for row, slot in enumerate(slots) if schedule.index(slot) is not None]
         if len(keep) < len(slots):
             slots, began = [slots[row] for row in keep], began[keep]
             observations = _take(observations, keep)
+            if "infos" in wanted:
+                infos = _take_infos(infos, keep)
     results = schedule.results()
     assert results is not None
     return results
@@ -251,13 +264,14 @@ class _Together:
         playing[slots] = indices
         observations, infos = self._native.reset(index=playing, mask=mask)
         self._has_begun = True
-        return _take(observations, slots), infos
+        return _take(observations, slots), _take_infos(infos, slots)
 
     def step_slots(self, slots: list[int], actions: Any) -> tuple[Any, ...]:
         rows = np.zeros(self._native.num_envs, dtype=np.int64)
         rows[slots] = np.arange(len(slots))
         observations, *columns, infos = self._native.step(_spread(actions, rows))
-        return (_take(observations, slots), *(column[slots] for column in columns), infos)
+        told = _take_infos(infos, slots)
+        return (_take(observations, slots), *(column[slots] for column in columns), told)
 
 
 def _spread(actions: Any, rows: npt.NDArray[np.int64]) -> Any:
@@ -283,6 +297,34 @@ def _take(batch: Any, rows: Sequence[int]) -> Any:
     if isinstance(batch, tuple):
         return tuple(batch[row] for row in rows)
     return batch[list(rows)]
+
+
+def _take_infos(infos: dict[str, Any], rows: Sequence[int]) -> dict[str, Any]:
+    """These rows of infos: arrays, and dicts of them."""
+    return {
+        name: _take_infos(value, rows) if isinstance(value, dict) else value[list(rows)]
+        for name, value in infos.items()
+    }
+
+
+def _put_infos(
+    infos: dict[str, Any], count: int, rows: Sequence[int], new: dict[str, Any]
+) -> dict[str, Any]:
+    """Infos of `count` rows, of which these are replaced; what only some rows have is zeros (None)
+    in the others."""
+    merged: dict[str, Any] = {}
+    for name in {**infos, **new}:
+        old, fresh = infos.get(name), new.get(name)
+        like: Any = old if fresh is None else fresh
+        if isinstance(like, dict):
+            merged[name] = _put_infos(old or {}, count, rows, fresh or {})
+            continue
+        column = np.full((count, *like.shape[1:]), None if like.dtype == object else 0, like.dtype)
+        if old is not None:
+            column[...] = old
+        column[list(rows)] = (None if like.dtype == object else 0) if fresh is None else fresh
+        merged[name] = column
+    return merged
 
 
 def _put(batch: Any, rows: Sequence[int], new: Any) -> Any:

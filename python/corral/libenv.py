@@ -11,7 +11,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from corral import _launch, _native, _worker, errors, settings
-from corral.settings import MAX_ENVS, VecOptions, documented, flag, whole
+from corral.settings import MAX_ENVS, VecOptions, documented, whole
 from corral.vector import VectorEnv
 
 Options = Mapping[str, Any]
@@ -49,7 +49,6 @@ def load_libenv(
     isolation: str | None = None,
     num_workers: int = 1,
     make_timeout: float | None = 60.0,
-    check_actions: bool = True,
     functions: Mapping[str, str] | None = None,
     **vec_options: Unpack[VecOptions],
 ) -> VectorEnv:
@@ -78,8 +77,6 @@ def load_libenv(
         num_workers: how many instances there are, each in a process or a thread of its own.
         make_timeout: with "process", seconds that a worker may take to make its instance, until
             it is ended; None for no limit.
-        check_actions: False passes on whatever fits the dtype, such as procgen's -1, which begins
-            a new episode.
         functions: functions of the library's own, for `VectorEnv.call(name, …)`, each with its
             declaration: a result (`int`, `void` or `bytes`) and arguments without the handle:
             `{"set_gravity": "void (idx, int)"}`. `idx` is the env's number, which is not given in
@@ -89,6 +86,8 @@ def load_libenv(
         **vec_options: as in `corral.make_vec`, but for what is said below:
             {names}.
         autoreset_mode ("same_step"): all that libenv has.
+        check_actions (True): False passes on whatever fits the dtype, such as procgen's -1, which
+            begins a new episode.
         seed (None): env i begins with `seed + i`; for a library that corral exported.
         timeout (None): with "process", seconds that an instance may take for one call; then its
             worker is ended.
@@ -131,10 +130,13 @@ def load_libenv(
             f"num_workers is {num_workers}: {num_envs} envs cannot be divided among as many"
         )
     vec_options = {"autoreset_mode": "same_step", **vec_options}
-    if not flag("check_actions", check_actions):
-        if vec_options.get("action_bounds", "env") != "env":
+    checks = vec_options.get("check_actions", True)
+    if isinstance(checks, bool | np.bool_):
+        vec_options.pop("check_actions", None)
+        if not checks and vec_options.get("action_bounds", "env") != "env":
             raise errors.ArgumentError("action_bounds checks actions: leave check_actions at True")
-        vec_options["action_bounds"] = "unchecked"
+        if not checks:
+            vec_options["action_bounds"] = "unchecked"
     if isolation == "thread":
         vec_options["num_threads"] = num_workers
     instances = _instances(options, num_workers)

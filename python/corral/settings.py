@@ -43,6 +43,9 @@ class VecOptions(TypedDict, total=False):
         errors under all three. "unchecked": whatever fits the leaf's dtype is passed on, labels
         and NaN too; what comes of it is up to the env, whose panic or error is `EnvError` as
         ever.
+    check_actions ("space"): "space": actions are held to their space. "masked": what the env's
+        action mask forbids (`infos["action_mask"]` of the env's last row) is an
+        `InvalidActionError` too, and nothing has moved.
     render_mode (None): None or "rgb_array".
     num_threads (None): how many threads step envs, the caller's included; None for as many as
         there are cores, where that is faster than one (it is measured as it goes). The results
@@ -92,6 +95,7 @@ class VecOptions(TypedDict, total=False):
     max_episode_steps: int | None
     episode_statistics: bool
     action_bounds: str
+    check_actions: str | bool
     render_mode: str | None
     num_threads: int | None
     batch_size: int | None

@@ -204,7 +204,7 @@ def test_extra_arguments_come_only_to_policies_that_name_them() -> None:
 
     for policy in (everything, one, none):
         corral.evaluate(policy, "CartPole-v1", [0], max_episode_steps=1)
-    assert seen == [{"began", "index"}, {"index"}]
+    assert seen == [{"began", "index", "infos"}, {"index"}]
 
 
 def test_observations_that_a_policy_keeps_are_not_changed_afterwards() -> None:

@@ -177,13 +177,13 @@ impl<const N: usize> Fields<N> {
 }
 
 impl<E: Env> EnvSource<E> {
-    /// The same envs, stepped by columns; one by one where they tell of events
-    /// ([`Caps::EVENTS`](crate::Caps::EVENTS)), which a kernel does not.
+    /// The same envs, stepped by columns; one by one where they tell of events or
+    /// action masks ([`Caps::EVENTS`](crate::Caps::EVENTS)), which a kernel does not.
     pub fn by_field<const N: usize>(mut self) -> Self
     where
         E: ByField<N>,
     {
-        if !E::CAPS.contains(Caps::EVENTS) {
+        if !E::CAPS.intersects(Caps::EVENTS | Caps::ACTION_MASK) {
             self.chunk_of = |list| Box::new(FieldChunk::<E, N>::new(list));
         }
         self

@@ -48,6 +48,9 @@ bitflags! {
         const UNSEEDED = 1 << 15;
         /// Tell of events: the info [`EVENTS`](crate::EVENTS).
         const EVENTS = 1 << 16;
+        /// Tell which discrete choices are allowed: the info leaf
+        /// [`ACTION_MASK`](crate::ACTION_MASK), in every row that shows an observation.
+        const ACTION_MASK = 1 << 17;
     }
 }
 

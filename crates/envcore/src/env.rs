@@ -47,7 +47,7 @@ use crate::space::{Options, Space, Value};
 ///
 /// What it has beyond Border's is provided, and may be overridden: `CAPS`; spaces
 /// that depend on the config, and those of infos and records; `reseed`, `info`,
-/// `events`, `set_options`, `properties`, `call`, `render`, `save`, `load`, `close`.
+/// `action_mask`, `events`, `set_options`, `properties`, `call`, `render`, `save`, `load`, `close`.
 pub trait Env: Sized + Send + 'static {
     /// The options it is built from.
     type Config: Config;
@@ -59,9 +59,9 @@ pub trait Env: Sized + Send + 'static {
     type Info: Info;
 
     /// What it can do beyond the four required methods: any of
-    /// [`Caps::SAVE`], [`Caps::RENDER`], [`Caps::OPTIONS`], [`Caps::CALL`] and
-    /// [`Caps::EVENTS`], whose methods are never called unless they are named here,
-    /// and [`Caps::BRIEF`].
+    /// [`Caps::SAVE`], [`Caps::RENDER`], [`Caps::OPTIONS`], [`Caps::CALL`],
+    /// [`Caps::EVENTS`] and [`Caps::ACTION_MASK`], whose methods are never called
+    /// unless they are named here, and [`Caps::BRIEF`].
     const CAPS: Caps = Caps::empty();
 
     /// A new instance whose random stream starts from `seed` (never negative).
@@ -141,6 +141,16 @@ pub trait Env: Sized + Send + 'static {
     /// The info that goes with a reset's observation; provided: none.
     fn info(&self) -> Option<Self::Info> {
         None
+    }
+
+    /// Which discrete choices are allowed now ([`Caps::ACTION_MASK`]): sets those to
+    /// false that are not, of a `mask` with an element for each choice of each
+    /// discrete element of the action, in the action space's order, all true.
+    /// Users see it as `int8` in the infos, as
+    /// [`ACTION_MASK`](crate::ACTION_MASK). Asked for with every observation that is
+    /// shown.
+    fn action_mask(&self, mask: &mut [bool]) {
+        let _ = mask;
     }
 
     /// What happened in the step or reset that was just made, in order

@@ -18,6 +18,7 @@ use crate::event::{EVENTS, events_info};
 use crate::frame::Frame;
 use crate::guard::{drop_guarded, guard};
 use crate::leaves::{FromRow, ToRow};
+use crate::mask::{ACTION_MASK, mask_leaf};
 use crate::record::Record;
 use crate::simd;
 use crate::source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
@@ -30,7 +31,8 @@ pub(crate) const OPTIONAL: Caps = Caps::SAVE
     .union(Caps::OPTIONS)
     .union(Caps::BRIEF)
     .union(Caps::CALL)
-    .union(Caps::EVENTS);
+    .union(Caps::EVENTS)
+    .union(Caps::ACTION_MASK);
 
 /// An [`Env`] type with a config, ready to fill slots.
 pub struct EnvSource<E: Env> {
@@ -51,11 +53,20 @@ impl<E: Env> EnvSource<E> {
         let name = |space: Space| if space.is_single() { space.nested("info") } else { space };
         let info = name(E::info_space(&config)?);
         let info_leaves = info.leaves().len();
-        let info = info.join(E::record_space(&config)?);
+        let mut info = info.join(E::record_space(&config)?);
+        let action = E::action_space(&config)?;
+        for (cap, name) in [(Caps::EVENTS, EVENTS), (Caps::ACTION_MASK, ACTION_MASK)] {
+            if E::CAPS.contains(cap) && info.leaves().iter().any(|leaf| leaf.name == name) {
+                return Err(Error::Space(format!("{id}: it has an info '{name}', where its own would be")));
+            }
+        }
+        if E::CAPS.contains(Caps::ACTION_MASK) {
+            info = info.join(mask_leaf(id, &action)?.into());
+        }
         let spec = SourceSpec {
             id: id.into(),
             observation: E::observation_space(&config)?,
-            action: E::action_space(&config)?,
+            action,
             info,
             caps: Caps::ENV | (E::CAPS & OPTIONAL),
             autoreset: None,
@@ -64,9 +75,6 @@ impl<E: Env> EnvSource<E> {
             config: config.to_json().to_string(),
             num_agents: 1,
         };
-        if E::CAPS.contains(Caps::EVENTS) && spec.info.leaves().iter().any(|leaf| leaf.name == EVENTS) {
-            return Err(Error::Space(format!("{id}: it has an info '{EVENTS}', where its events would be")));
-        }
         spec.observation.check(&format!("{id}: observation"))?;
         spec.action.check(&format!("{id}: action"))?;
         spec.info.check(&format!("{id}: info"))?;
@@ -232,6 +240,9 @@ impl<E: Env> EnvList<E> {
                 if E::CAPS.contains(Caps::EVENTS) {
                     tell_events(env, infos.start() + row, side);
                 }
+                if E::CAPS.contains(Caps::ACTION_MASK) {
+                    tell_mask(env, leaves.space, infos.row(row));
+                }
                 if record.is_empty() {
                     return Ok(());
                 }
@@ -257,7 +268,7 @@ impl<E: Env> EnvList<E> {
             let seed = if let Begin::Seed(seed) = reset.begin { seed } else { seed };
             self.envs[slot] = Some(build::<E>(&self.config, seed)?);
         }
-        let (config, observe) = (&self.config, &self.observe);
+        let (config, observe, info) = (&self.config, &self.observe, &self.info);
         let env = self.envs[slot].as_mut().expect("runners rebuild a slot that failed");
         let tells = self.info_leaves > 0 && reset.begin != Begin::Keep;
         let mut begin = || {
@@ -276,6 +287,9 @@ impl<E: Env> EnvList<E> {
             if E::CAPS.contains(Caps::EVENTS) && reset.begin != Begin::Keep {
                 tell_events(env, rows.start() + reset.row, side);
             }
+            if E::CAPS.contains(Caps::ACTION_MASK) {
+                tell_mask(env, info, rows.info(reset.row));
+            }
             Ok(())
         };
         begin().map_err(|error| Failure::error(Phase::Reset, error))
@@ -293,6 +307,17 @@ fn tell_events<E: Env>(env: &mut E, row: usize, side: &mut Side) {
     let events = env.events();
     if !events.is_empty() {
         side.extras.push(Extra { row, key: EVENTS.into(), value: events_info(events) });
+    }
+}
+
+/// Writes which choices `env` allows to the last leaf of its infos, which are of
+/// `space`.
+fn tell_mask<E: Env>(env: &E, space: &Space, mut infos: crate::Row<'_>) {
+    let mask = infos.seek(space.leaves().len() - 1).fixed::<i8>();
+    mask.fill(1);
+    // Ones are truths, and a `bool` is all that is written.
+    if let Ok(mask) = bytemuck::checked::try_cast_slice_mut::<i8, bool>(mask) {
+        env.action_mask(mask);
     }
 }
 

@@ -98,6 +98,7 @@ mod frame;
 mod guard;
 mod layer;
 mod leaves;
+mod mask;
 mod object;
 mod on_failure;
 mod record;
@@ -144,10 +145,11 @@ pub use fork::Birth;
 pub use frame::Frame;
 pub use half::f16;
 pub use layer::{
-    FrameStack, Layer, Moments, NormalizeObservation, NormalizeReward, RowOf, Shows, Statistics, Transform,
-    rows_of,
+    FrameStack, Layer, MaskedActions, Moments, NormalizeObservation, NormalizeReward, RowOf, Shows,
+    Statistics, Transform, rows_of,
 };
 pub use leaves::{Discrete, FixedShape, FromRow, ToRow};
+pub use mask::ACTION_MASK;
 pub use object::Object;
 pub use on_failure::{FailurePolicy, OnFailure};
 pub use record::Record;

@@ -49,6 +49,7 @@ fn source(observation: Space, action: Space, info: Space) -> Arc<dyn Source> {
         autoreset: None,
         max_episode_steps: None,
         metadata: Options::new(),
+        num_agents: 1,
         config: String::new(),
     }))
 }
@@ -248,6 +249,7 @@ fn spec_of(observation: Space) -> envcore::Spec {
         caps: Caps::ENV,
         max_episode_steps: None,
         metadata: Options::new(),
+        num_agents: 1,
     }
 }
 

@@ -1,12 +1,14 @@
 //! Layers over a vec env: frame stack and normalisation.
 
-use envcore::{FrameStack, Moments, NormalizeObservation, NormalizeReward};
+use envcore::{FrameStack, MaskedActions, Moments, NormalizeObservation, NormalizeReward};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
 /// Which layers are asked for.
 pub(crate) struct Layers {
+    /// Whether actions that the env's mask forbids are refused.
+    pub(crate) masked_actions: bool,
     pub(crate) frame_stack: Option<usize>,
     pub(crate) normalize_observation: bool,
     pub(crate) normalize_reward: bool,
@@ -30,6 +32,9 @@ impl Layers {
         mut envs: Box<dyn envcore::VecEnv>,
     ) -> envcore::Result<(Box<dyn envcore::VecEnv>, Layered)> {
         let mut layered = Layered { frame_stack: self.frame_stack, ..Layered::default() };
+        if self.masked_actions {
+            envs = Box::new(MaskedActions::over(envs)?);
+        }
         if self.normalize_reward {
             let (layer, handle) = NormalizeReward::over(envs, self.reward_gamma)?;
             (envs, layered.reward) = (Box::new(layer), Some(handle));

@@ -42,6 +42,7 @@ impl Settings {
             max_restarts: 10,
             record: None,
             layers: Layers {
+                masked_actions: false,
                 frame_stack: None,
                 normalize_observation: false,
                 normalize_reward: false,
@@ -70,6 +71,7 @@ impl Settings {
             }
             "episode_statistics" => config.episode_statistics = flag(name, value)?,
             "action_bounds" => config.action_bounds = bounds(&text(name, value)?)?,
+            "check_actions" => layers.masked_actions = masked(value)?,
             "num_threads" => config.num_threads = count_or_none()?,
             "batch_size" => config.batch_size = count_or_none()?,
             "timeout" => config.timeout = time_or_none()?,
@@ -139,6 +141,15 @@ fn bounds(name: &str) -> Result<ActionBounds> {
         other => Err(Error::Argument(format!(
             "action_bounds is 'env', 'clip', 'error' or 'unchecked', not '{other}'"
         ))),
+    }
+}
+
+/// Whether actions are held to the env's mask too.
+fn masked(given: &Bound<'_, PyAny>) -> Result<bool> {
+    match text("check_actions", given)?.as_str() {
+        "space" => Ok(false),
+        "masked" => Ok(true),
+        other => Err(Error::Argument(format!("check_actions is 'space' or 'masked', not '{other}'"))),
     }
 }
 

@@ -109,6 +109,11 @@ extern "C" {
 // Tell of events: the info `CORRAL_EVENTS`.
 #define CORRAL_CAP_EVENTS 65536
 
+// Tell which discrete choices are allowed: the last leaf of the infos is called
+// `action_mask`, of int8, with an element for each choice of each discrete element
+// of the action, and is told in every row that shows an observation.
+#define CORRAL_CAP_ACTION_MASK 131072
+
 // What is asked of a name: call the function.
 #define CORRAL_CALL_FUNCTION 0
 

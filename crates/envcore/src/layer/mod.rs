@@ -13,6 +13,7 @@
 //! there is none, the batch stays in flight.
 
 mod frame_stack;
+mod masked_actions;
 mod memory;
 mod moments;
 mod normalize_observation;
@@ -20,6 +21,7 @@ mod normalize_reward;
 mod rows;
 
 pub use frame_stack::FrameStack;
+pub use masked_actions::MaskedActions;
 pub use moments::{Moments, Statistics};
 pub use normalize_observation::NormalizeObservation;
 pub use normalize_reward::NormalizeReward;
@@ -64,6 +66,15 @@ pub trait Transform: Send {
     /// are `None`, and changed where they are. [`rows_of`] says what each row
     /// is. Rows that show nothing must come out as zeros.
     fn apply(&mut self, batch: &mut Batch, fresh: &mut [Option<Fixed>], fresh_finals: &mut [Option<Fixed>]);
+
+    /// Errors where `slots` must not play `actions`, which are of their space.
+    fn check_actions(&self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        let _ = (slots, actions);
+        Ok(())
+    }
+
+    /// Whether [`check_actions`](Self::check_actions) refuses any.
+    const CHECKS_ACTIONS: bool = false;
 
     /// What is remembered of `slot`.
     fn slot(&self, slot: usize) -> Self::Slot;
@@ -147,7 +158,8 @@ impl<T: Transform> VecEnv for Layer<T> {
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.envs.check_send(slots, actions)
+        self.envs.check_send(slots, actions)?;
+        self.transform.check_actions(slots, actions)
     }
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
@@ -159,6 +171,9 @@ impl<T: Transform> VecEnv for Layer<T> {
     }
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        if T::CHECKS_ACTIONS {
+            self.check_send(slots, actions)?;
+        }
         self.envs.send(slots, actions)
     }
 

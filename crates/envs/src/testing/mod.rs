@@ -4,11 +4,13 @@
 //! same binary that users get.
 
 mod caller;
+mod chooser;
 mod dotted;
 mod faulty;
 mod odd;
 
 pub use caller::{Caller, CallerConfig};
+pub use chooser::Chooser;
 pub use dotted::Dotted;
 pub use faulty::{Fault, Faulty, FaultyConfig};
 pub use odd::OddSource;
@@ -22,6 +24,7 @@ pub const TABLE: &[Entry] = &[
     Entry::new::<Faulty>("testing/Faulty-v0", "Every kind of leaf, and any fault on demand.").hidden(),
     Entry::new::<Dotted>("testing/Dotted-v0", "Names with dots that are letters, and levels.").hidden(),
     Entry::new::<Caller>("testing/Caller-v0", "Takes words, answers calls, tells of events.").hidden(),
+    Entry::new::<Chooser>("testing/Chooser-v0", "Tells which actions it allows.").hidden(),
     Entry::custom("testing/Odd-v0", "Ragged and text leaves; resets itself, takes no seed.", odd).hidden(),
 ];
 

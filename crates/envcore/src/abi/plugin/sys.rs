@@ -62,6 +62,10 @@ pub const CORRAL_CAP_CALL: u32 = 1024;
 pub const CORRAL_CAP_BRIEF: u32 = 4096;
 /// Tell of events: the info `CORRAL_EVENTS`.
 pub const CORRAL_CAP_EVENTS: u32 = 65536;
+/// Tell which discrete choices are allowed: the last leaf of the infos is called
+/// `action_mask`, of int8, with an element for each choice of each discrete element
+/// of the action, and is told in every row that shows an observation.
+pub const CORRAL_CAP_ACTION_MASK: u32 = 131072;
 
 /// What is asked of a name: call the function.
 pub const CORRAL_CALL_FUNCTION: u32 = 0;

@@ -1,0 +1,114 @@
+//! Action masks: which discrete choices an env allows now.
+
+use crate::error::{Error, Result};
+use crate::space::{Leaf, LeafKind, Scalar, Space};
+
+/// The name of the info leaf that a row's action mask is: `int8`, one element for
+/// each choice of each discrete element of the action, 1 where it is allowed.
+pub const ACTION_MASK: &str = "action_mask";
+
+/// One discrete element of an action.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DiscreteElement {
+    /// The place of its first choice in the mask.
+    pub(crate) first: usize,
+    /// How many choices it has.
+    pub(crate) count: usize,
+    /// The label of the first choice.
+    pub(crate) low: i128,
+}
+
+impl DiscreteElement {
+    /// The number of the choice that `value` is, if it is one.
+    pub(crate) fn choice(&self, value: Scalar) -> Option<usize> {
+        let label = match value {
+            Scalar::Int(label) => label,
+            Scalar::Real(real) if real.fract() == 0.0 => real as i128,
+            Scalar::Real(_) => return None,
+        };
+        usize::try_from(label.checked_sub(self.low)?).ok().filter(|choice| *choice < self.count)
+    }
+}
+
+/// The discrete choices of an action space, leaf by leaf.
+pub(crate) struct Choices(Vec<Vec<DiscreteElement>>, usize);
+
+/// The most choices that a mask has room for.
+const MOST: usize = 1 << 24;
+
+impl Choices {
+    pub(crate) fn of(space: &Space) -> Self {
+        let mut next = 0usize;
+        let mut elements = |leaf: &Leaf| {
+            let LeafKind::Fixed(tensor) = &leaf.kind else { return Vec::new() };
+            if !tensor.discrete || tensor.elements() > MOST {
+                return Vec::new();
+            }
+            let element = |k: usize| {
+                let (Scalar::Int(low), Scalar::Int(high)) = tensor.bounds.at(k) else { return None };
+                let count = usize::try_from(high.checked_sub(low)?.checked_add(1)?).ok()?;
+                let first = next;
+                next = next.checked_add(count).filter(|next| *next <= MOST)?;
+                Some(DiscreteElement { first, count, low })
+            };
+            (0..tensor.elements()).map(element).collect::<Option<Vec<_>>>().unwrap_or_default()
+        };
+        let leaves = space.leaves().iter().map(&mut elements).collect();
+        Choices(leaves, next)
+    }
+
+    /// How many choices there are in all.
+    pub(crate) fn count(&self) -> usize {
+        self.1
+    }
+
+    pub(crate) fn of_leaf(&self, leaf: usize) -> &[DiscreteElement] {
+        &self.0[leaf]
+    }
+}
+
+/// The info leaf of the action mask of `id`, whose actions are of `space`.
+///
+/// # Errors
+/// [`Error::Space`] where there is nothing to choose.
+pub(crate) fn mask_leaf(id: &str, space: &Space) -> Result<Leaf> {
+    match Choices::of(space).count() {
+        0 => Err(Error::Space(format!("{id}: it tells of action masks, and its actions are no choices"))),
+        count => Ok(Leaf::labels::<i8>(&[count], 0, 2).named(ACTION_MASK)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_discrete_element_has_its_choices_in_order() {
+        let space = Space::of([
+            Leaf::discrete_from(-1, 3).named("a"),
+            Leaf::real::<f32>(&[2]).named("b"),
+            Leaf::labels::<i32>(&[2], 5, 2).named("c"),
+            Leaf::text(4).named("d"),
+        ]);
+        let choices = Choices::of(&space);
+        assert_eq!(choices.count(), 3 + 2 + 2);
+        let [a] = choices.of_leaf(0) else { panic!() };
+        let labels = [-2, -1, 0, 1, 2].map(|label| a.choice(Scalar::Int(label)));
+        assert_eq!(labels, [None, Some(0), Some(1), Some(2), None]);
+        assert_eq!(a.choice(Scalar::Real(1.0)), Some(2));
+        assert_eq!(a.choice(Scalar::Real(0.5)), None);
+        let firsts: Vec<usize> = choices.of_leaf(2).iter().map(|element| element.first).collect();
+        assert_eq!(firsts, [3, 5]);
+        assert!(choices.of_leaf(1).is_empty() && choices.of_leaf(3).is_empty());
+        assert_eq!(mask_leaf("E", &space).unwrap().as_fixed().unwrap().shape, [7]);
+    }
+
+    #[test]
+    fn spaces_without_choices_or_with_more_than_memory_holds_have_no_mask() {
+        let none = Space::from(Leaf::real::<f32>(&[2]));
+        let huge = Space::from(Leaf::labels::<i64>(&[], 0, u64::MAX / 2));
+        for space in [none, huge] {
+            assert!(mask_leaf("E", &space).is_err());
+        }
+    }
+}
