@@ -23,9 +23,9 @@ use crate::Entry;
 pub const TABLE: &[Entry] = &[
     Entry::new::<Faulty>("testing/Faulty-v0", "Every kind of leaf, and any fault on demand.").hidden(),
     Entry::new::<Dotted>("testing/Dotted-v0", "Names with dots that are letters, and levels.").hidden(),
+    Entry::custom("testing/Odd-v0", "Ragged and text leaves; resets itself, takes no seed.", odd).hidden(),
     Entry::new::<Caller>("testing/Caller-v0", "Takes words, answers calls, tells of events.").hidden(),
     Entry::new::<Chooser>("testing/Chooser-v0", "Tells which actions it allows.").hidden(),
-    Entry::custom("testing/Odd-v0", "Ragged and text leaves; resets itself, takes no seed.", odd).hidden(),
 ];
 
 fn odd(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
