@@ -6,9 +6,13 @@
 
 #[cfg(feature = "load")]
 mod elf;
+#[cfg(feature = "export")]
+mod handle;
 pub mod libenv;
 #[cfg(feature = "load")]
-mod opening;
+mod library;
+#[cfg(feature = "export")]
+mod options;
 pub mod plugin;
 
 #[cfg(feature = "load")]

@@ -13,6 +13,7 @@ use super::report::CALL;
 use super::space::{self, c_text};
 use super::sys;
 use super::value::{self, call_kind_from, decode_map, slice};
+use crate::abi::handle::{Handle, Misuse, Stop};
 use crate::begin::Begin;
 use crate::buffer::{Addresses, HostActions, HostRows};
 use crate::call::Call;
@@ -135,8 +136,6 @@ struct ChunkHandle {
     /// Within a call: what it resets.
     resets: Vec<ResetArgs>,
     side: Side,
-    /// Why it is not used again.
-    poison: Option<String>,
 }
 
 /// Errors unless a chunk of `num_slots` has `count` slots from `first` on.
@@ -178,19 +177,26 @@ unsafe fn with_chunk(
     work: impl FnOnce(&mut ChunkHandle) -> Result<()>,
 ) -> i32 {
     // SAFETY: the caller's duty.
-    let Some(handle) = (unsafe { handle.cast::<ChunkHandle>().as_mut() }) else {
-        let null = Err(Error::Argument("a chunk that is NULL".into()));
-        // SAFETY: the caller's duty.
-        unsafe { conclude(report, Ok(null)) };
-        return -1;
+    let mut hand = match unsafe { Handle::<ChunkHandle>::take(handle) } {
+        Ok(hand) => hand,
+        Err(misuse) => {
+            let why = match misuse {
+                Misuse::Null => "a chunk that is NULL",
+                Misuse::Strange => "this is no chunk that `chunk` gave, or it was freed",
+                Misuse::Busy => "another thread is in a call of this chunk: one at a time",
+            };
+            // SAFETY: the caller's duty.
+            unsafe { conclude(report, Ok(Err(Error::Argument(why.into())))) };
+            return -1;
+        }
     };
-    let outcome = match &handle.poison {
-        Some(why) => Ok(Err(Error::env(format!("this chunk is not used again: {why}")))),
-        None => guard(phase, || work(handle)),
+    let outcome = match hand.work(phase, work) {
+        Ok(()) => Ok(Ok(())),
+        Err(Stop::Failed(error)) => Ok(Err(error)),
+        Err(Stop::Panicked(failure)) => Err(failure),
+        Err(Stop::Poisoned(why)) => Ok(Err(Error::env(format!("this chunk is not used again: {why}")))),
     };
-    if let Err(failure) = &outcome {
-        handle.poison = Some(failure.message.clone());
-    }
+    let handle = hand.object();
     // SAFETY: the caller's duty.
     let told = guard(phase, || unsafe { tell(handle, report) }).and_then(|told| Ok(Ok(told?)));
     let told = told.or_else(|failure| Ok::<_, Failure>(Err(Error::env(failure))));
@@ -289,9 +295,8 @@ unsafe extern "C" fn chunk(
             num_slots,
             resets: Vec::new(),
             side: Side::default(),
-            poison: None,
         };
-        made = Box::into_raw(Box::new(handle)).cast();
+        made = Handle::open(handle);
         Ok(())
     });
     // SAFETY: the host's duty.
@@ -522,9 +527,9 @@ unsafe extern "C" fn close(chunk: *mut c_void, report: *const sys::Report) -> i3
 }
 
 unsafe extern "C" fn free_chunk(chunk: *mut c_void) {
-    if !chunk.is_null() {
-        // SAFETY: the host's duty: `chunk` gave it, and nobody uses it again.
-        drop_guarded(unsafe { Box::from_raw(chunk.cast::<ChunkHandle>()) });
+    // SAFETY: the host's duty: `chunk` gave it, and nobody uses it again.
+    if let Ok(hand) = unsafe { Handle::<ChunkHandle>::take(chunk) } {
+        hand.close();
     }
 }
 

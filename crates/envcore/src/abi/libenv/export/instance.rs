@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::super::sys::{self, ours};
 use super::face::Face;
 use super::host::{Host, Rows};
-use super::options::{Asked, explain};
+use super::options::{asked, explain};
 use super::queue::Queue;
 use super::spaces::Faces;
 use super::sums::{Narrow, Sums, begins};
@@ -82,9 +82,9 @@ impl Instance {
     /// `options` must be what `libenv.h` says.
     pub(super) unsafe fn make(table: &'static [Entry], num: usize, options: sys::Options) -> Result<Self> {
         // SAFETY: the caller's duty.
-        let asked = unsafe { Asked::read(table, num, options) }.map_err(explain)?;
+        let (asked, cast) = unsafe { asked(table, num, options) }.map_err(explain)?;
         let source = asked.entry.source(&asked.config).map_err(explain)?;
-        let faces = Faces::of(source.spec(), num, asked.cast)?;
+        let faces = Faces::of(source.spec(), num, cast)?;
         let usual = source.spec().max_episode_steps;
         let config = VecConfig {
             num_slots: num,

@@ -25,20 +25,17 @@ mod queue;
 mod spaces;
 mod sums;
 
-use std::cell::{RefCell, UnsafeCell};
+use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io::Write;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::sys;
+use crate::abi::handle::{Handle, InHand, Misuse, Stop};
 use crate::entry::Entry;
 use crate::error::{Error, Phase, Result};
-use crate::guard::{drop_guarded, guard};
+use crate::guard::guard;
 use instance::Instance;
-
-/// What a handle begins with while it is open.
-const OPEN: u64 = u64::from_ne_bytes(*b"corral\x00\x01");
 
 /// So many errors of an instance go to stderr.
 const TOLD: u32 = 10;
@@ -141,18 +138,8 @@ macro_rules! export_libenv {
 }
 
 /// What a host holds.
-struct Handle {
-    /// `OPEN`, or anything: a host may hand us what it likes, or hand it in twice.
-    mark: u64,
-    busy: AtomicBool,
-    held: UnsafeCell<Held>,
-}
-
-/// What one call at a time has.
 struct Held {
     instance: Instance,
-    /// Set by a panic of ours.
-    poisoned: Option<String>,
     errors: Errors,
 }
 
@@ -190,50 +177,22 @@ fn note_here(call: &str, why: &str) {
     });
 }
 
-/// The instance in the hands of one call.
-struct InHand<'a>(&'a Handle);
-
-impl<'a> InHand<'a> {
-    /// # Safety
-    /// `handle` must be NULL or what `make` gave and `close` has not taken.
-    unsafe fn take(handle: *mut c_void) -> Result<Self, &'static str> {
-        let handle = handle.cast::<Handle>();
-        if handle.is_null() {
-            return Err("the env is NULL");
-        }
-        let strange = "this is no env that libenv_make gave, or it is closed";
-        // SAFETY: the caller's duty. That the mark is looked at catches some of
-        // those who neglect it.
-        if !handle.is_aligned() || unsafe { (&raw const (*handle).mark).read_volatile() } != OPEN {
-            return Err(strange);
-        }
-        // SAFETY: the caller's duty.
-        let handle = unsafe { &*handle };
-        match handle.busy.swap(true, Ordering::Acquire) {
-            true => Err("another thread is in a call of this env: one at a time"),
-            false => Ok(InHand(handle)),
-        }
-    }
-
-    #[allow(clippy::mut_from_ref)]
-    fn held(&self) -> &mut Held {
-        // SAFETY: `busy` was ours to set, so this is the one call that has it; it
-        // is asked once.
-        unsafe { &mut *self.0.held.get() }
-    }
-}
-
-impl Drop for InHand<'_> {
-    fn drop(&mut self) {
-        self.0.busy.store(false, Ordering::Release);
-    }
+/// # Safety
+/// `handle` must be NULL or what `make` gave and `close` has not taken.
+unsafe fn take<'a>(handle: *mut c_void) -> Result<InHand<'a, Held>, &'static str> {
+    // SAFETY: the caller's duty.
+    unsafe { Handle::take(handle) }.map_err(|misuse| match misuse {
+        Misuse::Null => "the env is NULL",
+        Misuse::Strange => "this is no env that libenv_make gave, or it is closed",
+        Misuse::Busy => "another thread is in a call of this env: one at a time",
+    })
 }
 
 /// Does `work` on an instance; where that fails, says so and returns `instead`.
 /// Every function that has an instance comes through here.
 ///
 /// # Safety
-/// As [`InHand::take`].
+/// As [`take`].
 unsafe fn on<R>(
     handle: *mut c_void,
     call: &str,
@@ -241,31 +200,28 @@ unsafe fn on<R>(
     work: impl FnOnce(&mut Instance) -> Result<R>,
 ) -> R {
     // SAFETY: the caller's duty.
-    let hand = match unsafe { InHand::take(handle) } {
+    let mut hand = match unsafe { take(handle) } {
         Ok(hand) => hand,
         Err(why) => {
             note_here(call, why);
             return instead;
         }
     };
-    let Held { instance, poisoned, errors } = hand.held();
     // What `act` said holds until the next one: a host may only look after it has
     // observed.
     if call != "libenv_observe" {
-        errors.last = None;
+        hand.object().errors.last = None;
     }
-    if let Some(why) = poisoned {
-        errors.note(call, why);
-        return instead;
-    }
-    let done = guard(Phase::Call, || work(instance)).unwrap_or_else(|failure| {
-        let why = format!("a fault of Corral's, please report it: {failure}; close this env");
-        *poisoned = Some(why.clone());
-        Err(Error::env(why))
+    let fault = |why: &str| format!("a fault of Corral's, please report it: {why}; close this env");
+    let done = hand.work(Phase::Call, |held| work(&mut held.instance)).map_err(|stop| match stop {
+        Stop::Failed(error) => error.to_string(),
+        Stop::Panicked(failure) => fault(&failure.message),
+        Stop::Poisoned(why) => fault(&why),
     });
+    let Held { instance, errors } = hand.object();
     instance.failures.drain(..).for_each(|why| errors.note(call, &why));
-    done.unwrap_or_else(|error| {
-        errors.note(call, &error.to_string());
+    done.unwrap_or_else(|why| {
+        errors.note(call, &why);
         instead
     })
 }
@@ -283,10 +239,7 @@ pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -
         unsafe { Instance::make(table, num, options) }
     });
     match made.unwrap_or_else(|failure| Err(Error::env(failure))) {
-        Ok(instance) => {
-            let held = UnsafeCell::new(Held { instance, poisoned: None, errors: Errors::default() });
-            Box::into_raw(Box::new(Handle { mark: OPEN, busy: AtomicBool::new(false), held })).cast()
-        }
+        Ok(instance) => Handle::open(Held { instance, errors: Errors::default() }),
         Err(error) => {
             note_here("libenv_make", &error.to_string());
             ptr::null_mut()
@@ -353,22 +306,15 @@ pub unsafe fn act(handle: *mut c_void) {
 pub unsafe fn close(handle: *mut c_void) {
     let call = "libenv_close";
     // SAFETY: the caller's duty.
-    let hand = match unsafe { InHand::take(handle) } {
+    let mut hand = match unsafe { take(handle) } {
         Ok(hand) => hand,
         Err(why) => return note_here(call, why),
     };
-    let closed = guard(Phase::Close, || hand.held().instance.close());
+    let closed = guard(Phase::Close, || hand.object().instance.close());
     if let Err(error) = closed.unwrap_or_else(|failure| Err(Error::env(failure))) {
         note_here(call, &error.to_string());
     }
-    // It stays busy: nobody takes it any more.
-    std::mem::forget(hand);
-    let handle = handle.cast::<Handle>();
-    // SAFETY: `make` boxed it, and this is the one call that has it.
-    unsafe {
-        (&raw mut (*handle).mark).write_volatile(0);
-        drop_guarded(Box::from_raw(handle));
-    }
+    hand.close();
 }
 
 /// `get_state`, as procgen's: writes the state of one env and returns its
@@ -434,8 +380,8 @@ pub unsafe fn reset(handle: *mut c_void, env: c_int, how: c_int, value: i64) -> 
 pub unsafe fn last_error(handle: *mut c_void) -> *const c_char {
     let text = |errors: &Errors| errors.last.as_ref().map_or(ptr::null(), |text| text.as_ptr());
     // SAFETY: the caller's duty.
-    match unsafe { InHand::take(handle) } {
-        Ok(hand) => text(&hand.held().errors),
+    match unsafe { take(handle) } {
+        Ok(mut hand) => text(&hand.object().errors),
         Err(_) => ERRORS.try_with(|errors| text(&errors.borrow())).unwrap_or(ptr::null()),
     }
 }

@@ -1,4 +1,4 @@
-//! Options as a host gives them, and what they ask for.
+//! Options as a host gives them.
 //!
 //! A host has three element types and no text: what an env's own option is to be
 //! is read off that option's default. A `uint8` is a bool, a number or a letter,
@@ -12,15 +12,11 @@ use std::slice;
 use serde_json::Value as Json;
 
 use super::super::sys;
-use crate::begin::Begin;
-use crate::entry::{Entry, find};
+use crate::abi::options::{self, Asked, Given, take};
+use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::runner::MAX_SLOTS;
-use crate::space::{Options, Value};
-
-/// Options that every env has here. Where an env has one of these names of its
-/// own, it cannot be given.
-const OWN: &str = "env_id, seed, index, indices, max_episode_steps, num_threads, cast";
+use crate::space::Value;
 
 /// More options than any host has use for: beyond, a count is garbage.
 const MOST: usize = 1 << 12;
@@ -34,104 +30,43 @@ enum Data {
 }
 
 /// One option.
-struct Given {
+struct Item {
     name: String,
     data: Data,
 }
 
-/// What the options of a `libenv_make` ask for.
-pub(super) struct Asked {
-    pub(super) entry: &'static Entry,
-    /// The env's own.
-    pub(super) config: Options,
-    pub(super) seed: Option<i64>,
-    /// The first episode of each slot.
-    pub(super) begin: Vec<Begin>,
-    /// What slots are to play, slot after slot, before their own streams.
-    pub(super) indices: Vec<u64>,
-    /// `Some(None)`: no limit.
-    pub(super) max_episode_steps: Option<Option<u64>>,
-    /// `None`: as many as there are cores.
-    pub(super) num_threads: Option<usize>,
-    /// Whether leaves may be narrowed.
-    pub(super) cast: bool,
-}
-
-impl Asked {
-    /// Reads the options for `num` slots of an env of `table`.
-    ///
-    /// # Safety
-    /// `options` must be what `libenv.h` says.
-    pub(super) unsafe fn read(table: &'static [Entry], num: usize, options: sys::Options) -> Result<Self> {
-        // SAFETY: the caller's duty.
-        let mut given = unsafe { read(options) }?;
-        let mut own = |name: &str| {
-            let at = given.iter().position(|given| given.name == name);
-            at.map(|at| given.remove(at))
-        };
-        let id = own("env_id").map(|given| given.text()).transpose()?;
-        let entry = choose(table, id.as_deref())?;
-        let seed = own("seed").map(|given| given.natural()).transpose()?;
-        let indices = own("indices").map(|given| given.naturals()).transpose()?.unwrap_or_default();
-        let mut begin: Vec<Begin> = vec![Begin::Own; num];
-        if let Some(index) = own("index") {
-            if !indices.is_empty() {
-                return Err(Error::Argument(
-                    "options 'index' and 'indices' say the same thing: give one".into(),
-                ));
-            }
-            let first = index.natural()?;
-            (first..).zip(&mut begin).for_each(|(index, begin)| *begin = Begin::Index(index));
-        }
-        indices.iter().zip(&mut begin).for_each(|(index, begin)| *begin = Begin::Index(*index));
-        let max_episode_steps = match own("max_episode_steps") {
-            Some(given) if given.data == Data::I32(vec![-1]) => Some(None),
-            Some(given) => Some(Some(given.natural()?)),
-            None => None,
-        };
-        let num_threads = match own("num_threads").map(|given| given.natural()).transpose()? {
-            Some(0) => None,
-            Some(threads) => Some(threads as usize),
-            None => Some(1),
-        };
-        let cast = match own("cast").map(|given| given.natural().map_err(|_| given)).transpose() {
-            Ok(None | Some(0)) => false,
-            Ok(Some(1)) => true,
-            _ => return Err(Error::OptionValue("option 'cast' is 0 or 1 (uint8 or int32)".into())),
-        };
-        let config = config(entry, &given)?;
-        let seed = seed.map(|seed| seed as i64);
-        Ok(Asked { entry, config, seed, begin, indices, max_episode_steps, num_threads, cast })
-    }
-}
-
-/// The entry of this id; without one, the only entry.
-fn choose(table: &'static [Entry], id: Option<&str>) -> Result<&'static Entry> {
-    if let Some(id) = id {
-        return find(table, id);
-    }
-    let mut listed = table.iter().filter(|entry| !entry.hidden);
-    match (listed.next(), listed.next()) {
-        (Some(only), None) => Ok(only),
-        _ => {
-            let ids: Vec<&str> = table.iter().filter(|entry| !entry.hidden).map(|entry| entry.id).collect();
-            Err(Error::UnknownEnv(format!("option 'env_id' is missing; there are: {}", ids.join(", "))))
-        }
-    }
+/// What the options of a `libenv_make` ask for, for `num` slots of an env of `table`,
+/// and whether leaves may be narrowed (the option `cast`).
+///
+/// # Safety
+/// `options` must be what `libenv.h` says.
+pub(super) unsafe fn asked(
+    table: &'static [Entry],
+    num: usize,
+    options: sys::Options,
+) -> Result<(Asked, bool)> {
+    // SAFETY: the caller's duty.
+    let mut given = unsafe { read(options) }?;
+    let cast = match take(&mut given, "cast").map(|given| given.natural().map_err(|_| given)).transpose() {
+        Ok(None | Some(0)) => Ok(false),
+        Ok(Some(1)) => Ok(true),
+        _ => Err(Error::OptionValue("option 'cast' is 0 or 1 (uint8 or int32)".into())),
+    };
+    Ok((Asked::read(table, num, given)?, cast?))
 }
 
 /// Reads a host's options, whatever they are.
 ///
 /// # Safety
-/// As [`Asked::read`].
-unsafe fn read(options: sys::Options) -> Result<Vec<Given>> {
+/// As [`asked`].
+unsafe fn read(options: sys::Options) -> Result<Vec<Item>> {
     let count = usize::try_from(options.count).ok().filter(|count| *count <= MOST).ok_or_else(|| {
         Error::Argument(format!("{} options: the count must be from 0 to {MOST}", options.count))
     })?;
     if count > 0 && options.items.is_null() {
         return Err(Error::Argument(format!("{count} options at NULL")));
     }
-    let mut all: Vec<Given> = Vec::with_capacity(count);
+    let mut all: Vec<Item> = Vec::with_capacity(count);
     for k in 0..count {
         // SAFETY: the host's array has so many items.
         let item = unsafe { options.items.add(k).read_unaligned() };
@@ -156,7 +91,7 @@ unsafe fn read(options: sys::Options) -> Result<Vec<Given>> {
                 other => return Err(bad(format!("has dtype {other}: it must be 1 (uint8), 2 or 3"))),
             }
         };
-        all.push(Given { name, data });
+        all.push(Item { name, data });
     }
     Ok(all)
 }
@@ -175,7 +110,7 @@ fn text_until_nul(chars: &[c_char]) -> Option<String> {
     Some(std::str::from_utf8(&bytes[..end]).ok()?.to_string())
 }
 
-impl Given {
+impl Item {
     fn wrong(&self, wanted: &str) -> Error {
         let (kind, count) = match &self.data {
             Data::U8(all) => ("uint8", all.len()),
@@ -185,7 +120,18 @@ impl Given {
         Error::OptionValue(format!("option '{}' is {wanted}, not {count} of {kind}", self.name))
     }
 
-    /// As text: bytes, in UTF-8; a C host may count the NUL too.
+    fn at_least_zero(&self, n: i32) -> Result<u64> {
+        let negative = |_| Error::OptionValue(format!("option '{}' is {n}: it must be 0 or more", self.name));
+        u64::try_from(n).map_err(negative)
+    }
+}
+
+impl Given for Item {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes, in UTF-8; a C host may count the NUL too.
     fn text(&self) -> Result<String> {
         let Data::U8(bytes) = &self.data else { return Err(self.wrong("a text (uint8)")) };
         let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -195,7 +141,6 @@ impl Given {
         })
     }
 
-    /// As one number from 0 on.
     fn natural(&self) -> Result<u64> {
         match &self.data {
             Data::U8(all) if all.len() == 1 => Ok(all[0].into()),
@@ -204,7 +149,6 @@ impl Given {
         }
     }
 
-    /// As an array of numbers from 0 on.
     fn naturals(&self) -> Result<Vec<u64>> {
         match &self.data {
             Data::I32(all) => all.iter().map(|&n| self.at_least_zero(n)).collect(),
@@ -212,12 +156,10 @@ impl Given {
         }
     }
 
-    fn at_least_zero(&self, n: i32) -> Result<u64> {
-        let negative = |_| Error::OptionValue(format!("option '{}' is {n}: it must be 0 or more", self.name));
-        u64::try_from(n).map_err(negative)
+    fn is_minus_one(&self) -> bool {
+        self.data == Data::I32(vec![-1])
     }
 
-    /// What it may be to an option with this default, the likeliest first.
     fn values(&self, default: Option<&Json>) -> Result<Vec<Value>> {
         let list = |all: Vec<Value>| Value::List(all);
         let scalars: Vec<Value> = match &self.data {
@@ -252,31 +194,9 @@ fn meant(v: f32) -> f64 {
     }
 }
 
-/// The env's own options.
-fn config(entry: &Entry, given: &[Given]) -> Result<Options> {
-    let defaults: Json = serde_json::from_str(&entry.defaults()).unwrap_or_default();
-    let mut options = Options::new();
-    for given in given {
-        let values = given.values(defaults.get(&given.name))?;
-        let fits = |value: &Value| {
-            let tried = entry.source(&options.clone().with(given.name.as_str(), value.clone()));
-            !matches!(tried, Err(Error::OptionValue(_)))
-        };
-        let best = if values.len() > 1 { values.iter().find(|value| fits(value)) } else { None };
-        let best = best.or(values.first()).cloned().unwrap_or_default();
-        options.set(given.name.as_str(), best);
-    }
-    Ok(options)
-}
-
-/// `error` with our own options among the valid ones.
+/// `error` with the options of every env here among the valid ones.
 pub(super) fn explain(error: Error) -> Error {
-    match error {
-        Error::UnknownOption(why) => {
-            Error::UnknownOption(format!("{why}; and those of every env in libenv: {OWN}"))
-        }
-        other => other,
-    }
+    options::explain(error, "libenv", ", cast")
 }
 
 /// How many slots a host asks for.
@@ -300,7 +220,7 @@ mod tests {
 
     #[test]
     fn bytes_are_what_the_default_is() {
-        let given = |data| Given { name: "x".into(), data };
+        let given = |data| Item { name: "x".into(), data };
         let of = |data, default: &str| {
             let default = serde_json::from_str::<Json>(default).unwrap();
             given(data).values(Some(&default)).unwrap().remove(0)

@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use super::functions::Function;
 use super::instance::{Fault, Instance, LibenvOption};
-use super::library::{Address, Library};
+use super::library::Library;
 use super::{Extras, matches_spaces};
 use crate::abi::libenv::sys::ours;
+use crate::abi::library::Address;
 use crate::begin::Begin;
 use crate::buffer::RowsMut;
 use crate::call::{Call, CallKind};
@@ -258,7 +259,7 @@ impl LibenvChunk {
 /// The failure that an error is: who tells of it names the library.
 fn failure(library: &Library, phase: Phase, error: Error) -> Failure {
     let failure = Failure::error(phase, error);
-    let name = format!("{}: ", library.path.display());
+    let name = format!("{}: ", library.path().display());
     let message = failure.message.strip_prefix(&name).map(String::from);
     Failure { message: message.unwrap_or(failure.message), ..failure }
 }
@@ -383,7 +384,7 @@ impl Chunk for LibenvChunk {
             let names: Vec<&str> = functions.iter().map(|(function, _)| function.name.as_str()).collect();
             return Err(Error::Unsupported(format!(
                 "{} has no function '{}' here: declare it in functions= (there are: {})",
-                self.recipe.library.path.display(),
+                self.recipe.library.path().display(),
                 call.name,
                 names.join(", ")
             )));

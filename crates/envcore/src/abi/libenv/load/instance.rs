@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::functions::Function;
-use super::library::{Address, Handle, Library};
+use super::library::{Handle, Library};
 use super::tensors::{Spaces, tensor};
 use crate::abi::libenv::sys;
+use crate::abi::library::Address;
 use crate::buffer::{Lease, Pool};
 use crate::error::{Error, Result};
 use crate::simd::{self, Kernel};
@@ -334,7 +335,7 @@ impl Instance {
         let Some(reset) = self.library().reset else {
             return Err(Error::Unsupported(format!(
                 "{} cannot reset one env",
-                self.library().path.display()
+                self.library().path().display()
             )));
         };
         // SAFETY: as `observe`; there is such an env.
@@ -363,7 +364,7 @@ impl Instance {
     pub(super) fn save(&mut self, env: usize) -> Result<Vec<u8>> {
         let library = self.library();
         let Some(state) = library.state else {
-            return Err(Error::Unsupported(format!("{} saves no state", library.path.display())));
+            return Err(Error::Unsupported(format!("{} saves no state", library.path().display())));
         };
         let mut room = STATE_BYTES;
         if library.reset.is_some() {
@@ -400,7 +401,7 @@ impl Instance {
     pub(super) fn load(&mut self, env: usize, bytes: &[u8]) -> Result<()> {
         let library = self.library();
         let Some(state) = library.state else {
-            return Err(Error::Unsupported(format!("{} loads no state", library.path.display())));
+            return Err(Error::Unsupported(format!("{} loads no state", library.path().display())));
         };
         let len = c_int::try_from(bytes.len()).map_err(|_| Error::State("it is too long".into()))?;
         // SAFETY: as in `save`.

@@ -1,14 +1,11 @@
 //! A library: opened for ever, and its functions.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem::ManuallyDrop;
-use std::path::{Path, PathBuf};
-
-use libloading::os::unix::Library as Opened;
+use std::path::Path;
 
 use crate::abi::exports;
 use crate::abi::libenv::sys;
-use crate::abi::opening;
+use crate::abi::library::Library as Opened;
 use crate::error::{Error, Result};
 
 pub(super) type Handle = *mut c_void;
@@ -29,10 +26,9 @@ pub(super) struct State {
     pub(super) set: SetState,
 }
 
-/// A library's functions. It stays open as long as the process lives: threads
-/// of its own may outlast its last instance.
+/// A libenv library's functions.
 pub(super) struct Library {
-    pub(super) path: PathBuf,
+    pub(super) opened: Opened,
     pub(super) make: Make,
     pub(super) tensor_types: TensorTypes,
     pub(super) set_buffers: SetBuffers,
@@ -42,18 +38,7 @@ pub(super) struct Library {
     pub(super) state: Option<State>,
     pub(super) reset: Option<sys::ours::Reset>,
     last_error: Option<sys::ours::LastError>,
-    /// Never unloaded.
-    opened: ManuallyDrop<Opened>,
 }
-
-/// Where a function is.
-#[derive(Clone, Copy)]
-pub(super) struct Address(pub(super) *const c_void);
-
-// SAFETY: an address only; whoever follows it says how.
-unsafe impl Send for Address {}
-// SAFETY: as above.
-unsafe impl Sync for Address {}
 
 impl Library {
     /// Opens it as gym3 does, so that a library sees what it was tried with: all
@@ -62,17 +47,15 @@ impl Library {
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | deepbind();
         // SAFETY: its initialisers are foreign code: what they do is the
         // library's, which the user has named.
-        let opened = unsafe { opening::open(path, flags) }?;
-        let name = path.display();
-        let missing = |symbol: &str| {
-            Error::Library(format!("{name}: it has no function {symbol}: it is no libenv library"))
-        };
+        let opened = unsafe { Opened::open(path, flags) }?;
+        let missing =
+            |symbol: &str| opened.fault(format_args!("it has no function {symbol}: it is no libenv library"));
         macro_rules! find {
             ($symbol:expr) => {{
                 let symbol: &str = $symbol;
                 // SAFETY: a function of that name in a libenv library has this
                 // type; `libenv_version` is asked before any other is called.
-                unsafe { opened.get(symbol.as_bytes()) }.ok().map(|found| *found)
+                unsafe { opened.function(symbol) }
             }};
         }
         macro_rules! need {
@@ -87,7 +70,6 @@ impl Library {
         };
         let reset = find!(sys::ours::RESET);
         let library = Library {
-            path: path.into(),
             make: need!("libenv_make"),
             tensor_types: need!("libenv_get_tensortypes"),
             set_buffers: need!("libenv_set_buffers"),
@@ -103,20 +85,17 @@ impl Library {
         // SAFETY: it takes nothing and gives an int in every version.
         let found = unsafe { version() };
         if found != sys::VERSION {
-            return Err(Error::Library(format!(
-                "{name}: it is of libenv version {found}, and only version {} is understood",
+            let why = format_args!(
+                "it is of libenv version {found}, and only version {} is understood",
                 sys::VERSION
-            )));
+            );
+            return Err(library.opened.fault(why));
         }
         Ok(library)
     }
 
-    /// Where it has the function `name`.
-    pub(super) fn address(&self, name: &str) -> Option<Address> {
-        // SAFETY: it is only looked for.
-        let found = unsafe { self.opened.get::<*const c_void>(name.as_bytes()) };
-        // A symbol's address is what it "dereferences" to.
-        found.ok().map(|found| Address(found.into_raw().cast_const()))
+    pub(super) fn path(&self) -> &Path {
+        &self.opened.path
     }
 
     /// Errors with `what` was tried, if the library says that it failed.
@@ -143,17 +122,17 @@ impl Library {
 
     /// The error of a function that it does not have.
     pub(super) fn unknown(&self, function: &str) -> Error {
-        Error::Library(format!("{}: it has no function '{function}'", self.path.display()))
+        self.opened.fault(format_args!("it has no function '{function}'"))
     }
 
-    /// An error that names the library.
+    /// An error of its envs.
     pub(super) fn fault(&self, why: impl std::fmt::Display) -> Error {
-        Error::env(format!("{}: {why}", self.path.display()))
+        Error::env(format!("{}: {why}", self.path().display()))
     }
 
     /// An error of its layout.
     pub(super) fn misfit(&self, why: impl std::fmt::Display) -> Error {
-        Error::Space(format!("{}: {why}", self.path.display()))
+        Error::Space(format!("{}: {why}", self.path().display()))
     }
 }
 

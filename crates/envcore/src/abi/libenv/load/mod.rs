@@ -25,9 +25,10 @@ pub use functions::Function;
 pub use instance::LibenvOption;
 pub use library::is_ours;
 
+use crate::abi::library::Address;
 use chunk::{LibenvChunk, Recipe};
 use instance::Instance;
-use library::{Address, Library};
+use library::Library;
 use tensors::{Spaces, tensor};
 
 use crate::caps::Caps;
@@ -168,7 +169,7 @@ impl LibenvSource {
 /// Where the library has `declared`, and the two that need no declaration.
 fn functions(library: &Library, declared: &[Function]) -> Result<Arc<[(Function, Address)]>> {
     let found = |function: &Function| {
-        let address = library.address(&function.name);
+        let address = library.opened.address(&function.name);
         let address = address.ok_or_else(|| library.unknown(&function.name))?;
         Ok((function.clone(), address))
     };

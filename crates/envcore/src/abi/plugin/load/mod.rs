@@ -11,7 +11,7 @@ mod source;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 
-use libloading::os::unix::{RTLD_LOCAL, RTLD_NOW, Symbol};
+use libloading::os::unix::{RTLD_LOCAL, RTLD_NOW};
 
 pub use source::PluginSource;
 
@@ -20,7 +20,7 @@ use heard::Heard;
 use super::space::{MAX_NAME, MAX_TEXT, owned_text};
 use super::sys;
 use super::value::{self, counted};
-use crate::abi::opening;
+use crate::abi::library::Library;
 use crate::config::nearest;
 use crate::error::{Error, Phase, Result};
 use crate::space::Options;
@@ -103,18 +103,15 @@ impl Plugin {
         let fault = |why: String| Error::Library(format!("{}: {why}", path.display()));
         // A name without a slash would be looked for along the system's paths.
         let file = path.canonicalize().map_err(|error| fault(error.to_string()))?;
-        // SAFETY: the caller's duty. It is never closed: threads, destructors, tables,
-        // nobody knows what still points into it.
-        let library = unsafe { opening::open(&file, RTLD_NOW | RTLD_LOCAL) }?;
-        let symbol = format!("{}\0", sys::CORRAL_PLUGIN_SYMBOL);
+        // SAFETY: the caller's duty.
+        let library = unsafe { Library::open(&file, RTLD_NOW | RTLD_LOCAL) }?;
         type Entrance = unsafe extern "C" fn() -> *const sys::Plugin;
         // SAFETY: a function of that name is as `corral.h` says.
-        let entrance: Result<Symbol<Entrance>, _> = unsafe { library.get(symbol.as_bytes()) };
-        let Ok(entrance) = entrance else {
-            // SAFETY: it is only looked for.
-            let is_libenv = unsafe { library.get::<*const c_void>(b"libenv_make\0") }.is_ok();
+        let entrance: Option<Entrance> = unsafe { library.function(sys::CORRAL_PLUGIN_SYMBOL) };
+        let Some(entrance) = entrance else {
+            let is_libenv = library.address("libenv_make").is_some();
             let hint = if is_libenv { ": it is a libenv library, for corral.load_libenv" } else { "" };
-            return Err(fault(format!("it has no function {}{hint}", sys::CORRAL_PLUGIN_SYMBOL)));
+            return Err(library.fault(format_args!("it has no function {}{hint}", sys::CORRAL_PLUGIN_SYMBOL)));
         };
         // SAFETY: as above.
         let raw = unsafe { entrance() };

@@ -1,0 +1,125 @@
+//! How a library is opened: looked at, then given to the system's loader.
+//!
+//! The loader knows libraries by their paths, and gives the old one again where
+//! another file has taken its place: whoever has built a library anew would run
+//! the old code and not know. So the new file is opened by way of a copy in
+//! memory. Nothing of it is ever closed.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::fs::{File, Metadata};
+use std::mem::ManuallyDrop;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use libloading::os::unix::Library as Opened;
+
+use super::elf::Elf;
+use crate::error::{Error, Result};
+
+/// What tells a file from another at the same path.
+type Stamp = (u64, u64, i64, i64, u64);
+
+fn stamp(of: &Metadata) -> Stamp {
+    (of.dev(), of.ino(), of.mtime(), of.mtime_nsec(), of.size())
+}
+
+/// By path: the file that was opened last, and by which name.
+static OPENED: Mutex<BTreeMap<PathBuf, (Stamp, PathBuf)>> = Mutex::new(BTreeMap::new());
+
+/// A library, open for as long as the process lives: threads, destructors, tables,
+/// nobody knows what still points into it.
+pub(super) struct Library {
+    pub(super) path: PathBuf,
+    opened: ManuallyDrop<Opened>,
+}
+
+/// Where a function is.
+#[derive(Clone, Copy)]
+pub(super) struct Address(pub(super) *const c_void);
+
+// SAFETY: an address only; whoever follows it says how.
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
+
+impl Library {
+    /// Opens the library at `path`, an absolute one.
+    ///
+    /// # Errors
+    /// [`Error::Library`], with the loader's own reason where it refuses.
+    ///
+    /// # Safety
+    /// Loading a library runs its code.
+    pub(super) unsafe fn open(path: &Path, flags: c_int) -> Result<Self> {
+        let fault = |why: &dyn std::fmt::Display| {
+            Error::Library(format!("{}: it cannot be loaded: {why}", path.display()))
+        };
+        let elf = Elf::open(path)?;
+        let name = name_of(path, &elf).map_err(|error| fault(&error))?;
+        // SAFETY: the caller's duty.
+        let opened = unsafe { Opened::open(Some(&name), flags) };
+        let opened = opened.map_err(|error| {
+            let reason =
+                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            // The loader begins with the name that it was given.
+            let own = reason.strip_prefix(&*name.to_string_lossy()).and_then(|rest| rest.strip_prefix(": "));
+            fault(&own.unwrap_or(&reason))
+        })?;
+        Ok(Library { path: path.into(), opened: ManuallyDrop::new(opened) })
+    }
+
+    /// Its function `name`, if it has one.
+    ///
+    /// # Safety
+    /// `F` must be the type of a function of that name in such a library.
+    pub(super) unsafe fn function<F: Copy>(&self, name: &str) -> Option<F> {
+        // SAFETY: the caller's duty.
+        unsafe { self.opened.get::<F>(name.as_bytes()) }.ok().map(|found| *found)
+    }
+
+    /// Where it has the function `name`.
+    pub(super) fn address(&self, name: &str) -> Option<Address> {
+        // SAFETY: it is only looked for.
+        let found = unsafe { self.opened.get::<*const c_void>(name.as_bytes()) };
+        // A symbol's address is what it "dereferences" to.
+        found.ok().map(|found| Address(found.into_raw().cast_const()))
+    }
+
+    /// An error that names the library.
+    pub(super) fn fault(&self, why: impl std::fmt::Display) -> Error {
+        Error::Library(format!("{}: {why}", self.path.display()))
+    }
+}
+
+/// The name by which the loader opens the file that is at `path` now.
+fn name_of(path: &Path, elf: &Elf) -> std::io::Result<PathBuf> {
+    let now = stamp(&elf.metadata);
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = match opened.get(path) {
+        None => path.to_path_buf(),
+        Some((then, name)) if *then == now => name.clone(),
+        Some(_) => copied(path, &elf.file)?,
+    };
+    opened.insert(path.to_path_buf(), (now, name.clone()));
+    Ok(name)
+}
+
+#[cfg(target_os = "linux")]
+fn copied(path: &Path, mut file: &File) -> std::io::Result<PathBuf> {
+    use std::io::Seek;
+    use std::os::fd::IntoRawFd;
+
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let fd = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?;
+    let mut copy = File::from(fd);
+    file.rewind()?;
+    std::io::copy(&mut file, &mut copy)?;
+    Ok(format!("/proc/self/fd/{}", copy.into_raw_fd()).into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn copied(_: &Path, _: &File) -> std::io::Result<PathBuf> {
+    Err(std::io::Error::other("it has changed since it was loaded: restart the program"))
+}

@@ -1,0 +1,136 @@
+//! What the options of a C interface ask for, whatever types its options have: which
+//! env, its seed and first episodes, its limits, and the env's own config.
+
+use serde_json::Value as Json;
+
+use crate::begin::Begin;
+use crate::entry::{Entry, find};
+use crate::error::{Error, Result};
+use crate::space::{Options, Value};
+
+/// Options that every env has in such an interface. Where an env has one of these
+/// names of its own, it cannot be given.
+const OWN: &str = "env_id, seed, index, indices, max_episode_steps, num_threads";
+
+/// One option as a host gives it.
+pub(super) trait Given {
+    fn name(&self) -> &str;
+
+    /// As text.
+    fn text(&self) -> Result<String>;
+
+    /// As one number from 0 on.
+    fn natural(&self) -> Result<u64>;
+
+    /// As an array of numbers from 0 on.
+    fn naturals(&self) -> Result<Vec<u64>>;
+
+    /// Whether it is -1.
+    fn is_minus_one(&self) -> bool;
+
+    /// What it may be to an option with this default, the likeliest first.
+    fn values(&self, default: Option<&Json>) -> Result<Vec<Value>>;
+}
+
+/// What options ask for.
+pub(super) struct Asked {
+    pub(super) entry: &'static Entry,
+    /// The env's own.
+    pub(super) config: Options,
+    pub(super) seed: Option<i64>,
+    /// The first episode of each slot.
+    pub(super) begin: Vec<Begin>,
+    /// What slots are to play, slot after slot, before their own streams.
+    pub(super) indices: Vec<u64>,
+    /// `Some(None)`: no limit.
+    pub(super) max_episode_steps: Option<Option<u64>>,
+    /// `None`: as many as there are cores.
+    pub(super) num_threads: Option<usize>,
+}
+
+/// The option `name` of `given`, which it leaves.
+pub(super) fn take<G: Given>(given: &mut Vec<G>, name: &str) -> Option<G> {
+    let at = given.iter().position(|given| given.name() == name);
+    at.map(|at| given.remove(at))
+}
+
+impl Asked {
+    /// What `given` ask for, for `num` slots of an env of `table`.
+    ///
+    /// # Errors
+    /// Each names the option.
+    pub(super) fn read<G: Given>(table: &'static [Entry], num: usize, mut given: Vec<G>) -> Result<Self> {
+        let mut own = |name: &str| take(&mut given, name);
+        let id = own("env_id").map(|given| given.text()).transpose()?;
+        let entry = choose(table, id.as_deref())?;
+        let seed = own("seed").map(|given| given.natural()).transpose()?;
+        let indices = own("indices").map(|given| given.naturals()).transpose()?.unwrap_or_default();
+        let mut begin: Vec<Begin> = vec![Begin::Own; num];
+        if let Some(index) = own("index") {
+            if !indices.is_empty() {
+                return Err(Error::Argument(
+                    "options 'index' and 'indices' say the same thing: give one".into(),
+                ));
+            }
+            let first = index.natural()?;
+            (first..).zip(&mut begin).for_each(|(index, begin)| *begin = Begin::Index(index));
+        }
+        indices.iter().zip(&mut begin).for_each(|(index, begin)| *begin = Begin::Index(*index));
+        let max_episode_steps = match own("max_episode_steps") {
+            Some(given) if given.is_minus_one() => Some(None),
+            Some(given) => Some(Some(given.natural()?)),
+            None => None,
+        };
+        let num_threads = match own("num_threads").map(|given| given.natural()).transpose()? {
+            Some(0) => None,
+            Some(threads) => Some(threads as usize),
+            None => Some(1),
+        };
+        let config = config(entry, &given)?;
+        let seed = seed.map(|seed| seed as i64);
+        Ok(Asked { entry, config, seed, begin, indices, max_episode_steps, num_threads })
+    }
+}
+
+/// The entry of this id; without one, the only entry.
+fn choose(table: &'static [Entry], id: Option<&str>) -> Result<&'static Entry> {
+    if let Some(id) = id {
+        return find(table, id);
+    }
+    let mut listed = table.iter().filter(|entry| !entry.hidden);
+    match (listed.next(), listed.next()) {
+        (Some(only), None) => Ok(only),
+        _ => {
+            let ids: Vec<&str> = table.iter().filter(|entry| !entry.hidden).map(|entry| entry.id).collect();
+            Err(Error::UnknownEnv(format!("option 'env_id' is missing; there are: {}", ids.join(", "))))
+        }
+    }
+}
+
+/// The env's own options.
+fn config<G: Given>(entry: &Entry, given: &[G]) -> Result<Options> {
+    let defaults: Json = serde_json::from_str(&entry.defaults()).unwrap_or_default();
+    let mut options = Options::new();
+    for given in given {
+        let values = given.values(defaults.get(given.name()))?;
+        let fits = |value: &Value| {
+            let tried = entry.source(&options.clone().with(given.name(), value.clone()));
+            !matches!(tried, Err(Error::OptionValue(_)))
+        };
+        let best = if values.len() > 1 { values.iter().find(|value| fits(value)) } else { None };
+        let best = best.or(values.first()).cloned().unwrap_or_default();
+        options.set(given.name(), best);
+    }
+    Ok(options)
+}
+
+/// `error` with the options of every env of `interface`, `more` included, among the
+/// valid ones.
+pub(super) fn explain(error: Error, interface: &str, more: &str) -> Error {
+    match error {
+        Error::UnknownOption(why) => {
+            Error::UnknownOption(format!("{why}; and those of every env in {interface}: {OWN}{more}"))
+        }
+        other => other,
+    }
+}
