@@ -96,6 +96,7 @@ mod event;
 mod fork;
 mod frame;
 mod guard;
+mod landing;
 mod layer;
 mod leaves;
 mod mask;

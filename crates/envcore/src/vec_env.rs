@@ -72,6 +72,12 @@ pub struct Want<'a> {
 }
 
 impl Want<'_> {
+    /// The least and the most rows that it is about, of `in_flight` slots.
+    pub(crate) fn rows(&self, in_flight: usize) -> (usize, usize) {
+        let most = self.max_rows.clamp(1, in_flight.max(1));
+        (self.min_rows.clamp(1, most), most)
+    }
+
     /// Everything in flight, however long it takes.
     pub fn all() -> Self {
         Want { min_rows: usize::MAX, max_rows: usize::MAX, deadline: None, buffers: None }

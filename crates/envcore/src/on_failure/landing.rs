@@ -41,7 +41,7 @@ impl FailurePolicy {
         let staging = self.staging();
         staging.clear_row(slot);
         staging.kinds.as_mut_slice::<u8>()[slot] = RowKind::Failed as u8;
-        self.landed.push_back(slot);
+        self.landing.land(slot);
     }
 
     /// Sends resets of `slots`; lost ones that are to be kept show zeros.
@@ -67,7 +67,7 @@ impl FailurePolicy {
                 self.slots[failure.slot].lost = true;
                 self.troubled = true;
             }
-        } else if !batch.failures.is_empty() || !self.landed.is_empty() || self.divided {
+        } else if !batch.failures.is_empty() || self.landing.len() > 0 || self.divided {
             return false;
         }
         if self.troubled {
@@ -125,7 +125,7 @@ impl FailurePolicy {
         let ended = batch.terminated.as_slice::<bool>()[row] || batch.truncated.as_slice::<bool>()[row];
         self.take_extras(slot, batch, row);
         self.recover(slot, ended && kind == RowKind::Step);
-        self.landed.push_back(slot);
+        self.landing.land(slot);
     }
 
     fn take_extras(&mut self, slot: usize, batch: &mut Batch, row: usize) {
@@ -165,12 +165,12 @@ impl FailurePolicy {
         }
         if failure.failure.cause == Cause::Interrupt {
             self.notes.push((slot, Note::Failed(failure)));
-            self.landed.push_back(slot);
+            self.landing.land(slot);
             return;
         }
         if self.policy == OnFailure::Restart && is_unstarted(&failure) {
             self.notes.push((slot, Note::Failed(failure)));
-            self.landed.push_back(slot);
+            self.landing.land(slot);
             return;
         }
         let too_often = self.policy == OnFailure::Restart && self.slots[slot].restarts > self.max_restarts;
@@ -179,13 +179,13 @@ impl FailurePolicy {
             failure.failure.message +=
                 &format!(" (restarted {} times without ending an episode: max_restarts)", self.max_restarts);
             self.notes.push((slot, Note::Failed(failure)));
-            self.landed.push_back(slot);
+            self.landing.land(slot);
             return;
         }
         self.notes.push((slot, Note::Tolerated(failure)));
         let now = self.policy == OnFailure::Restart && (in_reset || mode == AutoresetMode::SameStep);
         if !now {
-            self.landed.push_back(slot);
+            self.landing.land(slot);
             return;
         }
         let begin = match begun {
@@ -250,7 +250,7 @@ impl FailurePolicy {
     fn leave(&mut self, these: &[Again]) {
         for &Again { slot, .. } in these {
             self.slots[slot].retried = None;
-            self.landed.push_back(slot);
+            self.landing.land(slot);
         }
     }
 
@@ -288,9 +288,9 @@ impl FailurePolicy {
     /// Receives until `least` rows have landed or a batch of as many may go out
     /// as it is; false where the deadline passes first.
     pub(super) fn collect(&mut self, least: usize, want: &mut Want<'_>) -> Result<Collected> {
-        while self.landed.len() < least {
-            let missing = (least - self.landed.len()).min(self.envs.in_flight());
-            let most = want.max_rows.max(least) - self.landed.len();
+        while self.landing.len() < least {
+            let missing = (least - self.landing.len()).min(self.envs.in_flight());
+            let most = want.max_rows.max(least) - self.landing.len();
             let buffers = reborrow(&mut want.buffers);
             let asked = Want { min_rows: missing, max_rows: most, deadline: want.deadline, buffers };
             let Some(batch) = self.envs.recv(asked)? else { return Ok(Collected::Late) };

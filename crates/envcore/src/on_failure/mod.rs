@@ -24,7 +24,6 @@
 mod landing;
 mod vec_env;
 
-use std::collections::VecDeque;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -33,6 +32,7 @@ use crate::begin::Begin;
 use crate::buffer::{Batch, BatchPool, ColumnIn, Extra, Layout, Slots, with_rows};
 use crate::caps::Caps;
 use crate::error::{Error, Result, SlotError};
+use crate::landing::Landing;
 use crate::space::Options;
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::VecEnv;
@@ -71,8 +71,6 @@ struct Slot {
     lost: bool,
     /// Restarts since it last ended an episode.
     restarts: u32,
-    /// When it was last sent on a list, counted.
-    turn: u64,
     /// The options of the reset that it is in flight for.
     options: Option<Arc<Options>>,
     /// It is being restarted within the call that its failure came in.
@@ -100,13 +98,10 @@ pub struct FailurePolicy {
     /// Rows by slot, for batches that must be put together; none under `Raise`.
     staging: Option<Box<Batch>>,
     /// Slots whose rows are in the staging, and theirs alone.
-    landed: VecDeque<usize>,
+    landing: Landing,
     /// Slots that are to be reset within the call that their failure came in.
     again: Vec<Again>,
     notes: Vec<(usize, Note)>,
-    turn: u64,
-    /// When all were last sent together.
-    together: u64,
     /// What is in flight was sent on in another order than it came.
     divided: bool,
 }
@@ -144,7 +139,8 @@ impl FailurePolicy {
             finals: spec.autoreset == AutoresetMode::SameStep,
             capacity: spec.num_slots,
         })?;
-        let slots = vec![Slot::default(); spec.num_slots];
+        let n = spec.num_slots;
+        let slots = vec![Slot::default(); n];
         let staging = match policy {
             OnFailure::Raise => None,
             _ => {
@@ -160,11 +156,9 @@ impl FailurePolicy {
             troubled: false,
             pool,
             staging,
-            landed: VecDeque::new(),
+            landing: Landing::new(n),
             again: Vec::new(),
             notes: Vec::new(),
-            turn: 0,
-            together: 0,
             divided: false,
         })
     }
@@ -214,31 +208,10 @@ impl FailurePolicy {
     /// Errors where one of `slots` waits here to be received.
     fn check_not_landed(&self, slots: &Slots) -> Result<()> {
         let n = self.envs.spec().num_slots;
-        let mut here = self.landed.iter().copied().chain(self.again.iter().map(|again| again.slot));
+        let mut here = self.landing.iter().chain(self.again.iter().map(|again| again.slot));
         match here.find(|here| slots.iter(n).any(|slot| slot == *here)) {
             Some(slot) => Err(Error::Pending(format!("slot {slot} is in flight: recv it first"))),
             None => Ok(()),
         }
-    }
-
-    /// Notes the order in which slots are sent.
-    fn note_turns(&mut self, slots: &Slots) {
-        if self.policy == OnFailure::Raise {
-            return;
-        }
-        let Slots::List(list) = slots else {
-            self.turn += 1;
-            self.together = self.turn;
-            return;
-        };
-        for &slot in list {
-            self.turn += 1;
-            self.slots[slot].turn = self.turn;
-        }
-    }
-
-    /// Orders slots as they were sent.
-    fn turn_of(&self, slot: usize) -> (u64, usize) {
-        (self.slots[slot].turn.max(self.together), slot)
     }
 }

@@ -31,7 +31,7 @@ impl FailurePolicy {
         let lost = of_rows(slots, &lost);
         let begin = if self.policy == OnFailure::Mask { Begin::Keep } else { Begin::Own };
         self.resets(&lost, &vec![begin; lost.len(0)], None)?;
-        self.note_turns(slots);
+        self.landing.send(slots);
         self.divided = true;
         if live.is_empty() {
             return Ok(());
@@ -70,7 +70,7 @@ impl VecEnv for FailurePolicy {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
-        self.note_turns(slots);
+        self.landing.send(slots);
         if self.has_lost() {
             self.resets(slots, begin, options)?;
         } else {
@@ -98,7 +98,7 @@ impl VecEnv for FailurePolicy {
         self.check_not_landed(slots)?;
         if !self.has_lost() || !self.carries() {
             self.envs.send(slots, actions)?;
-            self.note_turns(slots);
+            self.landing.send(slots);
             return Ok(());
         }
         with_private(actions, |actions| self.send_divided(slots, actions))
@@ -109,24 +109,22 @@ impl VecEnv for FailurePolicy {
         if in_flight == 0 {
             return self.envs.recv(want);
         }
-        let most = want.max_rows.clamp(1, in_flight);
+        let (least, most) = want.rows(in_flight);
         want.max_rows = most;
-        match self.collect(want.min_rows.clamp(1, most), &mut want)? {
+        match self.collect(least, &mut want)? {
             Collected::Late => return Ok(None),
             Collected::Plain(batch) => return Ok(Some(batch)),
             Collected::Landed => {}
         }
         self.divided &= self.envs.in_flight() > 0;
-        let rows = most.min(self.landed.len());
-        let mut list: Vec<usize> = self.landed.iter().take(rows).copied().collect();
-        list.sort_unstable_by_key(|&slot| self.turn_of(slot));
-        let batch = self.gather(Slots::of(list, self.slots.len()), want.buffers)?;
-        self.landed.drain(..rows);
+        let rows = most.min(self.landing.len());
+        let batch = self.gather(self.landing.first(rows), want.buffers)?;
+        self.landing.receive(rows);
         Ok(Some(batch))
     }
 
     fn in_flight(&self) -> usize {
-        self.envs.in_flight() + self.landed.len() + self.again.len()
+        self.envs.in_flight() + self.landing.len() + self.again.len()
     }
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
@@ -159,7 +157,7 @@ impl VecEnv for FailurePolicy {
     }
 
     fn close(&mut self) -> Result<()> {
-        self.landed.clear();
+        self.landing.clear();
         self.again.clear();
         self.notes.clear();
         self.envs.close()

@@ -12,7 +12,6 @@
 
 #![allow(unsafe_code)]
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,6 +29,7 @@ use crate::episode::{Episodes, Rules, Snapshot};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
 use crate::frame::Frame;
+use crate::landing::Landing;
 use crate::source::Source;
 use crate::space::{Options, Value};
 use crate::vec_config::VecConfig;
@@ -49,11 +49,8 @@ pub struct Background {
     skip: Vec<bool>,
     /// With a time limit: what each slot in flight was sent to do.
     sent: Vec<Option<Snapshot>>,
-    /// Slots whose rows are written, in the order in which they came home.
-    landed: VecDeque<usize>,
-    /// When each slot was last sent, counted.
-    turns: Vec<u64>,
-    turn: u64,
+    /// Whose rows are written.
+    landing: Landing,
     epoch: Instant,
 }
 
@@ -109,9 +106,7 @@ impl Background {
             actions,
             skip: vec![false; n],
             sent: (0..n).map(|_| None).collect(),
-            landed: VecDeque::new(),
-            turns: vec![0; n],
-            turn: 0,
+            landing: Landing::new(n),
             epoch,
             source,
             front,
@@ -120,8 +115,6 @@ impl Background {
 
     /// Hands `slot`, which is at home, to the thread pool.
     fn hand_out(&mut self, slot: usize, job: Job) {
-        self.turn += 1;
-        self.turns[slot] = self.turn;
         let actions = &self.actions;
         let inside = self.parts.partition.inside(slot);
         if !Arc::ptr_eq(&inside.actions, actions) {
@@ -149,7 +142,7 @@ impl Background {
     /// Notes that `slot`'s row is written.
     fn land(&mut self, slot: usize) {
         self.skip[slot] = self.parts.episodes(slot).lives().pending()[0];
-        self.landed.push_back(slot);
+        self.landing.land(slot);
     }
 
     /// Waits until `least` rows are written; whether they are by `deadline`.
@@ -159,12 +152,12 @@ impl Background {
                 let slot = self.parts.thread_pool.receive().number;
                 self.land(slot);
             }
-            if self.landed.len() >= least {
+            if self.landing.len() >= least {
                 return Ok(true);
             }
             let expiry = self.expiry();
             let until = [deadline, expiry].into_iter().flatten().min();
-            if self.parts.thread_pool.wait(least - self.landed.len(), until) {
+            if self.parts.thread_pool.wait(least - self.landing.len(), until) {
                 continue;
             }
             let now = Instant::now();
@@ -172,7 +165,7 @@ impl Background {
                 self.give_up(now)?;
             }
             if deadline.is_some_and(|deadline| deadline <= now) {
-                return Ok(self.landed.len() >= least);
+                return Ok(self.landing.len() >= least);
             }
         }
     }
@@ -264,11 +257,7 @@ impl Background {
             // SAFETY: the group is at home, and with it its row, whose draft it
             // holds; the other draft is new.
             unsafe { from.copy_row(inside.row, to, row) };
-            if !inside.group.notes.is_empty() {
-                let mut more = std::mem::take(&mut inside.group.notes);
-                more.infos.iter_mut().chain(&mut more.final_infos).for_each(|extra| extra.row = row);
-                notes.append(&mut more);
-            }
+            notes.append_row(row, &mut inside.group.notes);
         }
         let batch = self.pool.finish(draft);
         self.front.arrive(&slots);
@@ -304,6 +293,7 @@ impl VecEnv for Background {
         self.front.tried.forget();
         self.man()?;
         self.front.depart(slots);
+        self.landing.send(slots);
         for (slot, job) in reset_jobs(slots, begin, options, self.front.spec.num_slots) {
             self.hand_out(slot, job);
         }
@@ -326,6 +316,7 @@ impl VecEnv for Background {
         self.check_send(slots, actions)?;
         self.man()?;
         self.front.depart(slots);
+        self.landing.send(slots);
         let n = self.front.spec.num_slots;
         slots.iter(n).for_each(|slot| self.hand_out(slot, Job::Step));
         self.parts.thread_pool.call(slots.len(n));
@@ -338,17 +329,14 @@ impl VecEnv for Background {
         if in_flight == 0 {
             return Err(Error::NothingPending);
         }
-        let most = want.max_rows.clamp(1, in_flight);
-        if !self.collect(want.min_rows.clamp(1, most), want.deadline)? {
+        let (least, most) = want.rows(in_flight);
+        if !self.collect(least, want.deadline)? {
             return Ok(None);
         }
-        let rows = most.min(self.landed.len());
-        let mut list: Vec<usize> = self.landed.iter().take(rows).copied().collect();
-        list.sort_unstable_by_key(|&slot| self.turns[slot]);
+        let rows = most.min(self.landing.len());
         let mut notes = Notes::default();
-        let slots = Slots::of(list, self.front.spec.num_slots);
-        let mut batch = self.gather(slots, want.buffers, &mut notes)?;
-        self.landed.drain(..rows);
+        let mut batch = self.gather(self.landing.first(rows), want.buffers, &mut notes)?;
+        self.landing.receive(rows);
         notes.check()?;
         notes.give(&mut batch);
         Ok(Some(batch))
@@ -390,7 +378,7 @@ impl VecEnv for Background {
             return Ok(());
         }
         self.front.forget();
-        self.landed.clear();
+        self.landing.clear();
         let parts = &mut *self.parts;
         let grace = Instant::now() + self.limits.longest().map_or(GRACE, |limit| limit.time.min(GRACE));
         parts.thread_pool.dismiss(grace).iter().for_each(|group| group.take_back());

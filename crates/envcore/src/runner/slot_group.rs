@@ -63,6 +63,14 @@ impl Notes {
         self.broken = self.broken.take().or(more.broken.take());
     }
 
+    /// Adds those of one slot, whose row is `row`, and leaves `more` empty.
+    pub(super) fn append_row(&mut self, row: usize, more: &mut Notes) {
+        if !more.is_empty() {
+            more.infos.iter_mut().chain(&mut more.final_infos).for_each(|extra| extra.row = row);
+            self.append(more);
+        }
+    }
+
     /// Errors where work was broken off: the batch is of no use.
     pub(super) fn check(&mut self) -> Result<()> {
         self.broken.take().map_or(Ok(()), Err)

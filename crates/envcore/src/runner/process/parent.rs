@@ -20,6 +20,7 @@ use crate::caps::Caps;
 use crate::episode::{Life, Status};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
+use crate::landing::Landing;
 use crate::runner::front::{Front, seeds};
 use crate::runner::limits::{Limit, Limits};
 use crate::runner::slot_group::Notes;
@@ -54,9 +55,6 @@ pub struct Process {
     /// What each slot is in flight for; `None` where its row has landed, or it
     /// is not in flight.
     in_flight: Vec<Option<Sent>>,
-    /// When it was sent, counted.
-    turns: Vec<u64>,
-    turn: u64,
     pub(super) actions: Actions,
     /// Where workers read those of fixed shape.
     pub(super) told: Vec<Lease>,
@@ -69,7 +67,7 @@ pub struct Process {
     /// Rows of all other work, one per slot.
     staging: Draft,
     notes: Vec<Notes>,
-    landed: VecDeque<usize>,
+    landing: Landing,
     /// What workers were told to change and have not said that they did: Ctrl-C
     /// may have ended the wait for that.
     owed: VecDeque<Owed>,
@@ -252,8 +250,6 @@ impl Process {
             worker_pool: Native::new(worker_pool),
             mirror,
             in_flight: vec![None; n],
-            turns: vec![0; n],
-            turn: 0,
             actions,
             told,
             pool,
@@ -262,7 +258,7 @@ impl Process {
             in_whole: vec![false; n],
             staging,
             notes: (0..n).map(|_| Notes::default()).collect(),
-            landed: VecDeque::new(),
+            landing: Landing::new(n),
             owed: VecDeque::new(),
             looked: Instant::now(),
             config,
@@ -352,9 +348,8 @@ impl Process {
     /// Marks `slots` as in flight for what `sent` says of each.
     pub(super) fn depart(&mut self, slots: &Slots, sent: impl Fn(usize) -> Sent) {
         self.front.depart(slots);
+        self.landing.send(slots);
         for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
-            self.turn += 1;
-            self.turns[slot] = self.turn;
             self.in_flight[slot] = Some(sent(row));
             self.in_whole[slot] = false;
         }
@@ -576,7 +571,7 @@ impl Process {
             unsafe { window.set_kind(slot, kind as u8) }
         }
         self.mirror.land(slot, sent, kind, ended);
-        self.landed.push_back(slot);
+        self.landing.land(slot);
     }
 
     /// Writes the row of a slot in flight that will not come back.
@@ -588,7 +583,7 @@ impl Process {
         // SAFETY: the draft is here; in this process only `self` uses it.
         unsafe { window.clear_row(slot, RowKind::Failed as u8) }
         self.notes[slot] = Notes { failures: vec![error], ..Notes::default() };
-        self.landed.push_back(slot);
+        self.landing.land(slot);
     }
 
     /// Ends a worker that died, or whose slot was silent for too long, and lands
@@ -686,11 +681,11 @@ impl Process {
             // Only after what is there was taken: a worker is not silent because
             // nobody has looked.
             let overdue = self.looked.elapsed() >= ROUND;
-            if overdue || (in_vain && self.landed.len() < least) {
+            if overdue || (in_vain && self.landing.len() < least) {
                 self.look_after()?;
             }
             self.worker_pool.heed()?;
-            if self.landed.len() >= least {
+            if self.landing.len() >= least {
                 return Ok(true);
             }
             let now = Instant::now();
@@ -704,7 +699,7 @@ impl Process {
                 continue;
             }
             let until = [Some(now + SLICE), deadline, self.expiry(now)].into_iter().flatten().min();
-            let need = seen.wrapping_add((least - self.landed.len()) as u32);
+            let need = seen.wrapping_add((least - self.landing.len()) as u32);
             self.worker_pool.board().wait(need, until.unwrap_or(now));
             in_vain = true;
         }
@@ -749,11 +744,11 @@ impl Process {
         if in_flight == 0 {
             return Err(Error::NothingPending);
         }
-        let most = want.max_rows.clamp(1, in_flight);
-        if !self.await_rows(want.min_rows.clamp(1, most), want.deadline)? {
+        let (least, most) = want.rows(in_flight);
+        if !self.await_rows(least, want.deadline)? {
             return Ok(None);
         }
-        let rows = most.min(self.landed.len());
+        let rows = most.min(self.landing.len());
         let n = self.front.spec.num_slots;
         if let Some(whole) = &mut self.whole
             && rows == n
@@ -762,17 +757,14 @@ impl Process {
             let mut draft = self.pool.draft(Slots::All, n, want.buffers)?;
             draft.batch_mut().take_all(whole.batch_mut());
             let mut batch = self.pool.finish(draft);
-            self.landed.clear();
+            self.landing.clear();
             self.in_whole.fill(false);
             self.give_notes(&Slots::All, &mut batch);
             self.front.arrive(&Slots::All);
             return Ok(Some(batch));
         }
-        let mut list: Vec<usize> = self.landed.iter().take(rows).copied().collect();
-        list.sort_unstable_by_key(|&slot| self.turns[slot]);
-        let slots = Slots::of(list, n);
-        let batch = self.gather(slots, want.buffers)?;
-        self.landed.drain(..rows);
+        let batch = self.gather(self.landing.first(rows), want.buffers)?;
+        self.landing.receive(rows);
         Ok(Some(batch))
     }
 
@@ -796,11 +788,7 @@ impl Process {
     fn give_notes(&mut self, slots: &Slots, batch: &mut Batch) {
         let mut notes = Notes::default();
         for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
-            if !self.notes[slot].is_empty() {
-                let mut more = std::mem::take(&mut self.notes[slot]);
-                more.infos.iter_mut().chain(&mut more.final_infos).for_each(|extra| extra.row = row);
-                notes.append(&mut more);
-            }
+            notes.append_row(row, &mut self.notes[slot]);
         }
         notes.give(batch);
     }
@@ -808,7 +796,7 @@ impl Process {
     /// Gives up all that is in flight.
     pub(super) fn forget(&mut self) {
         self.front.forget();
-        self.landed.clear();
+        self.landing.clear();
         self.in_flight.fill(None);
         self.owed.clear();
     }
