@@ -177,8 +177,8 @@ def _check_spaces(native: _native.VecEnv) -> None:
         for slot, space in enumerate(spaces):
             if are_equal(space, first) is False:
                 raise errors.SpaceError(
-                    f"{native.id}: the {what} space of slot {slot} is {space}, and that of slot 0 "
-                    f"is {first}: all slots must have the same"
+                    f"{native.id}: the {what} space of env {slot} is {space}, and that of env 0 "
+                    f"is {first}: all envs must have the same"
                 )
 
 

@@ -628,7 +628,7 @@ def test_what_gym3_cannot_do_is_refused() -> None:
     envs.reset()
     with pytest.raises(errors.UnsupportedError, match="be reset a second time"):
         envs.reset()
-    with pytest.raises(errors.UnsupportedError, match="reset some slots and leave others"):
+    with pytest.raises(errors.UnsupportedError, match="reset some envs and leave others"):
         envs.reset(options={"reset_mask": np.array([True, False])})
     with pytest.raises(errors.UnsupportedError):
         envs.save_state()
@@ -645,7 +645,7 @@ def test_an_env_with_a_reset_can_be_reset() -> None:
     for _ in range(3):
         assert_same(envs.reset()[0], right.reset()[0])
         assert_same(envs.step(np.ones(N, np.int64))[0], right.step(np.ones(N, np.int64))[0])
-    with pytest.raises(errors.UnsupportedError, match="reset some slots and leave others"):
+    with pytest.raises(errors.UnsupportedError, match="reset some envs and leave others"):
         envs.reset(options={"reset_mask": np.arange(N) > 0})
 
 

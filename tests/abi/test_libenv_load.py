@@ -213,13 +213,13 @@ def test_a_second_reset_makes_the_envs_anew(isolation: str) -> None:
         (lambda envs: envs.reset(options={"index": 1}), "cannot play the episode of an index"),
         (
             lambda envs: envs.reset(options={"reset_mask": np.array([True, False])}),
-            "cannot reset some slots and leave others",
+            "cannot reset some envs and leave others",
         ),
         (lambda envs: envs.reset(options={"level": 1}), "cannot take options at a reset"),
         (lambda envs: envs.save_state(), "cannot save its state"),
         (
             lambda envs: envs.send(actions(1), [0]),
-            "cannot step or reset some slots without the others",
+            "cannot step or reset some envs without the others",
         ),
     ],
 )
@@ -383,7 +383,7 @@ def test_instances_in_processes_are_served_as_they_are_done() -> None:
         totals[ids] += 1
         envs.send(actions(2), ids)
     envs.drain()
-    with pytest.raises(errors.UnsupportedError, match="cannot step or reset some slots"):
+    with pytest.raises(errors.UnsupportedError, match="cannot step or reset some envs"):
         envs.send(actions(2), [1, 2])
     envs.close()
     with pytest.raises(errors.UnsupportedError, match="batch_size is 3"):
@@ -471,7 +471,7 @@ def test_an_env_whose_reset_fails_says_that_the_others_wait_for_it(
     infos = envs.reset(options={"index": 12})[1]
     assert infos["_failed"].tolist() == [False, True, False]
     assert infos["failed"][1].message == "there is no level 13"
-    with pytest.raises(errors.ResetNeededError, match=r"slot 1 failed earlier, .*: reset it"):
+    with pytest.raises(errors.ResetNeededError, match=r"env 1 failed earlier, .*: reset it"):
         envs.step(actions(3))
     envs.reset(options={"index": [1, 2, 3], "reset_mask": np.array([False, True, False])})
     envs.step(actions(3))
@@ -509,9 +509,7 @@ def test_states_are_saved_and_loaded_however_large(isolation: str, size: int) ->
 @isolations
 def test_what_a_library_of_ours_says_of_a_reset_is_the_slots_failure(isolation: str) -> None:
     envs = opened(*OURS, isolation=isolation)
-    with pytest.raises(
-        errors.EnvError, match="slot 1 failed in reset: there is no level"
-    ) as raised:
+    with pytest.raises(errors.EnvError, match="env 1 failed in reset: there is no level") as raised:
         envs.reset(options={"index": [5, 13]})
     assert [failure.slot for failure in raised.value.failures] == [1]
     with pytest.raises(errors.ResetNeededError):

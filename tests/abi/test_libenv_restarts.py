@@ -190,9 +190,9 @@ def test_the_env_that_failed_is_told_from_those_that_were_lost_with_it(isolation
     assert [failure.seed for failure in failures] == [None] * 3
     texts = [re.sub(r" \(.*", "", failure.text) for failure in failures]
     assert texts == [
-        f"{library}: slot 0 was lost with its instance in step: env 1 of it: {why}",
-        f"{library}: slot 1 failed in step: {why}",
-        f"{library}: slot 2 was lost with its instance in step: env 1 of it: {why}",
+        f"{library}: env 0 was lost with its instance in step: env 1 of it: {why}",
+        f"{library}: env 1 failed in step: {why}",
+        f"{library}: env 2 was lost with its instance in step: env 1 of it: {why}",
     ]
     assert str(raised.value).count("(no seed, episode 0, step 1") == 3
     envs.close()
@@ -205,6 +205,6 @@ def test_a_silent_instance_is_silent_as_a_whole() -> None:
     with pytest.raises(errors.EnvTimeoutError) as raised:
         envs.step(actions(4))
     assert [failure.cause for failure in raised.value.failures] == ["silence"] * 4
-    assert "slots 0 to 1 gave no answer within 3s (timeout)" in str(raised.value)
-    assert "slots 2 to 3 gave no answer" in str(raised.value)
+    assert "envs 0 to 1 gave no answer within 3s (timeout)" in str(raised.value)
+    assert "envs 2 to 3 gave no answer" in str(raised.value)
     envs.close()

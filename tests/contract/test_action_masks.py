@@ -95,10 +95,10 @@ def test_a_masked_choice_is_refused_and_nothing_moves(how: dict[str, Any]) -> No
     envs = corral.make_vec(CHOOSER, N, check_actions="masked", **how)
     masked_reset(envs, options={"index": 0})
     with pytest.raises(
-        errors.InvalidActionError, match=r"slot 1: action 1 is masked; allowed: \[0, 2\]"
+        errors.InvalidActionError, match=r"env 1: action 1 is masked; allowed: \[0, 2\]"
     ):
         envs.send(np.array([1, 1, 1, 1]))
-    with pytest.raises(errors.InvalidActionError, match="slot 2: action 2 is masked"):
+    with pytest.raises(errors.InvalidActionError, match="env 2: action 2 is masked"):
         envs.send(np.array([2]), [2])
     assert envs.native.in_flight() == 0
     infos = sent(envs, np.array([1, 0, 0, 1]))[4]
@@ -123,11 +123,11 @@ def test_the_mask_is_part_of_a_state() -> None:
     envs, other = (corral.make_vec(CHOOSER, 2, check_actions="masked") for _ in range(2))
     envs.reset(options={"index": 0})
     other.load_state(envs.save_state())
-    with pytest.raises(errors.InvalidActionError, match=r"slot 0: action 0 is masked"):
+    with pytest.raises(errors.InvalidActionError, match=r"env 0: action 0 is masked"):
         other.step([0, 0])
     envs.step([1, 2])
     other.load_state(envs.save_state(0), 1)
-    with pytest.raises(errors.InvalidActionError, match=r"slot 1: action 1 is masked"):
+    with pytest.raises(errors.InvalidActionError, match=r"env 1: action 1 is masked"):
         other.step([1, 1])
     other.step([1, 2])
 

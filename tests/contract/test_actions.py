@@ -56,13 +56,13 @@ class Tensor:
 
 
 REFUSED_LABELS = [
-    ([0, 1, 2], ["CartPole-v1", "slot 2", "2 is outside 0 to 1"]),
-    ([0, -1, 5], ["slot 1", "-1 is outside 0 to 1"]),
-    (np.array([0, 0, 2**63], dtype=np.uint64), ["slot 2", str(2**63)]),
+    ([0, 1, 2], ["CartPole-v1", "env 2", "2 is outside 0 to 1"]),
+    ([0, -1, 5], ["env 1", "-1 is outside 0 to 1"]),
+    (np.array([0, 0, 2**63], dtype=np.uint64), ["env 2", str(2**63)]),
     ([0, 0, 2**63], ["int64"]),
     ([0, 0, 2**70], ["dtype object"]),
-    (np.array([0, 200, 0], dtype=np.uint8), ["slot 1", "200 is outside 0 to 1"]),
-    (np.array([0, -1, 0], dtype=np.int8), ["slot 1", "-1"]),
+    (np.array([0, 200, 0], dtype=np.uint8), ["env 1", "200 is outside 0 to 1"]),
+    (np.array([0, -1, 0], dtype=np.int8), ["env 1", "-1"]),
     (np.array([0.0, 1.0, 0.0]), ["dtype float64", "int64"]),
     (np.array([0, 1, 0], dtype=np.float32), ["dtype float32", "int64"]),
     ([0.0, 1.0, 0.0], ["float64", "int64"]),
@@ -87,7 +87,7 @@ REFUSED_LABELS = [
     (np.zeros((3, 0), dtype=np.int64), ["shape [3, 0] where [3] belongs"]),
     ([[0], [1, 0], [0]], ["no array"]),
     (np.zeros(3, dtype=[("a", np.int64)]), ["dtype"]),
-    (Tensor(np.array([0, 1, 7])), ["slot 2", "7 is outside 0 to 1"]),
+    (Tensor(np.array([0, 1, 7])), ["env 2", "7 is outside 0 to 1"]),
 ]
 
 
@@ -107,10 +107,10 @@ good = forces(3)
 nan = np.zeros((3, 2), dtype=np.float32)
 nan[1, 1] = np.nan
 REFUSED_DICTS = [
-    (force(nan), ["slot 1", "leaf 'force'", "element 1", "NaN is not finite"]),
-    (force(np.full((3, 2), np.inf, dtype=np.float32)), ["slot 0", "leaf 'force'", "inf"]),
-    (force([[0.0, 0.0], [0.0, 0.0], [float("-inf"), 0.0]]), ["slot 2", "element 0", "-inf"]),
-    (force([[0.0, 1e300]] * 3), ["slot 0", "leaf 'force'", "element 1"]),
+    (force(nan), ["env 1", "leaf 'force'", "element 1", "NaN is not finite"]),
+    (force(np.full((3, 2), np.inf, dtype=np.float32)), ["env 0", "leaf 'force'", "inf"]),
+    (force([[0.0, 0.0], [0.0, 0.0], [float("-inf"), 0.0]]), ["env 2", "element 0", "-inf"]),
+    (force([[0.0, 1e300]] * 3), ["env 0", "leaf 'force'", "element 1"]),
     (force(np.zeros((3, 2))), ["leaf 'force'", "float64", "float32"]),
     (force(np.zeros((3, 2), dtype=np.int64)), ["leaf 'force'", "int64", "float32"]),
     (force(np.zeros((3, 2), dtype=np.longdouble)), ["force", "float128", "float32"]),
@@ -120,8 +120,8 @@ REFUSED_DICTS = [
     (force(np.zeros(6, dtype=np.float32)), ["'force'", "[6] where [3, 2] belongs"]),
     (force(np.zeros((3, 2, 1), dtype=np.float32)), ["[3, 2, 1] where [3, 2] belongs"]),
     (force(0.0), ["'force'", "[] where [3, 2] belongs"]),
-    (gear([1, 2, 0]), ["slot 2", "leaf 'gear'", "0 is outside 1 to 3"]),
-    (gear([1, 4, 0]), ["slot 1", "leaf 'gear'", "4 is outside 1 to 3"]),
+    (gear([1, 2, 0]), ["env 2", "leaf 'gear'", "0 is outside 1 to 3"]),
+    (gear([1, 4, 0]), ["env 1", "leaf 'gear'", "4 is outside 1 to 3"]),
     (gear(np.array([1.0, 2.0, 3.0])), ["leaf 'gear'", "float64", "int64"]),
     ({"force": good["force"]}, ["lack 'gear'", "force, gear"]),
     ({"gear": good["gear"]}, ["lack 'force'", "force, gear"]),
@@ -156,7 +156,7 @@ def test_one_bad_row_among_many_moves_none() -> None:
         envs = started("CartPole-v1", 64)
         actions = np.zeros(64, dtype=np.int64)
         actions[bad] = 2
-        assert f"slot {bad}:" in refused(envs, actions)
+        assert f"env {bad}:" in refused(envs, actions)
 
 
 ACCEPTED_LABELS = [
@@ -292,7 +292,7 @@ def test_quantities_are_accepted_exactly_if_finite_and_as_the_policy_says(
         if not bad.any():
             bad = (actions < -1) | (actions > 1)
         slot, element = np.argwhere(bad)[0]
-        assert f"slot {slot}, leaf 'force', element {element}" in message
+        assert f"env {slot}, leaf 'force', element {element}" in message
         return
     envs.step(force(actions))
     # The next step is every env's third: it tells the force that it was given.
@@ -324,7 +324,7 @@ def test_rows_that_await_their_autoreset_are_not_checked_and_the_others_are() ->
     actions["gear"][slot] = 99
     bad = {**actions, "gear": actions["gear"].copy()}
     bad["gear"][other] = 98
-    assert f"slot {other}, leaf 'gear': 98" in refused(envs, bad)
+    assert f"env {other}, leaf 'gear': 98" in refused(envs, bad)
     # The shape and dtype of the whole array matter all the same.
     refused(envs, {**actions, "gear": actions["gear"].astype(np.float64)})
     assert envs.step(actions)[1][slot] == 0
@@ -333,10 +333,10 @@ def test_rows_that_await_their_autoreset_are_not_checked_and_the_others_are() ->
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        (["ab", "longer than 8"], "slot 1, leaf 'word': a text of 13 characters where at most 8"),
-        (["ab", 3], "slot 1, leaf 'word'"),
-        (["ab", None], "slot 1, leaf 'word'"),
-        ([b"ab", "c"], "slot 0, leaf 'word'"),
+        (["ab", "longer than 8"], "env 1, leaf 'word': a text of 13 characters where at most 8"),
+        (["ab", 3], "env 1, leaf 'word'"),
+        (["ab", None], "env 1, leaf 'word'"),
+        ([b"ab", "c"], "env 0, leaf 'word'"),
         (["ab"], "leaf 'word'"),
         (["ab", "c", "d"], "leaf 'word'"),
         (3, "word"),

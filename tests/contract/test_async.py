@@ -192,7 +192,7 @@ def test_bad_actions_move_nothing_and_leave_those_in_flight_alone(
 def test_a_bad_action_names_the_env_that_it_was_for() -> None:
     envs = make("batches of 2")
     envs.reset()
-    with pytest.raises(InvalidActionError, match="slot 4"):
+    with pytest.raises(InvalidActionError, match="env 4"):
         envs.send([0, 7], [2, 4])
 
 
@@ -417,7 +417,7 @@ def test_send_reset_begins_the_envs_that_it_names(runner: str) -> None:
     envs, sound = make(runner), make("serial")
     envs.send_reset([4, 1])
     assert envs.native.in_flight() == 2
-    with pytest.raises(PendingCallError, match="slot 1 is in flight"):
+    with pytest.raises(PendingCallError, match="env 1 is in flight"):
         envs.send_reset([0, 1])
     expected = sound.reset()[0]
     assert {i: seen for i, (seen, *_) in rows_of(envs).items()} == {
@@ -441,7 +441,7 @@ def test_send_reset_begins_the_envs_that_it_names(runner: str) -> None:
 @pytest.mark.parametrize(
     ("env_id", "how", "error", "text"),
     [
-        ([N], {}, ArgumentError, f"slot {N}"),
+        ([N], {}, ArgumentError, f"env {N}"),
         ([1, 1], {}, ArgumentError, "twice"),
         ({1, 2}, {}, ArgumentTypeError, "env_id"),
         (1, {}, ArgumentTypeError, "env_id"),
@@ -449,7 +449,7 @@ def test_send_reset_begins_the_envs_that_it_names(runner: str) -> None:
         ([1, 2], {"seed": [1, 2, 3]}, ArgumentError, "3 seed values for 2 envs"),
         ([1], {"seed": 2**63 - 1}, ArgumentError, "too large"),
         ([1], {"options": {"reset_mask": np.ones(1, np.bool_)}}, ArgumentError, "takes an env_id"),
-        ([1, 2], {"seed": 3, "options": {"index": 3}}, ArgumentError, "slot 1 is given a seed and"),
+        ([1, 2], {"seed": 3, "options": {"index": 3}}, ArgumentError, "env 1 is given a seed and"),
     ],
 )
 def test_a_send_reset_that_makes_no_sense_moves_nothing(

@@ -161,7 +161,7 @@ def test_stepping_a_finished_env_with_autoreset_disabled_is_an_error_and_moves_n
     assert ended.any()
     assert not ended.all()
     before = [envs.native.save(slot) for slot in range(3)]
-    with pytest.raises(corral.errors.ResetNeededError, match=f"slot {np.argmax(ended)} has ended"):
+    with pytest.raises(corral.errors.ResetNeededError, match=f"env {np.argmax(ended)} has ended"):
         envs.step(zeros(envs))
     assert [envs.native.save(slot) for slot in range(3)] == before
     envs.reset(options={"reset_mask": ended})
@@ -191,15 +191,15 @@ def test_rows_outside_the_mask_keep_episode_and_observation_and_have_no_info(
         if key.startswith("_"):
             np.testing.assert_array_equal(value, mask, err_msg=key)
     for slot in (0, 2):
-        assert_same(row(observations, slot), row(last, slot), f"slot {slot}")
+        assert_same(row(observations, slot), row(last, slot), f"env {slot}")
     fresh = case.make_vec(4, mode).reset(options={"index": [9, 8, 7, 6]})[0]
     for slot in (1, 3):
-        assert_same(row(observations, slot), row(fresh, slot), f"slot {slot}")
+        assert_same(row(observations, slot), row(fresh, slot), f"env {slot}")
     # The others' episodes go on as if nothing had been.
     batch = next(sampled(envs, 2))
     after, expected = envs.step(batch), alone.step(batch)
     for slot in (0, 2):
-        assert_same(row(after[0], slot), row(expected[0], slot), f"slot {slot} a step later")
+        assert_same(row(after[0], slot), row(expected[0], slot), f"env {slot} a step later")
 
 
 def test_a_masked_reset_between_an_end_and_its_autoreset_neither_loses_nor_repeats_it() -> None:
@@ -215,9 +215,9 @@ def test_a_masked_reset_between_an_end_and_its_autoreset_neither_loses_nor_repea
     np.testing.assert_array_equal(rewards, [0.0, 1.0])
     gym = CASES[0].make_gymnasium()
     gym.reset(seed=0)
-    assert_same(observations[0], gym.reset()[0], "slot 0's second own episode")
+    assert_same(observations[0], gym.reset()[0], "env 0's second own episode")
     gym.reset(seed=50)
-    assert_same(observations[1], gym.step(1)[0], "slot 1's first step")
+    assert_same(observations[1], gym.step(1)[0], "env 1's first step")
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -270,7 +270,7 @@ def test_render_without_a_render_mode_warns_and_gives_nothing() -> None:
 @pytest.mark.parametrize("id", ["CartPole-v1", "Maze-v0", FAULTY])
 def test_render_gives_a_frame_per_env_or_of_those_named(id: str) -> None:
     envs = corral.make_vec(id, 3, render_mode="rgb_array")
-    with pytest.raises(errors.ResetNeededError, match="slot 0 shows nothing before its reset"):
+    with pytest.raises(errors.ResetNeededError, match="env 0 shows nothing before its reset"):
         envs.render()
     envs.reset(seed=0)
     frames = envs.render()
@@ -321,7 +321,7 @@ def test_a_state_of_another_env_or_config_or_no_state_at_all_is_refused() -> Non
         with pytest.raises(errors.StateError):
             envs.native.load(junk, 1)
     assert envs.native.save(1) == before
-    with pytest.raises(errors.ArgumentError, match="slot 2 does not exist: there are 2"):
+    with pytest.raises(errors.ArgumentError, match="env 2 does not exist: there are 2"):
         envs.native.save(2)
 
 

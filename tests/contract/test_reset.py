@@ -57,7 +57,7 @@ def test_seeds_and_indices_come_as_an_int_or_one_per_env(
     observations, _ = envs.reset(**arguments)
     # CartPole's index ix plays what seed ix plays, and that is Gymnasium's episode.
     for slot, seed in enumerate(expected):
-        assert_same(observations[slot], gymnasiums(seed), f"slot {slot}")
+        assert_same(observations[slot], gymnasiums(seed), f"env {slot}")
 
 
 WRONG = [
@@ -137,9 +137,9 @@ def test_a_seed_and_an_index_for_one_env_is_an_error_but_not_for_two() -> None:
     envs = corral.make_vec("CartPole-v1", 2)
     envs.reset(seed=0)
     before = states(envs)
-    with pytest.raises(ArgumentError, match="slot 0 is given a seed and an index"):
+    with pytest.raises(ArgumentError, match="env 0 is given a seed and an index"):
         envs.reset(seed=1, options={"index": 2})
-    with pytest.raises(ArgumentError, match="slot 1 is given a seed and an index"):
+    with pytest.raises(ArgumentError, match="env 1 is given a seed and an index"):
         envs.reset(seed=[None, 1], options={"index": [3, 2]})
     assert states(envs) == before
     observations, _ = envs.reset(seed=[None, 1], options={"index": [3, None]})
@@ -212,7 +212,7 @@ def test_a_mask_may_be_any_view_of_bools() -> None:
 
 def test_a_first_reset_with_a_mask_needs_all_envs() -> None:
     envs = corral.make_vec("CartPole-v1", 2, seed=4)
-    with pytest.raises(ResetNeededError, match="slot 1 has no observation to keep"):
+    with pytest.raises(ResetNeededError, match="env 1 has no observation to keep"):
         envs.reset(options={"reset_mask": np.array([True, False])})
     observations, _ = envs.reset(options={"reset_mask": np.array([True, True])})
     assert_same(observations[1], gymnasiums(5))
@@ -222,7 +222,7 @@ def test_a_first_reset_with_a_mask_needs_all_envs() -> None:
 @pytest.mark.parametrize("id", ["CartPole-v1", "Maze-v0", FAULTY])
 def test_a_step_before_the_first_reset_is_an_error(id: str, mode: str) -> None:
     envs = corral.make_vec(id, 2, autoreset_mode=mode)
-    with pytest.raises(ResetNeededError, match="slot 0 has not begun: call reset before step"):
+    with pytest.raises(ResetNeededError, match="env 0 has not begun: call reset before step"):
         envs.step(zeros(envs))
     with pytest.raises(gymnasium.error.ResetNeeded):
         corral.make(id).step(0 if id != FAULTY else {"force": [0.0, 0.0], "gear": 1})

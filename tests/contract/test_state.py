@@ -423,7 +423,7 @@ def test_a_state_says_what_is_wrong_with_it() -> None:
     assert "another env" in texts["another env"]
     assert FAULTY in texts["another env"]
     assert "another config" in texts["another config"]
-    assert "3 slots" in texts["fewer envs"]
+    assert "3 envs" in texts["fewer envs"]
     assert "version" in texts["another version"]
     assert "no state, or not all of it" in texts["cut by one byte"]
 

@@ -113,7 +113,7 @@ def test_a_step_that_fails_is_reported_and_the_others_complete_theirs(
         == f"{{force: [{float_text(force)}, {float_text(force)}], gear: {1 + at_step}}}"
     )
     for part in (
-        f"slot {SICK}",
+        f"env {SICK}",
         "panicked in step" if cause == "panic" else "failed in step",
         f"seed {SEED + SICK}",
         "episode 0",
@@ -157,10 +157,10 @@ def test_the_next_reset_rebuilds_the_env_and_leaves_the_others_alone(how: str, f
         sound.step(push(k))
     error = fail(envs, lambda: envs.step(push(2)))
     sound.step(push(2))
-    with pytest.raises(ResetNeededError, match=f"slot {SICK} failed earlier"):
+    with pytest.raises(ResetNeededError, match=f"env {SICK} failed earlier"):
         envs.step(push(3))
     only = np.arange(SLOTS) == SICK
-    with pytest.raises(ResetNeededError, match=f"slot {SICK} has no observation to keep"):
+    with pytest.raises(ResetNeededError, match=f"env {SICK} has no observation to keep"):
         envs.reset(options={"reset_mask": ~only})
     if how == "full":
         got, expected = envs.reset(), sound.reset()
@@ -257,7 +257,7 @@ def test_an_env_that_cannot_be_built_is_an_error_that_names_its_slot_and_seed(
     assert (failure.slot, failure.seed) == (SICK, SEED + SICK)
     assert (failure.phase, failure.cause) == ("build", cause)
     assert raised.value.batch is None
-    with pytest.raises(EnvError, match="slot 0"):
+    with pytest.raises(EnvError, match="env 0"):
         corral.make(FAULTY, fault=fault)
 
 
@@ -294,7 +294,7 @@ def test_a_reset_that_fails_loses_its_slot_alone(fault: str, cause: str, mode: s
     assert_zero(error.batch[0])
     assert_marked(error.batch[1])
     assert_zero(error.batch[1])
-    with pytest.raises(ResetNeededError, match=f"slot {SICK} failed earlier"):
+    with pytest.raises(ResetNeededError, match=f"env {SICK} failed earlier"):
         envs.step(push(0))
     only = np.arange(SLOTS) == SICK
     got = envs.reset(options={"reset_mask": only})
@@ -348,7 +348,7 @@ def test_a_panic_in_render_is_an_error_that_names_the_env_and_harms_nothing() ->
     error = fail(envs, envs.render)
     assert "a fault on demand" in str(error)
     assert FAULTY in str(error)
-    assert f"slot {SICK}" in str(error)
+    assert f"env {SICK}" in str(error)
     assert len(envs.render([0, 1, 3, 4]) or ()) == 4
     for k in range(10):
         assert_same(envs.step(push(k)), sound.step(push(k)), "it goes on as if nothing had been")
@@ -363,7 +363,7 @@ def test_a_panic_in_close_is_an_error_once_and_the_env_is_closed(make: str) -> N
     error = fail(env, env.close)
     assert "a fault on demand" in str(error)
     assert FAULTY in str(error)
-    assert f"slot {SICK if make == 'vec' else 0}" in str(error)
+    assert f"env {SICK if make == 'vec' else 0}" in str(error)
     env.close()
     with pytest.raises(corral.errors.ClosedError):
         env.reset()

@@ -287,7 +287,7 @@ def test_the_command_tells_what_happened_and_ends_in_0(file: Path) -> None:
         f"of seed {SEED + SICK}, after",
         "9, and one that failed",
         '{"force": [',
-        "slot 2, episode",
+        "env 2, episode",
         f"by corral {corral.__version__}",
         "panic in step: a fault on demand",
         "failed again, as recorded",

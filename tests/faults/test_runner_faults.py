@@ -103,7 +103,7 @@ def of_slot(value: Any, at: int) -> Any:
 def assert_others_same(got: Any, expected: Any, what: str) -> None:
     for slot in set(range(SLOTS)) - {SICK}:
         ours, theirs = ([of_slot(part, slot) for part in result] for result in (got, expected))
-        assert ours == theirs, f"{what}: slot {slot}"
+        assert ours == theirs, f"{what}: env {slot}"
 
 
 def is_zero(value: Any) -> bool:
@@ -150,7 +150,7 @@ def test_raise_a_step_that_fails_is_raised_with_the_others_results(
     assert_others_same(error.batch, sound.step(push(AT)), "the step of the others")
     assert is_zero(row(error.batch[0], SICK))
     assert error.batch[1][SICK] == 0
-    with pytest.raises(ResetNeededError, match=f"slot {SICK} failed earlier"):
+    with pytest.raises(ResetNeededError, match=f"env {SICK} failed earlier"):
         step(envs, AT)
     assert envs.native.in_flight() == 0
     got = envs.reset(options={"reset_mask": np.arange(SLOTS) == SICK})

@@ -67,7 +67,7 @@ def test_what_an_env_raises_arrives_as_what_it_is(where: str, what: str, context
     assert "tests/faults/sick.py" in told
     if where in ("reset", "step"):
         note = "".join(getattr(error, "__notes__", [str(error.__cause__)]))
-        assert f"Sick: slot 3 failed in {where}" in note
+        assert f"Sick: env 3 failed in {where}" in note
         assert "seed 10" in note
         assert ("action 1" in note) == (where == "step")
         caused = error.__cause__
@@ -84,7 +84,7 @@ def test_an_exception_that_cannot_be_pickled_arrives_with_its_text_and_traceback
     envs.reset()
     with pytest.raises(Exception, match="closed book") as raised:
         envs.step(zeros(4))
-    assert "slot 3" in "".join(map(str, chain(raised.value)))
+    assert "env 3" in "".join(map(str, chain(raised.value)))
     assert "tests/faults/sick.py" in "".join(map(str, chain(raised.value)))
     envs.close()
 
@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_named_where_it_is_made(misfit: str, runner: str) -
     with pytest.raises(Exception, match=words) as raised:
         envs.step(zeros(2))
     told = "".join(map(str, chain(raised.value)))
-    assert "slot 1 failed in step" in told
+    assert "env 1 failed in step" in told
     assert "seed 1" in told
     envs.close()
 
@@ -177,7 +177,7 @@ class Taker(Odd):
 def test_an_action_that_cannot_be_pickled_moves_nothing() -> None:
     envs = corral.from_gymnasium(Taker, 2, num_workers=2, context="forkserver")
     envs.reset()
-    with pytest.raises(errors.InvalidActionError, match="slot 1 cannot go to another process"):
+    with pytest.raises(errors.InvalidActionError, match="env 1 cannot go to another process"):
         envs.step(((1,), threading.Lock()))
     envs.step(((1,), (2, 2)))
     envs.close()

@@ -67,7 +67,7 @@ def test_a_worker_that_dies_at_work_is_told_of_with_its_last_words(
     error, expected = lost(envs, call), play()
     assert is_gone(workers[2])
     assert [failure.slot for failure in error.failures] == [2, 3]
-    assert f"worker 1 of 2 (slots 2 to 3) {how}" in str(error)
+    assert f"worker 1 of 2 (envs 2 to 3) {how}" in str(error)
     # A fork's traceback goes on into its parent's calls, and its head is forgotten.
     assert (words if context != "fork" else words and "its last words:") in str(error)
     assert {f.cause for f in error.failures} == {"death"}
@@ -89,7 +89,7 @@ def test_a_worker_killed_between_calls_is_told_of_by_the_next(call: str, context
     ask = {"step": lambda: envs.step(zeros(N)), "call": lambda: pids(envs), "render": envs.render}
     error = lost(envs, ask[call])
     assert time.monotonic() - began < LONG
-    assert "worker 1 of 2 (slots 2 to 3) was killed by signal 9" in str(error)
+    assert "worker 1 of 2 (envs 2 to 3) was killed by signal 9" in str(error)
     assert is_gone(worker)
     if call != "step":
         error = lost(envs, lambda: envs.step(zeros(N)))
@@ -145,7 +145,7 @@ def test_a_silent_env_costs_its_worker_after_the_timeout(
     error = lost(envs, call)
     assert time.monotonic() - began < LONG
     assert [(f.slot, f.cause) for f in error.failures] == [(2, "silence"), (3, "death")]
-    assert "slot 2 gave no answer within 400ms (timeout)" in str(error)
+    assert "env 2 gave no answer within 400ms (timeout)" in str(error)
     assert is_gone(worker)
     comes_back(envs, [2, 3])
 
@@ -172,7 +172,7 @@ def test_a_reset_in_a_worker_has_a_time_limit_of_its_own(where: str, autoreset: 
         if silent:
             error = lost(envs, play, EnvTimeoutError)
             assert [failure.phase for failure in error.failures if failure.slot == 1] == [where]
-            assert f"slot 1 gave no answer within 300ms ({name})" in str(error)
+            assert f"env 1 gave no answer within 300ms ({name})" in str(error)
         else:
             play()
         envs.close()

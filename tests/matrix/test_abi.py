@@ -58,14 +58,14 @@ def test_a_plugin_tells_the_same_story_of_every_slot(
     there = Case(case.name, "carried/" + case.id, case.limit, case.config)
     stories = vector_stories(there.make_vec(n, mode), case, mode, indexed)
     for slot, story in enumerate(stories):
-        assert_same_story(story, single_story(case, slot, indexed), f"slot {slot}")
+        assert_same_story(story, single_story(case, slot, indexed), f"env {slot}")
 
 
 @pytest.mark.parametrize("case", SOURCES, ids=str)
 def test_some_slots_of_a_plugin_at_a_time_tell_the_same_story(case: Case) -> None:
     there = Case(case.name, "carried/" + case.id, case.limit, case.config)
     for slot, story in enumerate(slot_stories(there.make_vec(3, "disabled"), case)):
-        assert_same_story(story, single_story(case, slot, True), f"slot {slot}")
+        assert_same_story(story, single_story(case, slot, True), f"env {slot}")
 
 
 def narrow(case: Case, slot: int, indexed: bool) -> Story:
@@ -186,7 +186,7 @@ def test_our_library_under_our_loader_tells_the_same_story(
             # An autoreset goes on with the slot's own stream, an index's story with the next.
             ends = next(k for k, event in enumerate(expected[1:], 1) if event[2] or event[3])
             story, expected = story[: ends + 1], expected[: ends + 1]
-        assert story == expected, f"slot {slot}"
+        assert story == expected, f"env {slot}"
 
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
@@ -304,4 +304,4 @@ def test_our_library_under_the_real_gym3_tells_the_same_story(case: Case, tmp_pa
                 if not first:
                     continue
             story.append(digest(only(ob)))
-        assert story == narrow(case, slot, False), f"slot {slot}"
+        assert story == narrow(case, slot, False), f"env {slot}"

@@ -308,7 +308,7 @@ def test_every_sink_tells_the_same_story_of_every_slot(
     for slot, story in enumerate(stories):
         expected = single_story(case, slot, indexed)
         assert sum(event[0] == "reset" for event in expected) >= 2
-        assert_same_story(story, expected, f"slot {slot}")
+        assert_same_story(story, expected, f"env {slot}")
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -323,7 +323,7 @@ def test_the_story_all_are_held_to_is_gymnasiums_own_where_gymnasium_has_the_env
 
     for case, slot in itertools.product((c for c in SOURCES if c.reference), range(8)):
         theirs = told_by(ByIndex(case.make_gymnasium()), case, slot, indexed)
-        assert_same_story(single_story(case, slot, indexed), theirs, f"{case}, slot {slot}")
+        assert_same_story(single_story(case, slot, indexed), theirs, f"{case}, env {slot}")
 
 
 @pytest.mark.parametrize("case", SOURCES, ids=str)

@@ -200,7 +200,7 @@ def test_every_runner_gives_the_serial_runners_bytes(case: Case, mode: str, runn
     assert got.by_parts == (runner.startswith("batches"))
     for slot in range(got.n):
         for k, (ours, theirs) in enumerate(zip(got.stories[slot], expected.stories[slot])):
-            assert ours == theirs, f"slot {slot}, event {k}"
+            assert ours == theirs, f"env {slot}, event {k}"
         assert len(got.stories[slot]) == len(expected.stories[slot])
     if not got.by_parts:
         assert len(got.whole) == len(expected.whole)

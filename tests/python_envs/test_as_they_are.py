@@ -137,7 +137,7 @@ def test_any_other_reward_is_shown_beside_what_is_due(kind: Kind, words: str) ->
     envs = kind([functools.partial(Pays, 2.0), functools.partial(Pays, NONE[words])])
     envs.reset()
     with pytest.raises(
-        errors.EnvError, match=f"slot 1 failed in step: the reward is {words}"
+        errors.EnvError, match=f"env 1 failed in step: the reward is {words}"
     ) as told:
         envs.step(np.zeros(2, np.int64))
     assert "where a float belongs" in str(told.value)
@@ -160,7 +160,7 @@ def test_one_env_in_several_slots_is_an_error(kind: Kind) -> None:
     env = Shows("an int")
     wrapped = [lambda: gymnasium.wrappers.TimeLimit(env, 5)] * 4
     for makers in ([lambda: env] * 4, wrapped):
-        with pytest.raises(errors.ArgumentError, match="slots 0 and 1 were given the same env"):
+        with pytest.raises(errors.ArgumentError, match="envs 0 and 1 are the same object"):
             kind(makers)
 
 
@@ -189,7 +189,7 @@ def test_envs_are_told_apart_by_themselves_where_unwrapped_gives_what_is_made_an
 def test_one_env_in_several_slots_of_a_worker_is_an_error() -> None:
     env = Shows("an int")
     for context in ("forkserver", "fork"):
-        with pytest.raises(errors.ArgumentError, match="slots 2 and 3 were given the same env"):
+        with pytest.raises(errors.ArgumentError, match="envs 2 and 3 are the same object"):
             corral.from_gymnasium(
                 [lambda: env, lambda: Shows("an int"), *[lambda: env] * 2],
                 num_workers=2,
@@ -245,7 +245,7 @@ def test_spaces_of_ones_own_pass_within_others(how: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("how", HOW, ids=str)
 def test_the_env_whose_space_differs_is_named(how: dict[str, Any]) -> None:
-    with pytest.raises(errors.SpaceError, match=r"slot 2 .*slot 0"):
+    with pytest.raises(errors.SpaceError, match=r"env 2 .*env 0"):
         corral.from_gymnasium([HasOwn, HasOwn, functools.partial(HasOwn, more=True)], **how)
 
 
@@ -285,7 +285,7 @@ def test_an_exception_that_cannot_be_changed_is_raised_as_what_it_is(how: dict[s
     assert told.value.code == 7
     assert isinstance(told.value.__cause__, errors.EnvError)
     assert told.value.__cause__.batch is not None
-    assert "slot 0 failed in step" in str(told.value.__cause__)
+    assert "env 0 failed in step" in str(told.value.__cause__)
     if hasattr(told.value, "add_note"):
-        assert "slot 0 failed in step" in told.value.__notes__[0]
+        assert "env 0 failed in step" in told.value.__notes__[0]
     envs.close()

@@ -153,7 +153,7 @@ def test_a_wrong_observation_is_named(runner: dict[str, Any], where: str, what: 
     envs = corral.from_gymnasium([functools.partial(Drawn, length=9), broken], **runner)
     with pytest.raises(errors.EnvError) as raised:
         reset_and_step(envs, 3)
-    for word in ["slot 1", "seed 1", *words]:
+    for word in ["env 1", "seed 1", *words]:
         assert word in str(raised.value)
     failure = raised.value.failures[0]
     assert (failure.slot, failure.phase) == (1, where)

@@ -334,7 +334,7 @@ def test_what_an_env_raises_comes_with_where_and_what_the_others_gave(
     assert failure.exception is raised.value
     assert failure.message == "OwnError: 7: in step"
     if hasattr(raised.value, "__notes__"):
-        assert "slot 1" in raised.value.__notes__[0]
+        assert "env 1" in raised.value.__notes__[0]
     assert cause.batch[1].tolist() == [1, 0, 1]
     with pytest.raises(errors.ResetNeededError):
         envs.step(idle(envs))
@@ -470,7 +470,7 @@ def test_a_space_that_differs_is_named(kind: Kind) -> None:
     def make(number: int) -> Any:
         return Probe(number, observation="stacked sequence" if number == 1 else "sequence")
 
-    with pytest.raises(errors.SpaceError, match="observation space of slot 1"):
+    with pytest.raises(errors.SpaceError, match="observation space of env 1"):
         kind([functools.partial(make, number) for number in range(4)])
 
 

@@ -297,7 +297,7 @@ impl<E: Env> EnvList<E> {
 
     fn env(&mut self, slot: usize) -> Result<&mut E> {
         self.envs[slot].as_mut().ok_or_else(|| {
-            Error::NeedsReset(format!("slot {slot} failed and holds no env until its next reset"))
+            Error::NeedsReset(format!("env {slot} failed and is not there until its next reset"))
         })
     }
 }

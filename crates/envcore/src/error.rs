@@ -271,7 +271,7 @@ impl fmt::Display for SlotError {
         };
         // What is long comes last.
         let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
-        write!(f, "{}: slot {} {verb} in {phase}: {first} (", self.env, self.slot)?;
+        write!(f, "{}: env {} {verb} in {phase}: {first} (", self.env, self.slot)?;
         match (self.begin, self.seed) {
             (Begin::Index(index), _) => write!(f, "index {index}, ")?,
             (_, Some(seed)) => write!(f, "seed {seed}, ")?,

@@ -121,7 +121,7 @@ impl Shard {
         let n = self.spec.num_slots;
         let part = self.parts.iter_mut().find(|part| part.slots.contains(&slot));
         let part =
-            part.ok_or_else(|| Error::Argument(format!("slot {slot} does not exist: there are {n}")))?;
+            part.ok_or_else(|| Error::Argument(format!("env {slot} does not exist: there are {n}")))?;
         Ok((part.envs.as_mut(), slot - part.slots.start))
     }
 
@@ -169,7 +169,7 @@ impl VecEnv for Shard {
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         let (rows, n) = (slots.len(self.spec.num_slots), begin.len());
         if rows != n {
-            return Err(Error::Argument(format!("{n} beginnings for {rows} slots")));
+            return Err(Error::Argument(format!("{n} beginnings for {rows} envs")));
         }
         let portions = self.portions(slots)?;
         self.each(&portions, |envs, p| envs.check_reset(&p.slots, &beginnings(p, begin), options))
@@ -183,7 +183,7 @@ impl VecEnv for Shard {
                 ColumnIn::Values(values) => values.len(),
             };
             if given != rows {
-                return Err(Error::Action(format!("{}: {given} actions for {rows} slots", self.spec.id)));
+                return Err(Error::Action(format!("{}: {given} actions for {rows} envs", self.spec.id)));
             }
         }
         let portions = self.portions(slots)?;
@@ -198,7 +198,7 @@ impl VecEnv for Shard {
 
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
         if slots.len(self.spec.num_slots) != begin.len() {
-            return Err(Error::Argument(format!("{} beginnings for another number of slots", begin.len())));
+            return Err(Error::Argument(format!("{} beginnings for another number of envs", begin.len())));
         }
         let portions = self.portions(slots)?;
         self.each(&portions, |envs, p| envs.set_next(&p.slots, &beginnings(p, begin)))

@@ -64,7 +64,7 @@ pub trait Source: Send + Sync {
     /// [`Error::Unsupported`] where one slot cannot be replaced alone.
     fn vacant(&self, slot: usize) -> Result<Box<dyn Chunk>> {
         let _ = slot;
-        Err(Error::Unsupported(format!("{} cannot replace one slot", self.spec().id)))
+        Err(Error::Unsupported(format!("{} cannot replace one env", self.spec().id)))
     }
 }
 

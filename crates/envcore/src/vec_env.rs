@@ -201,7 +201,7 @@ pub trait VecEnv: Send {
 pub(crate) fn check_idle<V: VecEnv + ?Sized>(envs: &V, what: &str) -> Result<()> {
     match envs.in_flight() {
         0 => Ok(()),
-        n => Err(Error::Pending(format!("cannot {what} with {n} slots in flight: recv or drain first"))),
+        n => Err(Error::Pending(format!("cannot {what} with {n} envs in flight: recv or drain first"))),
     }
 }
 

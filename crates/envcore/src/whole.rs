@@ -128,7 +128,7 @@ pub(crate) fn of_slots(id: &str, slots: Vec<Vec<u8>>) -> Result<Vec<u8>> {
 
 /// The states of the `ours` slots of a vec env of `id`.
 pub(crate) fn slots(bytes: &[u8], id: &str, ours: usize) -> Result<Vec<Vec<u8>>> {
-    Whole::read(bytes, FORMAT, id, ours, "slots")
+    Whole::read(bytes, FORMAT, id, ours, "envs")
 }
 
 /// The state of a shard called `id` with parts in these states: as any runner's

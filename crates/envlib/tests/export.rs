@@ -216,7 +216,7 @@ fn a_bad_action_moves_nothing_and_is_told() {
     host.ac[0].put(1, &[5.0]);
     host.act();
     let error = host.error().unwrap();
-    assert!(error.contains("slot 1") && error.contains("5 is outside 0 to 1"), "{error}");
+    assert!(error.contains("env 1") && error.contains("5 is outside 0 to 1"), "{error}");
     host.observe();
     assert_eq!(host.seen(), before);
     host.put_all(1.0);
@@ -323,7 +323,7 @@ fn an_env_that_fails_is_restarted_as_a_first_and_the_others_go_on() {
             host.act();
             healthy.act();
         }
-        assert!(told[0].contains("a fault on demand") && told[0].contains("slot 1"), "{told:?}");
+        assert!(told[0].contains("a fault on demand") && told[0].contains("env 1"), "{told:?}");
         assert_eq!(healthy.error(), None);
     }
 }

@@ -299,7 +299,7 @@ fn actions_that_no_env_takes_are_refused_whatever_their_bits() {
         let elements = host.ac[leaf].numbers(1).len();
         host.ac[leaf].put(1, &vec![number; elements]);
         host.act();
-        holds(&host.error().unwrap(), &["bad action for slot 1"]);
+        holds(&host.error().unwrap(), &["bad action for env 1"]);
         host.observe();
         assert_eq!(host.seen(), before);
     }

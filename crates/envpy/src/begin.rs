@@ -31,7 +31,7 @@ pub(crate) fn read(
         let pick = |numbers: &Option<Vec<Option<i64>>>| numbers.as_ref().and_then(|all| all[row]);
         match (pick(&seeds), pick(&indices)) {
             (Some(_), Some(_)) => Err(Error::Argument(format!(
-                "slot {} is given a seed and an index: an index is a seed of its own, give one",
+                "env {} is given a seed and an index: an index is a seed of its own, give one",
                 slots.at(row)
             ))),
             (Some(seed), None) => Ok(Begin::Seed(seed)),

@@ -100,7 +100,7 @@ impl Settings {
 
 fn seed(given: &Bound<'_, PyAny>) -> Result<i64> {
     begin::number("seed", given)?.ok_or_else(|| {
-        Error::ArgumentType("seed is an int here: slot i gets seed + i; reset takes a list".into())
+        Error::ArgumentType("seed is an int here: env i gets seed + i; reset takes a list".into())
     })
 }
 

@@ -98,7 +98,7 @@ def _table(again: Replay, rewards: float, frames: str | None) -> Table:
     rows.append(("return", f"{rewards:g}"))
     if again.last_action is not None:
         rows.append(("last action", json.dumps(again.last_action)))
-    place = f"slot {failure.slot}, episode {failure.episode}, step {failure.step}"
+    place = f"env {failure.slot}, episode {failure.episode}, step {failure.step}"
     rows.append(("recorded", f"{place}, by corral {again.corral}"))
     rows.append(("failure", f"{failure.cause} in {failure.phase}: {failure.message}"))
     if frames is not None:

@@ -353,7 +353,7 @@ fn refusal(env: &str, space: &Space, leaf: usize, place: Option<(usize, usize)>,
     let leaf = &space.leaves()[leaf];
     let mut at = String::new();
     if let Some((slot, _)) = place {
-        at += &format!(" for slot {slot}");
+        at += &format!(" for env {slot}");
     }
     if !leaf.name.is_empty() {
         at += &format!(", leaf '{}'", leaf.name);

@@ -55,10 +55,10 @@ impl Slots {
         let mut named = vec![false; num_slots];
         for &slot in list {
             if slot >= num_slots {
-                return Err(Error::Argument(format!("slot {slot} does not exist: there are {num_slots}")));
+                return Err(Error::Argument(format!("env {slot} does not exist: there are {num_slots}")));
             }
             if std::mem::replace(&mut named[slot], true) {
-                return Err(Error::Argument(format!("slot {slot} is named twice")));
+                return Err(Error::Argument(format!("env {slot} is named twice")));
             }
         }
         Ok(())
@@ -472,7 +472,7 @@ impl BatchPool {
     pub fn draft(&mut self, slots: Slots, rows: usize, mut host: Option<&mut dyn Buffers>) -> Result<Draft> {
         let (count, capacity) = (slots.len(rows), self.capacity);
         if rows > capacity || count != rows {
-            let why = format!("a batch of {rows} rows for {count} slots, of a pool for {capacity} rows");
+            let why = format!("a batch of {rows} rows for {count} envs, of a pool for {capacity} rows");
             return Err(Error::Argument(why));
         }
         let host = &mut host;

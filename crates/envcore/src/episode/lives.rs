@@ -375,7 +375,7 @@ impl Lives {
     }
 
     pub(super) fn needs_reset(&self, slot: usize, why: &str) -> Error {
-        Error::NeedsReset(format!("{}: slot {} {why}", self.env, self.number(slot)))
+        Error::NeedsReset(format!("{}: env {} {why}", self.env, self.number(slot)))
     }
 
     /// Makes each of `slots` a step older; those that played and are at the time

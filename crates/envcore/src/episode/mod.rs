@@ -100,7 +100,7 @@ impl Episodes {
         let chunk = guard(Phase::Build, || source.chunk(first_slot, seeds)).unwrap_or_else(|failure| {
             let id = &source.spec().id;
             Err(Error::env(format!(
-                "{id}: panicked as it was built, at slot {first_slot} or after: {failure}"
+                "{id}: panicked as it was built, at env {first_slot} or after: {failure}"
             )))
         })?;
         Ok(Episodes::over(chunk, source, rules, first_slot, seeds))
@@ -345,7 +345,7 @@ impl Episodes {
         self.lives.give_up();
         let (first, last) = (self.lives.number(0), self.lives.number(self.lives.len() - 1));
         Error::env(format!(
-            "{}: a panic between the envs' own calls: {failure}; slots {first} to {last} are lost: reset them",
+            "{}: a panic between the envs' own calls: {failure}; envs {first} to {last} are lost: reset them",
             self.lives.env
         ))
     }

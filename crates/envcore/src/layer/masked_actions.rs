@@ -67,7 +67,7 @@ impl MaskedActions {
                     labels.map(|choice| (element.low + choice as i128).to_string()).collect();
                 let place = if elements.len() > 1 { format!(", element {k}") } else { String::new() };
                 return Err(Error::Action(format!(
-                    "{}: slot {slot}{place}: action {value} is masked; allowed: [{}]",
+                    "{}: env {slot}{place}: action {value} is masked; allowed: [{}]",
                     self.id,
                     labels.join(", ")
                 )));

@@ -237,7 +237,7 @@ impl<T: Transform> VecEnv for Layer<T> {
         let slots: Vec<_> = saved.slots.iter().map(|slot| self.read_slot(slot)).collect::<Result<_>>()?;
         if slots.len() != self.spec.num_slots {
             let (theirs, ours) = (slots.len(), self.spec.num_slots);
-            return Err(Error::State(format!("this state has {theirs} slots, and there are {ours} here")));
+            return Err(Error::State(format!("this state has {theirs} envs, and there are {ours} here")));
         }
         self.envs.load_state(&saved.below)?;
         self.transform.set_shared(shared);

@@ -129,7 +129,7 @@ impl FailurePolicy {
         let spec = envs.spec();
         if policy == OnFailure::Restart {
             // Where slots go a chunk at a time, they fail so too.
-            spec.caps.require(Caps::RESET, &spec.id, "restart a slot that failed")?;
+            spec.caps.require(Caps::RESET, &spec.id, "restart an env that failed")?;
         }
         let mut pool = BatchPool::new(&Layout {
             observation: spec.observation.clone(),
@@ -194,7 +194,7 @@ impl FailurePolicy {
             (Err(Error::Unsupported(_)), [first, ..]) if !self.envs.spec().caps.contains(Caps::SUBSET) => {
                 let (id, slot) = (&self.envs.spec().id, slots.at(*first));
                 Err(Error::NeedsReset(format!(
-                    "{id}: slot {slot} failed earlier, and the others cannot be stepped without it: reset it"
+                    "{id}: env {slot} failed earlier, and the others cannot be stepped without it: reset it"
                 )))
             }
             (checked, _) => checked,
@@ -210,7 +210,7 @@ impl FailurePolicy {
         let n = self.envs.spec().num_slots;
         let mut here = self.landing.iter().chain(self.again.iter().map(|again| again.slot));
         match here.find(|here| slots.iter(n).any(|slot| slot == *here)) {
-            Some(slot) => Err(Error::Pending(format!("slot {slot} is in flight: recv it first"))),
+            Some(slot) => Err(Error::Pending(format!("env {slot} is in flight: recv it first"))),
             None => Ok(()),
         }
     }

@@ -339,8 +339,8 @@ impl Recorder {
             None => {
                 let base = Base { at: oldest, state: None, options: Arc::default() };
                 let why = format!(
-                    "{} cannot save its state, and slot {} went on for longer than the {} bytes kept of a \
-                     slot's calls: reset it with a seed or an index now and then",
+                    "{} cannot save its state, and env {} went on for longer than the {} bytes kept of an \
+                     env's calls: reset it with a seed or an index now and then",
                     error.env, error.slot, self.limit
                 );
                 (fresh(&base.options), tell(&base), Some(why))

@@ -356,7 +356,7 @@ impl Recording {
         let spec = envs.spec();
         if (spec.id.as_str(), spec.num_slots) != (self.head.env.as_str(), 1) {
             return Err(Error::State(format!(
-                "this recording is played on one slot of {}, not on {} of {}",
+                "this recording is played on one env of {}, not on {} of {}",
                 self.head.env, spec.num_slots, spec.id
             )));
         }

@@ -77,7 +77,7 @@ impl Background {
         let (mut front, rules, seeds) = Front::new(&*source, &config)?;
         if !front.spec.caps.contains(Caps::SUBSET) {
             return Err(Error::Unsupported(format!(
-                "{} cannot step some slots without the others, as batch_size and timeout take: host it in \
+                "{} cannot step some envs without the others, as batch_size and timeout take: host it in \
                  worker processes (isolation=\"process\")",
                 front.spec.id
             )));

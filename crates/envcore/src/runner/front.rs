@@ -80,7 +80,7 @@ impl Front {
         if self.away > 0
             && let Some(slot) = slots.iter(n).find(|slot| self.everyone || self.in_flight[*slot])
         {
-            return Err(Error::Pending(format!("slot {slot} is in flight: recv it first")));
+            return Err(Error::Pending(format!("env {slot} is in flight: recv it first")));
         }
         Ok(())
     }
@@ -100,10 +100,10 @@ impl Front {
         let together = |chunk: Range<usize>| {
             let which = match chunk.len() {
                 n if n == *num_slots => "all".into(),
-                _ => format!("slots {} to {}", chunk.start, chunk.end - 1),
+                _ => format!("envs {} to {}", chunk.start, chunk.end - 1),
             };
             Error::Unsupported(format!(
-                "{id} cannot step or reset some slots without the others: send {which}"
+                "{id} cannot step or reset some envs without the others: send {which}"
             ))
         };
         let mut row = 0;
@@ -119,7 +119,7 @@ impl Front {
             let count = rows.clone().filter(kept).count();
             if count != 0 && count != whole.len() && !caps.contains(Caps::MASK) {
                 return Err(Error::Unsupported(format!(
-                    "{id} cannot reset some slots and leave others: reset all, without a mask"
+                    "{id} cannot reset some envs and leave others: reset all, without a mask"
                 )));
             }
             row = rows.end;
@@ -131,7 +131,7 @@ impl Front {
     pub(super) fn check_one_each(&self, slots: &Slots, begin: &[Begin]) -> Result<()> {
         let (n, rows) = (begin.len(), slots.len(self.spec.num_slots));
         if n != rows {
-            return Err(Error::Argument(format!("{n} beginnings for {rows} slots")));
+            return Err(Error::Argument(format!("{n} beginnings for {rows} envs")));
         }
         Ok(())
     }
@@ -303,5 +303,5 @@ pub(super) fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
     (0..config.num_slots as i64)
         .map(|k| first.checked_add(k))
         .collect::<Option<_>>()
-        .ok_or_else(|| Error::Argument(format!("seed {first} leaves no room for {} slots", config.num_slots)))
+        .ok_or_else(|| Error::Argument(format!("seed {first} leaves no room for {} envs", config.num_slots)))
 }

@@ -65,7 +65,7 @@ impl PyChunk {
     ) -> Result<R> {
         enter(|py| match &mut self.envs[slot] {
             Some(env) => use_it(py, env),
-            None => Err(Error::NeedsReset(format!("slot {slot} holds no env until its next reset"))),
+            None => Err(Error::NeedsReset(format!("env {slot} is not there until its next reset"))),
         })
         .unwrap_or_else(|| Err(Error::env(ENDING)))
     }

@@ -160,7 +160,7 @@ impl PySource {
         if let Some(other) = built.iter().position(|identity| *identity == env.identity) {
             let (id, other) = (&self.spec.id, self.first_slot + other);
             return Err(Error::Argument(format!(
-                "{id}: slots {other} and {slot} were given the same env: what makes an env must make a new one \
+                "{id}: envs {other} and {slot} are the same object: what makes an env must make a new one \
                  at every call, and not, as `lambda: env` does, give one that there is already"
             )));
         }
@@ -189,8 +189,8 @@ impl PySource {
                 let Self { spec, first_slot, .. } = self;
                 let id = &spec.id;
                 return Err(Ok(Error::Space(format!(
-                    "{id}: the {what} space of slot {slot} differs from that of slot {first_slot}: \
-                     all slots must have the same"
+                    "{id}: the {what} space of env {slot} differs from that of env {first_slot}: \
+                     all envs must have the same"
                 ))));
             }
         }

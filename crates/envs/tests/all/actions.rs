@@ -39,11 +39,11 @@ fn faulties(num_slots: usize, action_bounds: ActionBounds) -> Serial {
 fn a_label_out_of_range_is_refused_with_its_slot_value_and_bounds() {
     let mut envs = cart_poles(4);
     let text = refused(&mut envs, &Slots::All, &[ColumnIn::scalars(&[0i64, 1, 2, 1], &[4])]);
-    assert_eq!(text, "CartPole-v1: bad action for slot 2: 2 is outside 0 to 1");
+    assert_eq!(text, "CartPole-v1: bad action for env 2: 2 is outside 0 to 1");
     let text = refused(&mut envs, &Slots::List(vec![3, 1]), &[ColumnIn::scalars(&[0i64, -1], &[2])]);
-    assert_eq!(text, "CartPole-v1: bad action for slot 1: -1 is outside 0 to 1");
+    assert_eq!(text, "CartPole-v1: bad action for env 1: -1 is outside 0 to 1");
     let text = refused(&mut envs, &Slots::All, &[ColumnIn::scalars(&[u64::MAX; 4], &[4])]);
-    assert!(text.contains("slot 0: 18446744073709551615 does not fit int64"), "{text}");
+    assert!(text.contains("env 0: 18446744073709551615 does not fit int64"), "{text}");
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn each_leaf_is_checked_and_named() {
         refused(envs, &Slots::All, &columns)
     };
     let text = send(&mut envs, &forces, &[1, 2, 0]);
-    assert_eq!(text, "testing/Faulty-v0: bad action for slot 2, leaf 'gear': 0 is outside 1 to 3");
+    assert_eq!(text, "testing/Faulty-v0: bad action for env 2, leaf 'gear': 0 is outside 1 to 3");
     let mut high = forces;
     high[3] = 1.5;
     let text = send(&mut envs, &high, &gears);
-    let expected = "bad action for slot 1, leaf 'force', element 1: 1.5 is outside -1.0 to 1.0";
+    let expected = "bad action for env 1, leaf 'force', element 1: 1.5 is outside -1.0 to 1.0";
     assert!(text.ends_with(expected), "{text}");
     let wide = [0f64; 6];
     let columns = [ColumnIn::scalars(&wide, &[3, 2]), ColumnIn::scalars(&gears, &[3])];
@@ -99,7 +99,7 @@ fn what_is_not_finite_is_refused_whatever_the_policy() {
             let columns = [ColumnIn::scalars(&forces, &[2, 2]), ColumnIn::scalars(&[1i64; 2], &[2])];
             let text = refused(&mut envs, &Slots::All, &columns);
             assert!(
-                text.ends_with(&format!("slot 1, leaf 'force', element 0: {shown} is not finite")),
+                text.ends_with(&format!("env 1, leaf 'force', element 0: {shown} is not finite")),
                 "{text}"
             );
         }
@@ -141,7 +141,7 @@ fn rows_of_slots_that_await_their_autoreset_are_not_checked() {
     reset(&mut envs, &keep(0));
     // Slot 1 is pending, slot 0 is not.
     let text = refused(&mut envs, &Slots::All, &[ColumnIn::scalars(&[9i64, 9], &[2])]);
-    assert!(text.contains("for slot 0:"), "{text}");
+    assert!(text.contains("for env 0:"), "{text}");
     for (slots, actions) in [(Slots::All, vec![0i64, 9]), (Slots::List(vec![1, 0]), vec![i64::MIN, 1])] {
         envs.check_send(&slots, &[ColumnIn::scalars(&actions, &[2])]).unwrap();
     }
@@ -166,7 +166,7 @@ fn text_and_other_loose_leaves_are_checked_before_anything_moves() {
     let text = send(&["fine".into(), "much too long".into()]);
     assert_eq!(
         text,
-        "testing/Odd-v0: bad action for slot 1, leaf 'word': a text of 13 characters where at most 8 fit"
+        "testing/Odd-v0: bad action for env 1, leaf 'word': a text of 13 characters where at most 8 fit"
     );
     assert!(send(&["fine".into(), Value::Int(3)]).contains("3 where a text belongs"));
     assert!(send(&["fine".into()]).contains("leaf 'word': not the 2 rows"));
@@ -297,7 +297,7 @@ proptest! {
             let text = sent.unwrap_err().to_string();
             let names = |k: &usize| {
                 let (slot, element, value) = (order[k / 2], k % 2, values[*k]);
-                text.contains(&format!("for slot {slot}, leaf 'pair', element {element}: {value} "))
+                text.contains(&format!("for env {slot}, leaf 'pair', element {element}: {value} "))
             };
             prop_assert!(bad.iter().any(names), "{text} names none of {bad:?} in {values:?}");
             prop_assert_eq!(envs.in_flight(), 0);

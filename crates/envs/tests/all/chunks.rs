@@ -301,7 +301,7 @@ fn check_lost(envs: &mut dyn VecEnv, plan: &Plan, batch: &Batch, phase: Phase, w
         assert!(failure.failure.message.contains(what), "{failure}");
     }
     for slot in 0..SLOTS {
-        assert_eq!(batch.kind(slot) == RowKind::Failed, lost.contains(&slot), "slot {slot}");
+        assert_eq!(batch.kind(slot) == RowKind::Failed, lost.contains(&slot), "env {slot}");
     }
     assert!(
         refusal(envs.check_send(&Slots::All, &[ColumnIn::scalars(&[0i64; SLOTS], &[SLOTS])]))
@@ -468,7 +468,7 @@ fn a_panic_in_a_close_or_a_drop_is_no_panic_of_the_callers() {
         reset(&mut *envs);
         plan.arm(At::Close, On::Any);
         let error = refusal(envs.close());
-        assert!(error.contains("slot 5 panicked in close: a chunk's bug in Close"), "{name}: {error}");
+        assert!(error.contains("env 5 panicked in close: a chunk's bug in Close"), "{name}: {error}");
         envs.close().unwrap();
         plan.arm(At::Drop, On::Any);
         drop(envs);

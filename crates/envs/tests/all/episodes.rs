@@ -47,7 +47,7 @@ fn disabled_refuses_to_step_a_finished_slot_until_it_is_reset() {
     assert_eq!(says(&rows[1]), Says { flags: (true, false), ..midst(1) });
     let error = envs.send(&Slots::All, &[ColumnIn::scalars(&[0i64; 3], &[3])]).unwrap_err();
     assert!(matches!(error, Error::NeedsReset(_)));
-    assert!(error.to_string().contains("slot 1 has ended its episode"), "{error}");
+    assert!(error.to_string().contains("env 1 has ended its episode"), "{error}");
     assert_eq!(envs.in_flight(), 0);
     // The others may go on without it.
     envs.send(&Slots::List(vec![2, 0]), &[ColumnIn::scalars(&[0i64; 2], &[2])]).unwrap();
@@ -90,9 +90,9 @@ fn a_kept_slot_shows_its_observation_again_and_goes_on_as_if_nothing_had_been() 
 fn a_slot_that_never_began_has_nothing_to_keep_and_cannot_be_stepped() {
     let mut envs = count(2, AutoresetMode::NextStep);
     let error = envs.send_reset(&Slots::All, &[Begin::Own, Begin::Keep], None).unwrap_err();
-    assert!(error.to_string().contains("slot 1 has no observation to keep"), "{error}");
+    assert!(error.to_string().contains("env 1 has no observation to keep"), "{error}");
     let error = envs.send(&Slots::All, &[ColumnIn::scalars(&[0i64; 2], &[2])]).unwrap_err();
-    assert!(error.to_string().contains("slot 0 has not begun: call reset"), "{error}");
+    assert!(error.to_string().contains("env 0 has not begun: call reset"), "{error}");
     assert_eq!(envs.in_flight(), 0);
 }
 

@@ -45,7 +45,7 @@ fn send(envs: &mut dyn VecEnv, t: usize) -> Box<Batch> {
 fn rows(envs: &dyn VecEnv, batch: &Batch, lost: &[usize]) -> Vec<Seen> {
     let rows = rows_of(envs.spec(), batch).into_iter().map(|(_, seen)| seen).collect::<Vec<_>>();
     for (slot, seen) in rows.iter().enumerate() {
-        assert_eq!(seen.kind == RowKind::Failed, lost.contains(&slot), "slot {slot}: {seen:?}");
+        assert_eq!(seen.kind == RowKind::Failed, lost.contains(&slot), "env {slot}: {seen:?}");
         if lost.contains(&slot) {
             let step_counts = seen.last.is_some() && seen.done();
             assert!(step_counts || (seen.reward == 0 && !seen.done()), "{seen:?}");
@@ -60,7 +60,7 @@ fn rows(envs: &dyn VecEnv, batch: &Batch, lost: &[usize]) -> Vec<Seen> {
 fn check_others(envs: &dyn VecEnv, batch: &Batch, oracle: &mut dyn Oracle, t: usize) {
     for (slot, seen) in rows(envs, batch, &[2]).into_iter().enumerate().filter(|(slot, _)| *slot != 2) {
         let action = some_action(&envs.spec().action, t, slot);
-        assert_eq!(seen, oracle.step(slot, &action), "slot {slot}");
+        assert_eq!(seen, oracle.step(slot, &action), "env {slot}");
     }
 }
 
@@ -99,7 +99,7 @@ fn a_step_that_fails_is_reported_and_the_other_slots_complete_theirs() {
             let action = failure.action.as_deref().unwrap();
             assert!(action.starts_with("{force: [") && action.contains("gear: "), "{action}");
             let text = failure.to_string();
-            assert!(text.contains("testing/Faulty-v0: slot 2 ") && text.contains("seed 102"), "{text}");
+            assert!(text.contains("testing/Faulty-v0: env 2 ") && text.contains("seed 102"), "{text}");
             assert!(text.contains("episode 0, step 1, action {"), "{text}");
         }
     }
@@ -113,10 +113,10 @@ fn a_lost_slot_refuses_steps_until_its_reset_rebuilds_it_from_another_seed() {
     let actions = some_actions(&envs.spec().action, 1, SLOTS);
     let error = envs.send(&Slots::All, &view(&actions)).unwrap_err();
     assert!(matches!(error, Error::NeedsReset(_)));
-    assert!(error.to_string().contains("slot 2 failed earlier: reset it"), "{error}");
+    assert!(error.to_string().contains("env 2 failed earlier: reset it"), "{error}");
     let keep = envs.send_reset(&Slots::List(vec![2]), &[Begin::Keep], None);
-    assert!(refusal(keep).contains("slot 2 has no observation to keep"));
-    assert!(refusal(envs.render(&Slots::List(vec![2]))).contains("slot 2 shows nothing before its reset"));
+    assert!(refusal(keep).contains("env 2 has no observation to keep"));
+    assert!(refusal(envs.render(&Slots::List(vec![2]))).contains("env 2 shows nothing before its reset"));
 
     let own = [Begin::Keep, Begin::Keep, Begin::Own, Begin::Keep];
     let again = reset(&mut envs, &own);
@@ -274,7 +274,7 @@ fn an_autoreset_that_fails_is_reported_and_the_others_go_on() {
             assert_eq!((failure.slot, failure.seed, failure.episode, failure.step), (2, Some(102), 1, 0));
             assert_eq!((failure.failure.phase, failure.failure.cause), (Phase::Reset, cause));
             let actions = some_actions(&envs.spec().action, 0, SLOTS);
-            assert!(refusal(envs.send(&Slots::All, &view(&actions))).contains("slot 2 failed earlier"));
+            assert!(refusal(envs.send(&Slots::All, &view(&actions))).contains("env 2 failed earlier"));
             reset(&mut envs, &[Begin::Keep, Begin::Keep, Begin::Own, Begin::Keep]);
             assert_eq!(send(&mut envs, 0).failures, []);
         }
@@ -321,7 +321,7 @@ fn an_env_that_cannot_be_built_is_an_error_that_names_its_slot_and_seed() {
         assert_eq!((failures[0].slot, failures[0].seed), (2, Some(102)));
         assert_eq!(failures[0].failure.phase, Phase::Build);
         let text = failures[0].to_string();
-        assert!(text.contains(&format!("slot 2 {verb} in build: a fault on demand")), "{text}");
+        assert!(text.contains(&format!("env 2 {verb} in build: a fault on demand")), "{text}");
         // A seeded reset builds it too.
         let source = source("testing/Faulty-v0", &options);
         let mut envs = Serial::new(&*source, config(2, AutoresetMode::NextStep)).unwrap();
@@ -443,6 +443,6 @@ fn an_env_that_panics_when_dropped_is_only_reported_for_what_it_did_before() {
     envs.send_reset(&Slots::All, &[Begin::Own, Begin::Own, Begin::Index(5)], None).unwrap();
     let batch = recv(&mut envs);
     assert_eq!(batch.failures.len(), 1);
-    assert!(batch.failures[0].to_string().contains("slot 2 failed in reset: no episode 5 (index 5"));
+    assert!(batch.failures[0].to_string().contains("env 2 failed in reset: no episode 5 (index 5"));
     drop(envs);
 }

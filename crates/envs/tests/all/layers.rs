@@ -170,7 +170,7 @@ fn stacks_are_the_last_frames_of_the_episode_in_every_mode_order_and_mask() {
                         assert_eq!(slot, slot_got);
                         assert!(
                             *got == expected,
-                            "{id} {mode:?} k={k}, call {t}, slot {slot}: {got:?}\n{expected:?}"
+                            "{id} {mode:?} k={k}, call {t}, env {slot}: {got:?}\n{expected:?}"
                         );
                     }
                 }
@@ -288,7 +288,7 @@ fn every_new_observation_counts_once_and_is_shown_by_the_statistics_so_far() {
                                 let expected = if failed { 0.0 } else { (x - mean) / (var + 1e-8).sqrt() };
                                 assert!(
                                     close(to[e], expected),
-                                    "{id} {mode:?}, call {t}, slot {slot}, leaf {k}: {} is not {expected}",
+                                    "{id} {mode:?}, call {t}, env {slot}, leaf {k}: {} is not {expected}",
                                     to[e]
                                 );
                             }
@@ -337,7 +337,7 @@ fn rewards_are_scaled_by_the_returns_of_steps_alone_each_of_its_own_episode() {
                     let expected = row.reward() / (var + 1e-8).sqrt();
                     assert!(
                         (got.reward() - expected).abs() <= 1e-9 * expected.abs(),
-                        "{id} {mode:?}, call {t}, slot {slot}: {} is not {expected}",
+                        "{id} {mode:?}, call {t}, env {slot}: {} is not {expected}",
                         got.reward()
                     );
                     assert_eq!(Seen { reward: row.reward, ..got.clone() }, *row);

@@ -80,7 +80,7 @@ fn slots_that_do_not_exist_or_are_named_twice_are_refused_and_nothing_moves() {
         let before = saved(&mut *envs);
         let far = usize::MAX;
         for (list, part) in [
-            (vec![0, 4], "slot 4 does not exist: there are 4"),
+            (vec![0, 4], "env 4 does not exist: there are 4"),
             (vec![far, 1], "does not exist"),
             (vec![2, 2], "is named twice"),
             (vec![0, 3, 1, 3], "is named twice"),
@@ -250,7 +250,7 @@ fn a_slot_that_cannot_be_reset_again_stays_lost_and_the_others_go_on() {
     let batch = crate::common::recv(&mut envs);
     assert_eq!(batch.observation[2].as_fixed().unwrap().as_slice::<u8>(), [2, 0, 2]);
     assert_eq!(batch.failures.len(), 1);
-    assert!(batch.failures[0].to_string().contains("slot 1 failed in step: told to fail"));
+    assert!(batch.failures[0].to_string().contains("env 1 failed in step: told to fail"));
     assert!(batch.failures[0].to_string().contains("action {move: 1, word: \"fail\"}"));
     let again = envs.send_reset(&Slots::List(vec![1]), &[Begin::Own], None);
     assert!(refusal(again).contains("cannot be reset a second time"));

@@ -305,7 +305,7 @@ fn play(envs: &mut dyn VecEnv, drive: Drive, host: &mut Host, request: &Request)
     let mut note = |batch: &Batch| {
         assert_eq!(batch.failures, []);
         for (slot, seen) in rows_of(&spec, batch) {
-            assert!(rows[slot].replace(seen).is_none(), "slot {slot} came twice");
+            assert!(rows[slot].replace(seen).is_none(), "env {slot} came twice");
         }
     };
     match drive {
@@ -409,7 +409,7 @@ fn check(case: &Case) {
                     for (slot, (expected, found)) in expected.iter().zip(&found).enumerate() {
                         assert!(
                             expected == found,
-                            "{} {mode:?} {runner:?} {drive:?}, request {at}, slot {slot}:\n{}",
+                            "{} {mode:?} {runner:?} {drive:?}, request {at}, env {slot}:\n{}",
                             case.id,
                             difference(expected, found)
                         );

@@ -63,7 +63,7 @@ fn step_beside(envs: &mut dyn VecEnv, oracle: &mut Naive<Faulty>, t: usize) -> (
     let batch = step(envs, t);
     for slot in (0..SLOTS).filter(|slot| *slot != SICK) {
         let expected = oracle.step(slot, &some_action(&envs.spec().action, t, slot));
-        assert_eq!(row(envs, &batch, slot), expected, "slot {slot}, step {t}");
+        assert_eq!(row(envs, &batch, slot), expected, "env {slot}, step {t}");
     }
     let seen = row(envs, &batch, SICK);
     (batch, seen)
@@ -123,7 +123,7 @@ fn with_autoreset_disabled_a_failed_slot_is_truncated_and_waits_for_its_reset() 
         assert!(is_zero(&seen) && seen.truncated && !seen.terminated);
         let actions = some_actions(&envs.spec().action, 1, SLOTS);
         let why = refusal(envs.send(&Slots::All, &view(&actions)));
-        assert!(why.contains("slot 2 failed earlier: reset it"), "{why}");
+        assert!(why.contains("env 2 failed earlier: reset it"), "{why}");
         let mut again = [Begin::Keep; SLOTS];
         again[SICK] = Begin::Own;
         let batch = begin(&mut envs, &again);
@@ -222,7 +222,7 @@ fn a_reset_that_fails_is_tried_again_and_an_index_stays_an_index() {
             let expected = oracle.reset(slot, index, None);
             let seen = row(&envs, &batch, slot);
             let kind = if slot == SICK { RowKind::Restarted } else { RowKind::Reset };
-            assert_eq!(seen, Seen { kind, ..expected }, "{name} slot {slot}");
+            assert_eq!(seen, Seen { kind, ..expected }, "{name} env {slot}");
         }
     }
 }

@@ -121,7 +121,7 @@ fn an_env_that_cannot_be_built_is_named_with_its_slot() {
         panic!("it was built")
     };
     let text = failures[0].to_string();
-    assert!(text.starts_with("the_tests/testing/Faulty-v0: slot 2 panicked in build: a fault on demand (at"));
+    assert!(text.starts_with("the_tests/testing/Faulty-v0: env 2 panicked in build: a fault on demand (at"));
     assert_eq!(failures.len(), 1);
 }
 

@@ -83,7 +83,7 @@ fn a_worker_killed_between_calls_takes_its_slots_along_and_a_reset_brings_them_b
         assert_eq!((failure.slot, failure.seed, failure.step), (slot, Some(7 + slot as i64), 1));
         assert_eq!((failure.failure.phase, failure.failure.cause), (Phase::Step, Cause::Death));
         let text = failure.to_string();
-        assert!(text.contains("worker 1 of 2 (slots 3 to 5) was killed by signal 9 (SIGKILL)"), "{text}");
+        assert!(text.contains("worker 1 of 2 (envs 3 to 5) was killed by signal 9 (SIGKILL)"), "{text}");
         assert!(failure.action.is_some());
     }
     // Until they are reset they are not stepped; the others go on.
@@ -127,7 +127,7 @@ fn silence_ends_the_worker_and_says_whose_it_was() {
     let told: Vec<(usize, Cause)> = batch.failures.iter().map(|f| (f.slot, f.failure.cause)).collect();
     assert_eq!(told, [(1, Cause::Silence), (2, Cause::Death)]);
     for failure in &batch.failures {
-        let part = "slot 1 gave no answer within 300ms (timeout), and worker 0 of 2 (slots 0 to 2) was ended";
+        let part = "env 1 gave no answer within 300ms (timeout), and worker 0 of 2 (envs 0 to 2) was ended";
         assert!(failure.to_string().contains(part), "{failure}");
     }
     // Slot 0 had answered: its row is good, and it is lost with the next.
@@ -308,7 +308,7 @@ fn options_in_force_outlive_a_worker() {
     for slot in [3, 4] {
         let batch = envs.reset(&Slots::List(vec![slot]), &[Begin::Own], None, Want::all()).unwrap().unwrap();
         assert_eq!(batch.kind(0), RowKind::Restarted);
-        assert_eq!(batch.observation[0].as_fixed().unwrap().as_slice::<f32>(), [0.03; 4], "slot {slot}");
+        assert_eq!(batch.observation[0].as_fixed().unwrap().as_slice::<f32>(), [0.03; 4], "env {slot}");
     }
 }
 

@@ -87,7 +87,7 @@ fn declared_keys_are_columns_others_are_loose_and_misfits_fail_their_slot() {
     for (failure, (slot, message)) in batch.failures.iter().zip(messages) {
         assert_eq!((failure.slot, failure.failure.message.as_str()), (slot, message));
         assert_eq!(rows[slot].kind, RowKind::Failed);
-        assert!(rows[slot].infos.is_empty(), "slot {slot} failed and left {:?}", rows[slot].infos);
+        assert!(rows[slot].infos.is_empty(), "env {slot} failed and left {:?}", rows[slot].infos);
         assert_eq!((rows[slot].observation[0].clone(), rows[slot].reward()), (bytes(&[0; 4]), 0.0));
     }
 }

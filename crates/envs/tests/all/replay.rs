@@ -674,7 +674,7 @@ fn without_saving_the_limit_leaves_a_gap_that_is_said_until_the_next_seed_or_ind
         let recording = Recording::read(&file).unwrap();
         let mut one = Serial::new(&source, config(1, AutoresetMode::NextStep)).unwrap();
         let why = refusal(recording.prepare(&mut one));
-        assert!(why.contains("slot 0 went on for longer than the 4000 bytes"), "{why}");
+        assert!(why.contains("env 0 went on for longer than the 4000 bytes"), "{why}");
         assert!(why.contains("reset it with a seed or an index"), "{why}");
         assert!(recording.num_calls() > 100, "what there is can be read");
     }
@@ -880,7 +880,7 @@ fn a_recording_is_played_on_one_slot_of_its_own_env() {
     let recording = Recording::read(&some_file(&dir)).unwrap();
     let why =
         refusal(recording.prepare(&mut crate::common::serial("CartPole-v1", 1, AutoresetMode::NextStep)));
-    assert!(why.contains("one slot of testing/Faulty-v0, not on 1 of CartPole-v1"), "{why}");
+    assert!(why.contains("one env of testing/Faulty-v0, not on 1 of CartPole-v1"), "{why}");
     refusal(recording.prepare(&mut crate::common::serial(FAULTY, 2, AutoresetMode::NextStep)));
 }
 

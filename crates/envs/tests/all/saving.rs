@@ -72,7 +72,7 @@ fn a_slot_that_never_began_is_saved_and_loaded_as_such() {
     envs.load(1, &state).unwrap();
     let begin = [Begin::Keep, Begin::Own];
     let rows = reset(&mut envs, &begin);
-    assert_eq!(rows[0].observation, rows[1].observation, "slot 1 begins where slot 0 began");
+    assert_eq!(rows[0].observation, rows[1].observation, "env 1 begins where env 0 began");
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn a_state_of_another_env_or_config_is_refused_with_both_named() {
 fn a_slot_that_does_not_exist_is_neither_saved_nor_loaded() {
     let mut envs = limited("CartPole-v1", 2, 4, AutoresetMode::NextStep);
     let state = envs.save(1).unwrap();
-    assert!(refusal(envs.save(2)).contains("slot 2 does not exist: there are 2"));
-    assert!(refusal(envs.load(7, &state)).contains("slot 7 does not exist"));
+    assert!(refusal(envs.save(2)).contains("env 2 does not exist: there are 2"));
+    assert!(refusal(envs.load(7, &state)).contains("env 7 does not exist"));
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn a_slot_in_flight_is_neither_saved_nor_loaded_and_the_others_are() {
     let mut envs = limited("CartPole-v1", 2, 4, AutoresetMode::NextStep);
     let state = envs.save(0).unwrap();
     envs.send_reset(&Slots::List(vec![0]), &[Begin::Own], None).unwrap();
-    assert!(refusal(envs.save(0)).contains("slot 0 is in flight"));
+    assert!(refusal(envs.save(0)).contains("env 0 is in flight"));
     assert!(refusal(envs.load(0, &state)).contains("in flight"));
-    assert!(refusal(envs.save_state()).contains("1 slots in flight"));
+    assert!(refusal(envs.save_state()).contains("1 envs in flight"));
     let other = envs.save(1).unwrap();
     envs.load(1, &other).unwrap();
 }

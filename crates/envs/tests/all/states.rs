@@ -84,7 +84,7 @@ fn another_env_number_of_slots_or_damage_is_an_error_and_changes_nothing() {
     flipped[good.len() / 2] ^= 1;
     for (bytes, why) in [
         (maze, "another env: Maze-v0, not CartPole-v1"),
-        (two, "2 slots, and there are 3"),
+        (two, "2 envs, and there are 3"),
         (flipped, "no state, or not all of it"),
         (good[..good.len() - 1].to_vec(), "no state, or not all of it"),
         (Vec::new(), "no state"),

@@ -55,7 +55,7 @@ fn a_slow_slot_holds_up_no_other_while_a_thread_is_free() {
         assert!(batch.rows() <= 2);
         for (slot, seen) in rows_of(envs.spec(), &batch) {
             let expected = oracle.step(slot, &some_action(&envs.spec().action, steps[slot], slot));
-            assert_eq!(seen, expected, "slot {slot}, step {}", steps[slot]);
+            assert_eq!(seen, expected, "env {slot}, step {}", steps[slot]);
             steps[slot] += 1;
             if slot != SICK {
                 send(&mut envs, steps[slot], &Slots::List(vec![slot]));
@@ -63,7 +63,7 @@ fn a_slow_slot_holds_up_no_other_while_a_thread_is_free() {
         }
     }
     for slot in [0, 1, 3] {
-        assert!(steps[slot] > 50, "while one slot slept, slot {slot} made {} steps", steps[slot]);
+        assert!(steps[slot] > 50, "while one slot slept, env {slot} made {} steps", steps[slot]);
     }
 }
 
@@ -101,13 +101,13 @@ fn a_silent_slot_is_lost_and_a_reset_rebuilds_it() {
             assert_eq!(failure.action.is_some(), in_step);
             assert_eq!(failure.step, u64::from(in_step));
             let text = failure.to_string();
-            assert!(text.contains("slot 2 went silent in ") && text.contains("within 100ms"), "{text}");
+            assert!(text.contains("env 2 went silent in ") && text.contains("within 100ms"), "{text}");
             let seen = &rows_of(envs.spec(), &batch)[SICK].1;
             assert_eq!((seen.kind, seen.reward(), seen.done()), (RowKind::Failed, 0.0, false));
 
             let why =
                 refusal(envs.check_send(&Slots::All, &view(&some_actions(&envs.spec().action, t, SLOTS))));
-            assert!(why.contains("slot 2 failed earlier"), "{why}");
+            assert!(why.contains("env 2 failed earlier"), "{why}");
             let mut begin = [Begin::Keep; SLOTS];
             begin[SICK] = Begin::Own;
             envs.send_reset(&Slots::All, &begin, None).unwrap();
@@ -129,7 +129,7 @@ fn a_silent_slot_is_lost_and_a_reset_rebuilds_it() {
 fn check_others(envs: &dyn VecEnv, batch: &Batch, expected: &[Seen]) {
     for (slot, seen) in rows_of(envs.spec(), batch) {
         if slot != SICK {
-            assert_eq!(seen, expected[slot], "slot {slot}");
+            assert_eq!(seen, expected[slot], "env {slot}");
         }
     }
 }

@@ -105,7 +105,7 @@ fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) ->
         return Ok(());
     }
     Err(Error::Unsupported(format!(
-        "batch_size is {size}, and {} steps all slots of a worker together: give each of the {} workers as many \
+        "batch_size is {size}, and {} steps all envs of a worker together: give each of the {} workers as many \
          of the {} envs, and a multiple of that as the batch_size",
         spec.id,
         ranges.len(),
@@ -182,7 +182,7 @@ impl Process {
                 && a.autoreset == b.autoreset;
             if !same {
                 return Err(Error::Space(format!(
-                    "the envs of worker {worker} (from slot {}) have other spaces than those of worker 0",
+                    "the envs of worker {worker} (from env {}) have other spaces than those of worker 0",
                     ranges[worker].start
                 )));
             }
@@ -501,9 +501,9 @@ impl Process {
         let first = self.worker_pool.members[worker].slots.start;
         let own = entry.first - first..entry.first - first + entry.count;
         let slot = news.failures.iter().map(|failure| failure.slot).find(|slot| !own.contains(slot));
-        let what = row.map(|row| format!("row {row}")).or(slot.map(|slot| format!("its slot {slot}")))?;
+        let what = row.map(|row| format!("row {row}")).or(slot.map(|slot| format!("its env {slot}")))?;
         Some(format!(
-            "it told of {what}, and had {} rows to tell of, from its slot {}",
+            "it told of {what}, and had {} rows to tell of, from its env {}",
             entry.count, own.start
         ))
     }
@@ -597,8 +597,8 @@ impl Process {
         let together = !self.front.spec.caps.contains(Caps::SUBSET) && slots.len() > 1;
         if let Some((slot, limit)) = silent {
             let who = match together {
-                true => format!("slots {} to {}", slots.start, slots.end - 1),
-                false => format!("slot {slot}"),
+                true => format!("envs {} to {}", slots.start, slots.end - 1),
+                false => format!("env {slot}"),
             };
             end = format!("{who} gave {limit}, and {end}");
         }

@@ -119,7 +119,7 @@ impl Process {
         }
         let slots = &self.worker_pool.members[worker].slots;
         Error::NeedsReset(format!(
-            "{}: the worker of slots {} to {} died earlier: reset them, which starts it again",
+            "{}: the worker of envs {} to {} died earlier: reset them, which starts it again",
             self.front.spec.id,
             slots.start,
             slots.end - 1
@@ -165,7 +165,7 @@ impl Process {
                 packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
             {
                 let (id, slot) = (&self.front.spec.id, slots.at(row));
-                let why = format!("{id}: the action of slot {slot} cannot go to another process: {why}");
+                let why = format!("{id}: the action of env {slot} cannot go to another process: {why}");
                 return Err(Error::Action(why));
             }
             loose.push(packed);
@@ -318,7 +318,7 @@ impl VecEnv for Process {
             // Its worker was found dead: as one that had been found so before.
             Err(Error::Env(end)) if self.worker_pool.members[self.worker_pool.of(slot)].live.is_none() => {
                 let id = &self.front.spec.id;
-                return Err(Error::NeedsReset(format!("{id}: slot {slot} is lost, reset it: {end}")));
+                return Err(Error::NeedsReset(format!("{id}: env {slot} is lost, reset it: {end}")));
             }
             states => states?,
         };

@@ -435,8 +435,8 @@ impl WorkerPool {
         let count = self.members.len();
         let member = &mut self.members[worker];
         let slots = match member.slots.len() {
-            1 => format!("slot {}", member.slots.start),
-            _ => format!("slots {} to {}", member.slots.start, member.slots.end - 1),
+            1 => format!("env {}", member.slots.start),
+            _ => format!("envs {} to {}", member.slots.start, member.slots.end - 1),
         };
         let name = format!("worker {worker} of {count} ({slots})");
         let Some(live) = &mut member.live else { return format!("{name} is gone") };
