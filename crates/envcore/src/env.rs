@@ -43,7 +43,7 @@ use crate::space::{Options, Space, Value};
 /// - [`Step`] is of one env: its reward is an `f64`, its `is_terminated` and
 ///   `is_truncated` are `bool`s, where Border's are vectors. `init_obs` is
 ///   `Some` only where `step_with_reset` has begun an episode;
-/// - [`Record`] holds this crate's [`Value`](crate::Value)s.
+/// - [`Record`] holds this crate's [`Value`]s.
 ///
 /// What it has beyond Border's is provided, and may be overridden: `CAPS`; spaces
 /// that depend on the config, and those of infos and records; `reseed`, `info`,
