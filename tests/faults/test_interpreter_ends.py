@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -140,13 +141,31 @@ ENDS = {
 
 
 def run(code: str, prelude: str = PRELUDE) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", prelude + textwrap.dedent(code)],
-        capture_output=True,
+    """The program, once it has ended. One that hangs says where, and so do its children."""
+    program = subprocess.Popen(
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-X",
+            "faulthandler",
+            "-c",
+            prelude + textwrap.dedent(code),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
         cwd=ROOT,
     )
+    try:
+        out, err = program.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+        for pid in (*map(int, children), program.pid):
+            os.kill(pid, signal.SIGABRT)
+        out, err = program.communicate(timeout=20)
+        pytest.fail(f"it hangs, with children {children}:\n{out}\n{err}")
+    return subprocess.CompletedProcess(program.args, program.returncode, out, err)
 
 
 @pytest.mark.parametrize("code", [0, 3])
