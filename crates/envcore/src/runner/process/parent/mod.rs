@@ -1,0 +1,314 @@
+//! The parent's side: a vec env whose slots live in worker processes.
+
+#![allow(unsafe_code)]
+
+mod receiving;
+mod sending;
+mod watching;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::board::{Board, Plan};
+use super::member::Host;
+use super::mirror::{Mirror, Sent};
+use super::parts::{Counts, Lender};
+use super::wire::Answer;
+use super::worker_pool::{Mute, WorkerPool};
+use super::{board_span, look_for};
+use crate::begin::Begin;
+use crate::buffer::{Actions, BatchPool, Draft, Layout, Lease, Slots};
+use crate::caps::Caps;
+use crate::episode::Life;
+use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::fork::Native;
+use crate::landing::Landing;
+use crate::runner::front::{Front, seeds};
+use crate::runner::limits::{Limit, Limits};
+use crate::runner::slot_group::Notes;
+use crate::runner::thread_pool::available_cores;
+use crate::space::Options;
+use crate::vec_config::{AutoresetMode, VecConfig};
+use crate::vec_env::Spec;
+
+/// Between two looks at whether the workers live.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// The same, while messages are under way: a wait for those does not see rows.
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// The same, where no wait is in vain: others' rows are always there.
+const ROUND: Duration = Duration::from_millis(200);
+
+/// Slots in worker processes.
+///
+/// A worker hosts a range of slots and steps them in order. What it writes lies
+/// in memory that both share, and is copied once, into the batch that it comes to
+/// be in: column by column after a step of all slots, else row by row. With a
+/// batch size or a timeout every slot runs by itself, in order with the others
+/// of its worker; else all of them together.
+///
+/// A worker that dies loses its slots: each one's next row says so. The next
+/// reset of any of them starts it anew.
+pub struct Process {
+    pub(super) front: Front,
+    pub(super) worker_pool: Native<WorkerPool>,
+    pub(super) mirror: Mirror,
+    /// What each slot is in flight for; `None` where its row has landed, or it
+    /// is not in flight.
+    in_flight: Vec<Option<Sent>>,
+    pub(super) actions: Actions,
+    /// Where workers read those of fixed shape.
+    pub(super) told: Vec<Lease>,
+    pool: BatchPool,
+    counts: Counts,
+    /// What a step of all slots is written to, once there was one.
+    whole: Option<Draft>,
+    /// Whose row is in it, or will be.
+    in_whole: Vec<bool>,
+    /// Rows of all other work, one per slot.
+    staging: Draft,
+    notes: Vec<Notes>,
+    landing: Landing,
+    /// What workers were told to change and have not said that they did: Ctrl-C
+    /// may have ended the wait for that.
+    owed: VecDeque<Owed>,
+    /// When the workers were last looked after.
+    looked: Instant,
+    config: VecConfig,
+    limits: Limits,
+    seeds: Vec<i64>,
+    about: Vec<u8>,
+}
+
+/// An order whose answer the mirrors wait for.
+struct Owed {
+    worker: usize,
+    question: u64,
+    phase: Phase,
+    change: Change,
+}
+
+/// What an order changes.
+pub(super) enum Change {
+    /// What the next autoreset of each slot plays.
+    Next(Vec<(usize, Begin)>),
+    /// A slot's life, where the state tells it.
+    Life(usize, Option<Box<Life>>),
+}
+
+/// Errors where a batch would hold a part of the slots of a worker that steps
+/// all of its own together.
+fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) -> Result<()> {
+    let Some(size) = config.batch_size.filter(|size| *size < spec.num_slots) else { return Ok(()) };
+    let each = ranges[0].len();
+    let even = ranges.iter().all(|range| range.len() == each);
+    if spec.caps.contains(Caps::SUBSET) || (even && size.is_multiple_of(each)) {
+        return Ok(());
+    }
+    Err(Error::Unsupported(format!(
+        "batch_size is {size}, and {} steps all envs of a worker together: give each of the {} workers as many \
+         of the {} envs, and a multiple of that as the batch_size",
+        spec.id,
+        ranges.len(),
+        spec.num_slots
+    )))
+}
+
+/// How long a worker may be at a slot: by what the slot is in flight for.
+fn limit_of(
+    limits: &Limits,
+    in_flight: &[Option<Sent>],
+    mirror: &Mirror,
+) -> impl Fn(Option<usize>) -> Option<Limit> {
+    move |slot| match slot.and_then(|slot| Some((slot, in_flight.get(slot)?))) {
+        None => limits.longest(),
+        Some((_, Some(Sent::Reset(_)))) => limits.of(true),
+        Some((slot, Some(Sent::Step))) => limits.of(mirror.lives.pending()[slot]),
+        Some((_, None)) => limits.of(false),
+    }
+}
+
+/// The failure of a slot whose worker could not be started again, because of
+/// `error`.
+fn unstarted(slot: usize, error: &Error) -> Failure {
+    let lost = |failure: &Failure| Failure { phase: Phase::Build, cause: Cause::Death, ..failure.clone() };
+    match error {
+        Error::Slots(failures) => match failures.iter().find(|failure| failure.slot == slot) {
+            Some(own) => lost(&own.failure),
+            None => {
+                let why = format!("its worker could not be started again: {error}");
+                Failure::new(Phase::Build, Cause::Death, why)
+            }
+        },
+        Error::Env(cause) if let Some(failure) = cause.downcast_ref::<Failure>() => lost(failure),
+        other => Failure::new(Phase::Build, Cause::Death, other.to_string()),
+    }
+}
+
+impl Process {
+    /// Slots as `config` says, divided among `num_workers` processes (as many
+    /// as there are cores without a number).
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for counts that make no sense; whatever keeps the
+    /// workers or their envs from being made.
+    pub fn new(host: Arc<dyn Host>, config: VecConfig, num_workers: Option<usize>) -> Result<Self> {
+        let seeds = seeds(&config)?;
+        let n = config.num_slots;
+        crate::runner::check(&config)?;
+        let workers = match num_workers {
+            None => available_cores().min(n),
+            Some(0) => return Err(Error::Argument("num_workers is 0: it must be at least 1".into())),
+            Some(workers) => workers.min(n),
+        };
+        let ranges: Vec<Range<usize>> =
+            (0..workers).map(|k| n * k / workers..n * (k + 1) / workers).collect();
+        let mut worker_pool = WorkerPool::new(host, ranges.clone())?;
+        let all: Vec<usize> = (0..workers).collect();
+        let mut built = Vec::with_capacity(workers);
+        worker_pool.start(
+            &all,
+            &config,
+            |member| seeds[member.slots.start],
+            |_, one| {
+                built.push(one?);
+                Ok(())
+            },
+        )?;
+        for (worker, one) in built.iter().enumerate() {
+            let (a, b) = (&built[0].spec, &one.spec);
+            let same = a.observation == b.observation
+                && a.action == b.action
+                && a.info == b.info
+                && a.autoreset == b.autoreset;
+            if !same {
+                return Err(Error::Space(format!(
+                    "the envs of worker {worker} (from env {}) have other spaces than those of worker 0",
+                    ranges[worker].start
+                )));
+            }
+        }
+        let caps = built.iter().fold(Caps::all(), |caps, one| caps & one.spec.caps);
+        let first = built.swap_remove(0);
+        let spec = Spec { num_slots: n, caps: (caps - Caps::BRIEF) | Caps::REMOTE, ..first.spec };
+        check_batch_size(&spec, &config, &ranges)?;
+        Process::over(worker_pool, ranges, spec, first.about, config, seeds)
+    }
+
+    /// Errors unless `slots`, which may begin as `begin` says, go together.
+    pub(super) fn check_chunks(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
+        let worker_pool = &self.worker_pool;
+        self.front.check_chunks(slots, begin, |slot| worker_pool.members[worker_pool.of(slot)].slots.clone())
+    }
+
+    fn over(
+        mut worker_pool: WorkerPool,
+        ranges: Vec<Range<usize>>,
+        spec: Spec,
+        about: Vec<u8>,
+        config: VecConfig,
+        seeds: Vec<i64>,
+    ) -> Result<Self> {
+        let n = spec.num_slots;
+        let counts = Counts::of(&spec);
+        let plan =
+            Plan { num_slots: n, workers: ranges, parts: counts.parts(), leaves: spec.action.leaves().len() };
+        let ground = worker_pool.arena.take(plan.bytes())?;
+        debug_assert_eq!(ground.span, board_span(&plan));
+        let workers: Vec<usize> = (0..plan.workers.len()).collect();
+        // SAFETY: the block is as large, new and therefore zeros, and lives as
+        // long as the worker pool, beside the board.
+        let board = unsafe { Board::new(ground.as_ptr(), plan, look_for(workers.len())) };
+        let actions = Actions::new(&spec.id, &spec.action, n, config.action_bounds)?;
+        let mut told = Vec::new();
+        for (k, leaf) in spec.action.leaves().iter().enumerate() {
+            if let Some(tensor) = leaf.as_fixed() {
+                let block = worker_pool.arena.take(n * tensor.row_bytes())?;
+                board.set_actions(k, block.span);
+                told.push(block.lend());
+            }
+        }
+        let mut pool = BatchPool::new(&Layout {
+            observation: spec.observation.clone(),
+            info: spec.info.clone(),
+            finals: spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS),
+            capacity: n,
+        })?;
+        let mut lender =
+            Lender { arena: &worker_pool.arena, board: &board, counts, whole: false, failed: None };
+        let staging = pool.draft(Slots::All, n, Some(&mut lender))?;
+        if let Some(error) = lender.failed {
+            return Err(error);
+        }
+        (worker_pool.board, worker_pool.ground) = (Some(board), Some(ground));
+        if let Some((_, error)) = worker_pool.seat(&workers, config.timeout)?.into_iter().next() {
+            return Err(error);
+        }
+        let mirror = Mirror::new(&spec, &seeds);
+        Ok(Process {
+            limits: Limits::new(&config, spec.autoreset),
+            front: Front::of(spec),
+            worker_pool: Native::new(worker_pool),
+            mirror,
+            in_flight: vec![None; n],
+            actions,
+            told,
+            pool,
+            counts,
+            whole: None,
+            in_whole: vec![false; n],
+            staging,
+            notes: (0..n).map(|_| Notes::default()).collect(),
+            landing: Landing::new(n),
+            owed: VecDeque::new(),
+            looked: Instant::now(),
+            config,
+            seeds,
+            about,
+        })
+    }
+
+    /// What the first worker told of its envs beside their spec.
+    pub fn about(&self) -> &[u8] {
+        &self.about
+    }
+
+    /// The process ids of the workers that run, and each one's slots.
+    pub fn workers(&self) -> Vec<(u32, Range<usize>)> {
+        let members = self.worker_pool.members.iter();
+        members.filter_map(|m| m.live.as_ref().map(|live| (live.pid(), m.slots.clone()))).collect()
+    }
+
+    /// Gives up all that is in flight.
+    pub(super) fn forget(&mut self) {
+        self.front.forget();
+        self.landing.clear();
+        self.in_flight.fill(None);
+        self.owed.clear();
+    }
+
+    pub(super) fn is_in_flight(&self, slot: usize) -> bool {
+        self.in_flight[slot].is_some()
+    }
+
+    pub(super) fn own_allocations(&self) -> u64 {
+        self.pool.allocations()
+    }
+
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        self.config.timeout
+    }
+
+    /// The answer to a question of a worker, within the time that its slots have.
+    pub(super) fn hear_answer(&mut self, worker: usize, question: u64) -> Result<Answer, Mute> {
+        let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
+        self.worker_pool.answer(worker, question, &|slot| Some(limit(slot)?.time))
+    }
+
+    pub(super) fn options_of(&self, slot: usize, options: Option<&Options>, begin: Begin) -> Option<Options> {
+        if begin == Begin::Keep { None } else { self.mirror.options_for(slot, options) }
+    }
+}

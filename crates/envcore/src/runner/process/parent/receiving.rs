@@ -1,0 +1,201 @@
+//! Rows that come back, and the batches that they become.
+
+#![allow(unsafe_code)]
+
+use super::Process;
+use crate::buffer::{Batch, Buffers, Draft, Extra, RowKind, Slots};
+use crate::episode::Status;
+use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::runner::process::board::{Entry, Work};
+use crate::runner::process::wire::{News, Packed};
+use crate::runner::slot_group::Notes;
+use crate::vec_env::Want;
+
+impl Process {
+    /// Where `slot`'s row is.
+    pub(super) fn draft(&mut self, slot: usize) -> &mut Draft {
+        match &mut self.whole {
+            Some(whole) if self.in_whole[slot] => whole,
+            _ => &mut self.staging,
+        }
+    }
+
+    /// Takes every result that is there.
+    pub(in crate::runner::process) fn collect(&mut self) {
+        for worker in 0..self.worker_pool.members.len() {
+            self.collect_from(worker);
+        }
+    }
+
+    pub(super) fn collect_from(&mut self, worker: usize) {
+        while let Some((entry, news)) = self.worker_pool.collect(worker) {
+            if matches!(entry.work, Work::Ask | Work::Close) {
+                continue;
+            }
+            if let Some(why) = news.as_ref().and_then(|news| self.contradiction(worker, entry, news)) {
+                self.worker_pool.break_off(worker, why);
+                return;
+            }
+            let refused = news.map(|news| self.take_news(worker, entry, news)).unwrap_or_default();
+            for slot in entry.slots() {
+                if self.in_flight[slot].is_none() {
+                    continue;
+                }
+                match refused.iter().find(|(of, _)| *of == slot) {
+                    Some((_, why)) => {
+                        let failure = Failure::new(Phase::Step, Cause::Error, why.clone());
+                        self.fail_row(slot, failure);
+                    }
+                    None => self.land(slot),
+                }
+            }
+        }
+    }
+
+    /// Why `news` cannot be about the rows of `entry`.
+    pub(super) fn contradiction(&self, worker: usize, entry: Entry, news: &News) -> Option<String> {
+        let infos = news.infos.iter().chain(&news.final_infos).map(|(row, ..)| *row);
+        let columns = news.columns.iter().map(|column| column.len().saturating_sub(1));
+        let row = infos.chain(columns).find(|row| *row >= entry.count);
+        let first = self.worker_pool.members[worker].slots.start;
+        let own = entry.first - first..entry.first - first + entry.count;
+        let slot = news.failures.iter().map(|failure| failure.slot).find(|slot| !own.contains(slot));
+        let what = row.map(|row| format!("row {row}")).or(slot.map(|slot| format!("its env {slot}")))?;
+        Some(format!(
+            "it told of {what}, and had {} rows to tell of, from its env {}",
+            entry.count, own.start
+        ))
+    }
+
+    /// Takes in what belongs to the rows of `entry`; the slots whose news made
+    /// no sense, and why.
+    pub(super) fn take_news(&mut self, worker: usize, entry: Entry, news: News) -> Vec<(usize, String)> {
+        let host = self.worker_pool.host.clone();
+        if let Some(why) = news.refused {
+            return entry.slots().map(|slot| (slot, why.clone())).collect();
+        }
+        let mut bad = Vec::new();
+        let first = self.worker_pool.members[worker].slots.start;
+        for (k, column) in news.columns.into_iter().enumerate() {
+            for (row, value) in column.into_iter().enumerate() {
+                let slot = entry.first + row;
+                match value.open(&*host) {
+                    Ok(value) => {
+                        let mut columns = self.draft(slot).batch_mut().loose_mut();
+                        if let Some(column) = columns.nth(k) {
+                            column[slot] = value;
+                        }
+                    }
+                    Err(error) => bad.push((slot, error.to_string())),
+                }
+            }
+        }
+        let mut infos = |list: Vec<(usize, String, Packed)>, is_final: bool| {
+            for (row, key, value) in list {
+                let slot = entry.first + row;
+                match value.open(&*host) {
+                    Ok(value) => {
+                        let notes = &mut self.notes[slot];
+                        let list = if is_final { &mut notes.final_infos } else { &mut notes.infos };
+                        list.push(Extra { row: 0, key, value });
+                    }
+                    Err(error) => bad.push((slot, format!("info '{key}': {error}"))),
+                }
+            }
+        };
+        infos(news.infos, false);
+        infos(news.final_infos, true);
+        for failure in news.failures {
+            let failure = failure.open(first, &*host);
+            self.notes[failure.slot].failures.push(failure);
+        }
+        bad
+    }
+
+    /// Notes that `slot`'s row is there.
+    pub(super) fn land(&mut self, slot: usize) {
+        let window = self.draft(slot).window();
+        // SAFETY: the draft is here; in this process only `self` uses it.
+        let said = unsafe { window.said(slot) };
+        let Some(mut kind) = RowKind::of(said.kind).filter(|_| said.is_sound) else {
+            let why = "its worker wrote bytes that are no truth values";
+            self.fail_row(slot, Failure::new(Phase::Step, Cause::Error, why));
+            return;
+        };
+        let ended = said.ended;
+        let sent = self.in_flight[slot].take().expect("only slots in flight land");
+        if kind == RowKind::Reset && self.mirror.lives.status(slot) == Status::Lost {
+            kind = RowKind::Restarted;
+            // SAFETY: as above.
+            unsafe { window.set_kind(slot, kind as u8) }
+        }
+        self.mirror.land(slot, sent, kind, ended);
+        self.landing.land(slot);
+    }
+
+    /// Writes the row of a slot in flight that will not come back.
+    pub(super) fn fail_row(&mut self, slot: usize, failure: Failure) {
+        let Some(sent) = self.in_flight[slot].take() else { return };
+        let action = self.actions.describe(slot);
+        let error = self.mirror.lose(slot, sent, Some(action), failure);
+        let window = self.draft(slot).window();
+        // SAFETY: the draft is here; in this process only `self` uses it.
+        unsafe { window.clear_row(slot, RowKind::Failed as u8) }
+        self.notes[slot] = Notes { failures: vec![error], ..Notes::default() };
+        self.landing.land(slot);
+    }
+
+    pub(in crate::runner::process) fn receive(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
+        let in_flight = self.front.in_flight();
+        if in_flight == 0 {
+            return Err(Error::NothingPending);
+        }
+        let (least, most) = want.rows(in_flight);
+        if !self.await_rows(least, want.deadline)? {
+            return Ok(None);
+        }
+        let rows = most.min(self.landing.len());
+        let n = self.front.spec.num_slots;
+        if let Some(whole) = &mut self.whole
+            && rows == n
+            && self.in_whole.iter().all(|whole| *whole)
+        {
+            let mut draft = self.pool.draft(Slots::All, n, want.buffers)?;
+            draft.batch_mut().take_all(whole.batch_mut());
+            let mut batch = self.pool.finish(draft);
+            self.landing.clear();
+            self.in_whole.fill(false);
+            self.give_notes(&Slots::All, &mut batch);
+            self.front.arrive(&Slots::All);
+            return Ok(Some(batch));
+        }
+        let batch = self.gather(self.landing.first(rows), want.buffers)?;
+        self.landing.receive(rows);
+        Ok(Some(batch))
+    }
+
+    pub(super) fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Box<Batch>> {
+        let n = self.front.spec.num_slots;
+        let draft = self.pool.draft(slots.clone(), slots.len(n), buffers)?;
+        let to = draft.window();
+        for (row, slot) in slots.iter(n).enumerate() {
+            let from = self.draft(slot).window();
+            // SAFETY: the drafts are here, the second one new; in this process only
+            // `self` uses them, and the first one's rows are copied as bytes.
+            unsafe { from.copy_row(slot, to, row) };
+            self.in_whole[slot] = false;
+        }
+        let mut batch = self.pool.finish(draft);
+        self.give_notes(&slots, &mut batch);
+        self.front.arrive(&slots);
+        Ok(batch)
+    }
+
+    pub(super) fn give_notes(&mut self, slots: &Slots, batch: &mut Batch) {
+        let mut notes = Notes::default();
+        for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
+            notes.append_row(row, &mut self.notes[slot]);
+        }
+        notes.give(batch);
+    }
+}

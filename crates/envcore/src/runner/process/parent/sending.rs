@@ -1,0 +1,198 @@
+//! What is sent to the workers.
+
+use std::ops::Range;
+
+use super::{Process, unstarted};
+use crate::buffer::Slots;
+use crate::caps::Caps;
+use crate::error::{Error, Result};
+use crate::runner::process::board::{Entry, Work};
+use crate::runner::process::mirror::Sent;
+use crate::runner::process::parts::Lender;
+use crate::runner::process::wire::{Packed, ToWorker};
+use crate::runner::process::worker_pool::WorkerPool;
+
+impl Process {
+    /// Whether slots run one by one.
+    pub(super) fn is_apart(&self) -> bool {
+        self.limits.any() || self.config.batch_size.is_some_and(|size| size < self.front.spec.num_slots)
+    }
+
+    /// Starts again what died of the workers of `slots`; which could not be
+    /// started, and why.
+    ///
+    /// # Errors
+    /// The user's wish to stop: what died is as it was.
+    pub(in crate::runner::process) fn revive(
+        &mut self,
+        slots: impl Iterator<Item = usize>,
+    ) -> Result<Vec<(usize, Error)>> {
+        let worker_pool = &mut *self.worker_pool;
+        let mut dead: Vec<usize> = slots
+            .map(|slot| worker_pool.of(slot))
+            .filter(|k| worker_pool.members[*k].live.is_none())
+            .collect();
+        dead.sort_unstable();
+        dead.dedup();
+        let mut lost = Vec::new();
+        if dead.is_empty() {
+            return Ok(lost);
+        }
+        let seeds = &self.seeds;
+        let seeded = !self.front.spec.caps.contains(Caps::UNSEEDED);
+        let seed = |first: usize, launches: u64| {
+            // Its other slots' seeds follow on it, and are of 32 bits too.
+            crate::episode::restart_seed(seeds[first], launches) >> 1
+        };
+        worker_pool.start(
+            &dead,
+            &self.config,
+            |member| seed(member.slots.start, member.launches),
+            |worker, built| {
+                lost.extend(built.err().map(|error| (worker, error)));
+                Ok(())
+            },
+        )?;
+        dead.retain(|worker| worker_pool.members[*worker].live.is_some());
+        lost.extend(worker_pool.seat(&dead, self.config.timeout)?);
+        dead.retain(|worker| worker_pool.members[*worker].live.is_some());
+        for &worker in &dead {
+            let member = &worker_pool.members[worker];
+            let first = seed(member.slots.start, member.launches - 1);
+            for (k, slot) in member.slots.clone().enumerate() {
+                self.mirror.rebuild(slot, first + k as i64, seeded);
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Lands those of `slots`, which are in flight, whose worker could not be
+    /// started; the others.
+    pub(in crate::runner::process) fn land_lost(&mut self, slots: Slots, lost: Vec<(usize, Error)>) -> Slots {
+        if lost.is_empty() {
+            return slots;
+        }
+        let mut rest = Vec::new();
+        for slot in slots.iter(self.front.spec.num_slots) {
+            let worker = self.worker_pool.of(slot);
+            match lost.iter().find(|(of, _)| *of == worker) {
+                Some((_, error)) => self.fail_row(slot, unstarted(slot, error)),
+                None => rest.push(slot),
+            }
+        }
+        Slots::List(rest)
+    }
+
+    /// Marks `slots` as in flight for what `sent` says of each.
+    pub(in crate::runner::process) fn depart(&mut self, slots: &Slots, sent: impl Fn(usize) -> Sent) {
+        self.front.depart(slots);
+        self.landing.send(slots);
+        for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
+            self.in_flight[slot] = Some(sent(row));
+            self.in_whole[slot] = false;
+        }
+    }
+
+    /// Lands those of `slots` whose worker died earlier; the others.
+    pub(in crate::runner::process) fn land_doomed(&mut self, slots: &Slots) -> Slots {
+        let n = self.front.spec.num_slots;
+        if !self.mirror.any_doomed() {
+            return slots.clone();
+        }
+        let mut rest = Vec::new();
+        for slot in slots.iter(n) {
+            match self.mirror.take_doom(slot) {
+                Some(failure) => self.fail_row(slot, (*failure).clone()),
+                None => rest.push(slot),
+            }
+        }
+        Slots::List(rest)
+    }
+
+    /// Whether a step of `slots` will be a batch of all slots, for which there is
+    /// room then.
+    pub(in crate::runner::process) fn prepare(&mut self, slots: &Slots) -> Result<bool> {
+        let whole = *slots == Slots::All && !self.is_apart() && !self.mirror.any_doomed();
+        if whole && self.whole.is_none() {
+            self.draft_whole()?;
+        }
+        Ok(whole)
+    }
+
+    /// Posts a step of `slots`, which have departed: `whole` where it was
+    /// prepared as one. `loose` are the columns that are not of fixed shape, with
+    /// a row for each of `slots`.
+    pub(in crate::runner::process) fn post_steps(
+        &mut self,
+        slots: &Slots,
+        mut loose: Vec<Vec<Packed>>,
+        whole: bool,
+    ) {
+        let n = self.front.spec.num_slots;
+        let mail = !loose.is_empty();
+        let mut rows = |worker_pool: &mut WorkerPool, worker: usize, rows: usize| {
+            if mail {
+                worker_pool.ring(worker);
+                let columns = loose.iter_mut().map(|column| column.drain(..rows).collect());
+                worker_pool.mail(worker, &ToWorker::Actions(columns.collect()));
+            }
+        };
+        if whole {
+            self.in_whole.fill(true);
+            for worker in 0..self.worker_pool.members.len() {
+                let Range { start: first, end } = self.worker_pool.members[worker].slots;
+                self.worker_pool
+                    .post(worker, Entry { work: Work::StepWhole, mail, first, count: end - first });
+                rows(&mut self.worker_pool, worker, end - first);
+            }
+            self.worker_pool.board().ring_all(0..self.worker_pool.members.len());
+            return;
+        }
+        for (worker, run) in self.runs(slots, self.most_together()) {
+            let (first, count) = (run.start, run.len());
+            self.worker_pool.post(worker, Entry { work: Work::Step, mail, first, count });
+            rows(&mut self.worker_pool, worker, count);
+        }
+        self.ring_for(slots, n);
+    }
+
+    /// How many slots one piece of work may be about.
+    pub(in crate::runner::process) fn most_together(&self) -> usize {
+        if self.is_apart() && self.front.spec.caps.contains(Caps::SUBSET) { 1 } else { usize::MAX }
+    }
+
+    pub(in crate::runner::process) fn ring_for(&mut self, slots: &Slots, n: usize) {
+        let mut last = usize::MAX;
+        let workers = slots.iter(n).map(|slot| self.worker_pool.of(slot));
+        let workers = workers.filter(|worker| std::mem::replace(&mut last, *worker) != *worker);
+        self.worker_pool.board().ring_all(workers);
+    }
+
+    /// Consecutive slots of one worker, of `slots` in their order; at most
+    /// `most` together.
+    pub(in crate::runner::process) fn runs(&self, slots: &Slots, most: usize) -> Vec<(usize, Range<usize>)> {
+        let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
+        for slot in slots.iter(self.front.spec.num_slots) {
+            let worker = self.worker_pool.of(slot);
+            match runs.last_mut() {
+                Some((of, run)) if *of == worker && run.end == slot && run.len() < most => run.end += 1,
+                _ => runs.push((worker, slot..slot + 1)),
+            }
+        }
+        runs
+    }
+
+    pub(super) fn draft_whole(&mut self) -> Result<()> {
+        let worker_pool = &*self.worker_pool;
+        let board = worker_pool.board();
+        let mut lender =
+            Lender { arena: &worker_pool.arena, board, counts: self.counts, whole: true, failed: None };
+        let n = self.front.spec.num_slots;
+        let draft = self.pool.draft(Slots::All, n, Some(&mut lender))?;
+        if let Some(error) = lender.failed {
+            return Err(error);
+        }
+        self.whole = Some(draft);
+        Ok(())
+    }
+}

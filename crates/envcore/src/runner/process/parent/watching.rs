@@ -1,0 +1,178 @@
+//! Workers that die or fall silent, and answers that are owed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Change, MOMENT, Owed, Process, ROUND, SLICE, limit_of};
+use crate::caps::Caps;
+use crate::error::{Cause, Failure, Phase, Result};
+use crate::runner::limits::Limit;
+
+impl Process {
+    /// Ends a worker that died, or whose slot was silent for too long, and lands
+    /// what it had in flight. Returns what became of it.
+    pub(in crate::runner::process) fn bury(
+        &mut self,
+        worker: usize,
+        silent: Option<(usize, Limit)>,
+    ) -> String {
+        let mut end = self.worker_pool.stop(worker);
+        self.collect_from(worker);
+        let words = self.worker_pool.forget(worker);
+        let slots = self.worker_pool.members[worker].slots.clone();
+        // Slots that step together are silent together.
+        let together = !self.front.spec.caps.contains(Caps::SUBSET) && slots.len() > 1;
+        if let Some((slot, limit)) = silent {
+            let who = match together {
+                true => format!("envs {} to {}", slots.start, slots.end - 1),
+                false => format!("env {slot}"),
+            };
+            end = format!("{who} gave {limit}, and {end}");
+        }
+        // A new worker numbers its questions anew.
+        self.owed.retain(|owed| owed.worker != worker);
+        let text = format!("{end}{words}");
+        let failure = Failure::new(Phase::Step, Cause::Death, text.clone());
+        let shared = Arc::new(failure.clone());
+        for slot in slots {
+            if self.in_flight[slot].is_some() {
+                let cause = match silent {
+                    Some((of, _)) if of == slot || together => Cause::Silence,
+                    _ => Cause::Death,
+                };
+                self.fail_row(slot, Failure { cause, ..failure.clone() });
+            } else {
+                // Its last row was good; the next one is not.
+                self.mirror.doom(slot, &shared);
+            }
+        }
+        text
+    }
+
+    /// Looks for workers that died or are silent.
+    ///
+    /// # Errors
+    /// The user's wish to stop.
+    pub(super) fn look_after(&mut self) -> Result<()> {
+        self.looked = Instant::now();
+        for worker in 0..self.worker_pool.members.len() {
+            if self.worker_pool.is_dead(worker) {
+                self.bury(worker, None);
+                continue;
+            }
+            let silence = {
+                let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
+                self.worker_pool.silence(worker, &|slot| Some(limit(slot)?.time))
+            };
+            if let Some(slot) = silence {
+                self.bury_silent(worker, slot);
+            }
+        }
+        self.worker_pool.host.pulse()
+    }
+
+    /// Ends a worker that was silent for too long, at slot `at` where that is
+    /// known. Returns the slot that its silence is told of, and what became of it.
+    pub(in crate::runner::process) fn bury_silent(
+        &mut self,
+        worker: usize,
+        at: Option<usize>,
+    ) -> (usize, String) {
+        let slot = self.silent_slot(worker, at);
+        let limit = limit_of(&self.limits, &self.in_flight, &self.mirror)(at.map(|_| slot));
+        (slot, self.bury(worker, limit.map(|limit| (slot, limit))))
+    }
+
+    /// The slot that a worker's silence is told of: `at`, where that is known.
+    pub(super) fn silent_slot(&self, worker: usize, at: Option<usize>) -> usize {
+        let mut slots = self.worker_pool.members[worker].slots.clone();
+        let first = slots.start;
+        // What a worker says of itself stands where others can write.
+        at.filter(|slot| slots.contains(slot))
+            .or_else(|| slots.find(|slot| self.in_flight[*slot].is_some()))
+            .unwrap_or(first)
+    }
+
+    /// When the next slot will have been silent for too long.
+    pub(super) fn expiry(&self, now: Instant) -> Option<Instant> {
+        let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
+        let left = |worker: usize| match self.worker_pool.board().at_work(worker) {
+            Some((time, slot)) => Some(limit(Some(slot))?.time.saturating_sub(time)),
+            None => self.limits.any().then(|| self.limits.shortest()),
+        };
+        (0..self.worker_pool.members.len()).filter_map(left).min().and_then(|left| now.checked_add(left))
+    }
+
+    /// Waits until `least` rows have landed; whether they have by `deadline`.
+    pub(super) fn await_rows(&mut self, least: usize, deadline: Option<Instant>) -> Result<bool> {
+        let mut in_vain = false;
+        loop {
+            let seen = self.worker_pool.board().done();
+            self.collect();
+            // Only after what is there was taken: a worker is not silent because
+            // nobody has looked.
+            let overdue = self.looked.elapsed() >= ROUND;
+            if overdue || (in_vain && self.landing.len() < least) {
+                self.look_after()?;
+            }
+            self.worker_pool.heed()?;
+            if self.landing.len() >= least {
+                return Ok(true);
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(false);
+            }
+            if self.worker_pool.corresponds() {
+                let time = deadline.map_or(MOMENT, |deadline| MOMENT.min(deadline - now));
+                self.worker_pool.exchange(time);
+                in_vain = self.looked.elapsed() >= SLICE;
+                continue;
+            }
+            let until = [Some(now + SLICE), deadline, self.expiry(now)].into_iter().flatten().min();
+            let need = seen.wrapping_add((least - self.landing.len()) as u32);
+            self.worker_pool.board().wait(need, until.unwrap_or(now));
+            in_vain = true;
+        }
+    }
+
+    /// Notes that the mirrors are to say `change` once `question` is answered.
+    pub(in crate::runner::process) fn owe(
+        &mut self,
+        worker: usize,
+        question: u64,
+        phase: Phase,
+        change: Change,
+    ) {
+        self.owed.push_back(Owed { worker, question, phase, change });
+    }
+
+    /// Waits for the answers that mirrors wait for, and takes them in: before a slot
+    /// is used again, mirror and worker agree.
+    ///
+    /// # Errors
+    /// The user's wish to stop; what is owed stays so. The last order's own error
+    /// is within.
+    pub(in crate::runner::process) fn settle(&mut self) -> Result<Result<()>> {
+        let mut last = Ok(());
+        while let Some(owed) = self.owed.pop_front() {
+            last = match self.answer(owed.worker, owed.question, owed.phase) {
+                Err(stop) => {
+                    self.owed.push_front(owed);
+                    return Err(stop);
+                }
+                Ok(answer) => answer.map(|_| self.apply(owed.change)),
+            };
+        }
+        Ok(last)
+    }
+
+    pub(super) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Next(begins) => {
+                begins.into_iter().for_each(|(slot, begin)| self.mirror.lives.set_next(slot, begin));
+            }
+            Change::Life(slot, life) => self.mirror.load(slot, life.map(|life| *life)),
+        }
+    }
+}

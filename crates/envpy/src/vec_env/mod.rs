@@ -1,0 +1,363 @@
+//! `corral._native.VecEnv`: a vec env for Python.
+//!
+//! One lock around it: a second call while one is under way is Gymnasium's
+//! AlreadyPendingCallError, never a wait; only `close` reaches a call that waits,
+//! and ends it (`closing`). Actions are checked and copied with the GIL held; the envs run
+//! without it, but for a few that are brief. Waits are cut into slices, between
+//! which Ctrl-C gets through.
+
+mod held;
+mod methods;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+use envcore::{Batch, Birth, Caps, Error, Slots, Want};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyTuple};
+
+use self::held::{Held, State, this_thread};
+use crate::actions::{Given, Taken};
+use crate::assemble::{Assembler, Shapes};
+use crate::begin;
+use crate::closing::Closing;
+use crate::errors::{self, OrRaise, raise, to_py};
+use crate::interpreter::{self, Visit, detach, enter};
+use crate::layers::Layered;
+use crate::py_env::Face;
+use crate::spaces::Tree;
+use crate::values;
+
+/// How long a wait goes on before signals are looked at.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// So many slots that are brief are brief together.
+const FEW: usize = 16;
+
+/// Least and most rows of a wait for all that is in flight.
+const ALL: (usize, usize) = (usize::MAX, usize::MAX);
+
+/// How long `close` waits for another thread's call to end; after that the call
+/// closes on its way out.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A vec env: what `corral.VectorEnv` and `corral.Env` drive.
+#[pyclass(module = "corral._native", frozen)]
+pub(crate) struct VecEnv {
+    state: Mutex<State>,
+    spec: envcore::Spec,
+    /// Rows of a `recv`.
+    batch_size: usize,
+    /// Calls keep the GIL: they take less time than letting go of it, which may
+    /// cost 5 ms where another thread is busy with Python.
+    brief: bool,
+    /// To send may be to wait.
+    remote: bool,
+    /// Other Python code may run in the midst of a send: while it waits, or as the
+    /// objects that were the last actions are dropped.
+    runs_python_within_send: bool,
+    closing: Arc<Closing>,
+    /// The thread whose call has the state, or 0. Each thread looks only for
+    /// itself, so no order of memory is asked for.
+    holder: AtomicUsize,
+    /// Closes that wait for a call to give up the state.
+    closers: AtomicUsize,
+    birth: Birth,
+    layers: Layered,
+    about: Option<Py<PyAny>>,
+}
+
+/// An argument that may be left out.
+type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// A wait that came to no batch.
+enum Cut {
+    /// By the caller's own time limit.
+    Late,
+    Failed(PyErr),
+}
+
+impl VecEnv {
+    pub(crate) fn new(
+        py: Python<'_>,
+        envs: Box<dyn envcore::VecEnv>,
+        batch_size: Option<usize>,
+        face: Option<Face>,
+        (closing, layers): (Arc<Closing>, Layered),
+    ) -> PyResult<Self> {
+        let spec = envs.spec().clone();
+        let (observation, action) = match &face {
+            Some(face) => (face.observation.clone(), face.action.clone()),
+            None => (Tree::of(&spec.observation), Tree::of(&spec.action)),
+        };
+        let as_shown = layers.frame_stack.is_none() && layers.observation.is_none();
+        let assembler = Assembler::new(py, &spec, observation, as_shown)?;
+        let brief = spec.caps.contains(Caps::BRIEF) && spec.num_slots <= FEW;
+        let action = Shapes::with(py, &spec.action, action)?;
+        Ok(VecEnv {
+            state: Mutex::new(State {
+                envs,
+                assembler,
+                action,
+                given: Given::of(&spec.action),
+                interrupted: false,
+                closing: closing.clone(),
+            }),
+            batch_size: batch_size.unwrap_or(spec.num_slots),
+            brief,
+            remote: spec.caps.contains(Caps::REMOTE),
+            runs_python_within_send: spec.caps.contains(Caps::REMOTE)
+                || spec.action.leaves().iter().any(|leaf| leaf.as_fixed().is_none()),
+            closing,
+            holder: AtomicUsize::new(0),
+            closers: AtomicUsize::new(0),
+            birth: Birth::here(),
+            layers,
+            about: face.map(|face| face.about),
+            spec,
+        })
+    }
+
+    /// The state, for a call.
+    fn lock(&self, py: Python<'_>) -> PyResult<Held<'_>> {
+        // A thread that the fork left behind may hold the lock for ever.
+        if self.birth.is_before_fork() {
+            return Err(to_py(py, Error::Forked));
+        }
+        // A thread that calls again and again would never let a close have it.
+        if self.closing.is_asked() {
+            return Err(to_py(py, Error::Closed));
+        }
+        self.hold(Visit::from_python(py)).ok_or_else(|| {
+            if !self.closing.is_open() {
+                return to_py(py, Error::Closed);
+            }
+            let why = format!(
+                "{}: another call is under way, in another thread or in this one: wait for it",
+                self.spec.id
+            );
+            raise(py, "PendingCallError", why)
+        })
+    }
+
+    fn try_hold(&self) -> Option<Held<'_>> {
+        self.hold(Visit::begin())
+    }
+
+    /// The state for a visit, if no call has it.
+    fn hold(&self, visit: Visit) -> Option<Held<'_>> {
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        self.holder.store(this_thread(), Ordering::Relaxed);
+        Some(Held { of: self, state: Some(state), _visit: visit })
+    }
+
+    /// Closes what this thread holds.
+    fn close_held(&self, py: Python<'_>, mut state: Held<'_>) -> PyResult<()> {
+        self.closing.begin();
+        let envs = &mut state.envs;
+        let closed = detach(py, || envs.close());
+        self.closing.finish();
+        closed.or_raise(py)
+    }
+
+    /// Closes where a close was asked for that waits no more.
+    fn close_for_others(&self) {
+        // Either a close that gives up waiting gets the state yet, or it is seen to
+        // have given up here.
+        if self.closers.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        let Some(state) = self.try_hold() else { return };
+        self.closing.begin();
+        enter(|py| {
+            errors::beside(py, || {
+                if let Err(error) = self.close_held(py, state) {
+                    error.write_unraisable(py, None);
+                }
+            })
+        });
+    }
+
+    /// How many rows a `recv` waits for at least, and gives at most.
+    fn rows(&self, min: Maybe<'_, '_>, max: Maybe<'_, '_>) -> envcore::Result<(usize, usize)> {
+        let count = |name, given: Maybe<'_, '_>| given.map(|given| begin::count(name, given)).transpose();
+        let rows = match (count("min_rows", min)?, count("max_rows", max)?) {
+            (None, None) => (self.batch_size, self.batch_size),
+            (Some(least), None) => (least, least.max(self.batch_size)),
+            (None, Some(most)) => (most.min(self.batch_size), most),
+            (Some(least), Some(most)) => (least, most),
+        };
+        match rows {
+            (least, most) if least > most => {
+                Err(Error::Argument(format!("min_rows is {least} and max_rows {most}, which is less")))
+            }
+            rows => Ok(rows),
+        }
+    }
+
+    /// The state, once the call that has it gives it up; `None` where that takes
+    /// too long.
+    fn await_state(&self, py: Python<'_>) -> PyResult<Option<Held<'_>>> {
+        let patience = Instant::now() + PATIENCE;
+        while Instant::now() < patience {
+            if let Some(state) = self.try_hold() {
+                return Ok(Some(state));
+            }
+            detach(py, || std::thread::sleep(Duration::from_millis(1)));
+            py.check_signals()?;
+        }
+        Ok(None)
+    }
+
+    fn slots(&self, slots: Option<Vec<usize>>) -> Slots {
+        slots.map_or(Slots::All, Slots::List)
+    }
+
+    /// Does `work`, which may wait, and lets other threads go on meanwhile.
+    fn aside<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
+        if self.brief { work() } else { detach(py, work) }
+    }
+
+    /// Puts `slots` in flight with their actions.
+    fn put(
+        &self,
+        state: &mut State,
+        slots: &Slots,
+        actions: &Bound<'_, PyAny>,
+        batched: bool,
+    ) -> PyResult<()> {
+        let py = actions.py();
+        let State { envs, action, given, interrupted, .. } = state;
+        let taken = Taken { batched, to_python: self.about.is_some(), copied: self.runs_python_within_send };
+        given.take((&self.spec.action, action.tree()), actions, taken, |columns| {
+            if !self.remote {
+                return envs.send(slots, columns).or_raise(py);
+            }
+            let before = envs.in_flight();
+            let sent = detach(py, || envs.send(slots, columns)).or_raise(py);
+            *interrupted |= sent.is_err() && envs.in_flight() > before;
+            sent
+        })
+    }
+
+    /// At least `least` rows of what is in flight, or all of it; `most` at most.
+    fn wait(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        (least, most): (usize, usize),
+        deadline: Option<Instant>,
+    ) -> Result<Box<Batch>, Cut> {
+        if self.brief {
+            let want = Want { min_rows: least, max_rows: most, ..Want::all() };
+            let received = state.envs.recv(want).or_raise(py);
+            state.interrupted = state.envs.in_flight() > 0 && (state.interrupted || received.is_err());
+            return received.map_err(Cut::Failed)?.ok_or(Cut::Late);
+        }
+        loop {
+            let slice = Instant::now() + SLICE;
+            let until = deadline.map_or(slice, |deadline| deadline.min(slice));
+            let envs = &mut state.envs;
+            let want = || Want { min_rows: least, max_rows: most, deadline: Some(until), buffers: None };
+            let received = detach(py, || envs.recv(want())).or_raise(py).map_err(|error| {
+                state.interrupted = state.envs.in_flight() > 0;
+                Cut::Failed(error)
+            })?;
+            if let Some(batch) = received {
+                state.interrupted &= state.envs.in_flight() > 0;
+                return Ok(batch);
+            }
+            py.check_signals().map_err(|error| {
+                state.interrupted = true;
+                Cut::Failed(error)
+            })?;
+            if self.closing.is_asked() {
+                return Err(Cut::Failed(to_py(py, Error::Closed)));
+            }
+            if self.about.is_some() && !self.remote && interpreter::is_late() {
+                // The threads that play these envs have been left asleep.
+                return Err(Cut::Failed(to_py(py, Error::env(interpreter::ENDING))));
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(Cut::Late);
+            }
+        }
+    }
+
+    /// All that a call has put in flight. Where Ctrl-C ends the wait it stays
+    /// there.
+    fn finish_call(&self, py: Python<'_>, state: &mut State) -> PyResult<Box<Batch>> {
+        self.wait(py, state, ALL, None).map_err(|cut| {
+            state.interrupted = state.envs.in_flight() > 0;
+            match cut {
+                Cut::Failed(error) => error,
+                Cut::Late => to_py(py, Error::NothingPending),
+            }
+        })
+    }
+
+    /// A wait with the caller's own time limit.
+    fn receive<'py>(
+        &self,
+        py: Python<'py>,
+        rows: (usize, usize),
+        timeout: Maybe<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let deadline = timeout.map(|timeout| seconds("timeout", timeout, true)).transpose().or_raise(py)?;
+        let deadline = deadline.and_then(|wait| Instant::now().checked_add(wait));
+        let mut state = self.lock(py)?;
+        match self.wait(py, &mut state, rows, deadline) {
+            Ok(batch) => state.finish(py, batch, Assembler::receive),
+            Err(Cut::Failed(error)) => Err(error),
+            Err(Cut::Late) => {
+                let n = state.envs.in_flight();
+                let why = format!("{}: no batch yet; {n} envs stay in flight", self.spec.id);
+                Err(raise(py, "RecvTimeoutError", why))
+            }
+        }
+    }
+
+    /// Puts `slots` in flight to begin as asked.
+    fn begin(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        slots: &Slots,
+        (seed, index, mask): (Maybe<'_, '_>, Maybe<'_, '_>, Maybe<'_, '_>),
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let begin = begin::read(seed, index, mask, slots, self.spec.num_slots).or_raise(py)?;
+        let options = match &self.about {
+            // A Python env is given just what its user gives.
+            Some(_) => options.map(values::faithful_options).transpose()?,
+            None => options.map(values::options).transpose()?,
+        };
+        if state.interrupted && mask.is_none() && *slots == Slots::All {
+            // What Ctrl-C left in flight belongs to episodes that end here.
+            self.wait(py, state, ALL, None).map_err(|cut| match cut {
+                Cut::Failed(error) => error,
+                Cut::Late => to_py(py, Error::NothingPending),
+            })?;
+        }
+        let envs = &mut state.envs;
+        self.aside(py, || envs.send_reset(slots, &begin, options.as_ref())).or_raise(py)
+    }
+}
+
+/// A time in seconds, from Python: the argument `name`.
+pub(crate) fn seconds(name: &str, given: &Bound<'_, PyAny>, zero: bool) -> envcore::Result<Duration> {
+    let number = if given.is_instance_of::<PyBool>() { None } else { given.extract::<f64>().ok() };
+    let Some(number) = number else {
+        return Err(Error::ArgumentType(format!("{name} is a number of seconds or None, not {given:?}")));
+    };
+    let valid = number > 0.0 || (zero && number == 0.0);
+    let time = if valid { Duration::try_from_secs_f64(number).ok() } else { None };
+    time.ok_or_else(|| {
+        Error::Argument(format!("{name} is {given:?}: give seconds above 0 (and below 2**64), or None"))
+    })
+}
