@@ -236,16 +236,11 @@ impl Lives {
         }
     }
 
-    /// The env failed.
+    /// The env failed, in its episode or as that began: the next one is the first of a
+    /// new stream.
     pub(crate) fn failed(&mut self, slot: usize) {
         self.status[slot] = Status::Lost;
         self.pending[slot] = false;
-    }
-
-    /// The env failed of the reset that began its episode.
-    pub(crate) fn failed_to_begin(&mut self, slot: usize) {
-        self.episodes[slot] -= 1;
-        self.failed(slot);
     }
 
     /// The env is there again, in an episode of which nothing is known.

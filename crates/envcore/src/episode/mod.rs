@@ -266,9 +266,6 @@ impl Episodes {
             }
             if let Ok(at) = failures.binary_search_by_key(&slot, |(failed, _)| *failed) {
                 self.fail(slot, row, failures[at].1.clone(), None, rows, report);
-                if begin != Begin::Keep {
-                    self.lives.failed_to_begin(slot);
-                }
             } else if let Some(options) = options {
                 // Options that an env may have failed of are not in force.
                 self.lives.set_options(slot, options);

@@ -120,8 +120,7 @@ impl Mirror {
             self.lives.began(slot, begin);
         }
         match (kind, begin) {
-            (RowKind::Failed, Some(_)) => self.lives.failed_to_begin(slot),
-            (RowKind::Failed, None) => self.lives.failed(slot),
+            (RowKind::Failed, _) => self.lives.failed(slot),
             _ if matches!(sent, Sent::Reset(_)) && begin.is_some() => {
                 self.wards[slot].owes_options = false;
                 if let Some(options) = asked {
