@@ -122,6 +122,20 @@ def test_words_are_actions(how: dict[str, Any]) -> None:
     assert envs.native.in_flight() == 0
 
 
+@pytest.mark.parametrize("runner", ["serial", "thread", "process"])
+def test_attributes_of_python_envs_are_named_got_and_set(runner: str) -> None:
+    how = {"context": "forkserver", "num_workers": 2} if runner == "process" else {}
+    envs = corral.from_gymnasium("CartPole-v1", 3, runner=runner, **how)
+    for names in envs.list_attr():
+        assert names["unwrapped"] is True
+        assert not any(name.startswith("_") for name in names)
+    envs.set_attr("mark", [1, "two", 3.0])
+    assert envs.get_attr("mark") == envs.call("mark") == (1, "two", 3.0)
+    with pytest.raises(AttributeError):
+        envs.get_attr("corral:set_attr")
+    envs.close()
+
+
 def test_one_env_alone_takes_words_and_tells_events_too() -> None:
     env = corral.make(CALLER)
     _, info = env.reset()

@@ -57,7 +57,9 @@ impl<E: Env> EnvSource<E> {
         let action = E::action_space(&config)?;
         for (cap, name) in [(Caps::EVENTS, EVENTS), (Caps::ACTION_MASK, ACTION_MASK)] {
             if E::CAPS.contains(cap) && info.leaves().iter().any(|leaf| leaf.name == name) {
-                return Err(Error::Space(format!("{id}: it has an info '{name}', where its own would be")));
+                return Err(Error::Space(format!(
+                    "{id}: its info or record declares '{name}', which {cap:?} in its CAPS adds: give it another name"
+                )));
             }
         }
         if E::CAPS.contains(Caps::ACTION_MASK) {

@@ -216,12 +216,8 @@ impl VecEnv for Shard {
         if self.closed {
             return Err(Error::Closed);
         }
-        let in_flight = self.in_flight();
-        if in_flight == 0 {
-            return Err(Error::NothingPending);
-        }
-        let most = want.max_rows.clamp(1, in_flight);
-        let gathered = self.gather(want.min_rows.min(most), most, want.deadline)?;
+        let (least, most) = want.rows(self.in_flight())?;
+        let gathered = self.gather(least, most, want.deadline)?;
         if gathered.is_empty() {
             return Ok(None);
         }

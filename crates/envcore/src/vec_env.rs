@@ -73,9 +73,15 @@ pub struct Want<'a> {
 
 impl Want<'_> {
     /// The least and the most rows that it is about, of `in_flight` slots.
-    pub(crate) fn rows(&self, in_flight: usize) -> (usize, usize) {
-        let most = self.max_rows.clamp(1, in_flight.max(1));
-        (self.min_rows.clamp(1, most), most)
+    ///
+    /// # Errors
+    /// [`Error::NothingPending`] where that is none.
+    pub(crate) fn rows(&self, in_flight: usize) -> Result<(usize, usize)> {
+        if in_flight == 0 {
+            return Err(Error::NothingPending);
+        }
+        let most = self.max_rows.clamp(1, in_flight);
+        Ok((self.min_rows.clamp(1, most), most))
     }
 
     /// Everything in flight, however long it takes.

@@ -4,6 +4,7 @@
 //! in another thread's hands. As far as a library can tell, each of these is an
 //! error. A panic of ours poisons the object: it is not used again.
 
+use std::any::TypeId;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +15,14 @@ use crate::guard::{drop_guarded, guard};
 /// What a handle begins with while it is open.
 const OPEN: u64 = u64::from_ne_bytes(*b"corral\x00\x01");
 
-/// An object that a host has the address of.
+/// An object that a host has the address of. What tells one handle from another
+/// lies at the same place in all.
+#[repr(C)]
 pub(super) struct Handle<T> {
     /// `OPEN`, or anything.
     mark: u64,
+    /// `T`'s, once the mark is `OPEN`: a library has handles of several types.
+    kind: TypeId,
     busy: AtomicBool,
     held: UnsafeCell<Held<T>>,
 }
@@ -46,19 +51,19 @@ pub(super) enum Stop {
     Failed(Error),
 }
 
-impl<T> Handle<T> {
+impl<T: 'static> Handle<T> {
     /// The address for `object`, which is open from now on.
     pub(super) fn open(object: T) -> *mut c_void {
         let held = UnsafeCell::new(Held { object, poison: None });
-        Box::into_raw(Box::new(Handle { mark: OPEN, busy: AtomicBool::new(false), held })).cast()
+        let (kind, busy) = (TypeId::of::<T>(), AtomicBool::new(false));
+        Box::into_raw(Box::new(Handle { mark: OPEN, kind, busy, held })).cast()
     }
 
     /// Takes the object into the hands of one call.
     ///
     /// # Safety
-    /// `handle` must be NULL, or an address that [`open`](Self::open) of this type gave
-    /// and that is not closed. That the mark is looked at catches some of those who
-    /// neglect this.
+    /// `handle` must be NULL, or an address that [`open`](Self::open) gave and that is
+    /// not closed. That the mark is looked at catches some of those who neglect this.
     pub(super) unsafe fn take<'a>(handle: *mut c_void) -> Result<InHand<'a, T>, Misuse> {
         let handle = handle.cast::<Handle<T>>();
         if handle.is_null() {
@@ -68,7 +73,11 @@ impl<T> Handle<T> {
         if !handle.is_aligned() || unsafe { (&raw const (*handle).mark).read_volatile() } != OPEN {
             return Err(Misuse::Strange);
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller's duty: it is a handle, of some type.
+        if unsafe { (&raw const (*handle).kind).read() } != TypeId::of::<T>() {
+            return Err(Misuse::Strange);
+        }
+        // SAFETY: the caller's duty; it is of this type.
         let handle = unsafe { &*handle };
         match handle.busy.swap(true, Ordering::Acquire) {
             true => Err(Misuse::Busy),
@@ -141,6 +150,9 @@ mod tests {
         assert_eq!(take(std::ptr::null_mut()).err(), Some(Misuse::Null));
         let mut other = [0u64; 8];
         assert_eq!(take(other.as_mut_ptr().cast()).err(), Some(Misuse::Strange));
+        // SAFETY: a handle that is open, of another type.
+        let of_texts = unsafe { Handle::<String>::take(handle) };
+        assert_eq!(of_texts.err(), Some(Misuse::Strange));
         let mut hand = take(handle).ok().unwrap();
         assert_eq!(take(handle).err(), Some(Misuse::Busy));
         *hand.object() += 1;

@@ -137,6 +137,14 @@ impl Lives {
         }
     }
 
+    pub(crate) fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    pub(crate) fn mode(&self) -> AutoresetMode {
+        self.mode
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.status.len()
     }

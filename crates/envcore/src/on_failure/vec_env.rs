@@ -109,7 +109,7 @@ impl VecEnv for FailurePolicy {
         if in_flight == 0 {
             return self.envs.recv(want);
         }
-        let (least, most) = want.rows(in_flight);
+        let (least, most) = want.rows(in_flight)?;
         want.max_rows = most;
         match self.collect(least, &mut want)? {
             Collected::Late => return Ok(None),

@@ -325,11 +325,7 @@ impl VecEnv for Background {
 
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.front.check_open()?;
-        let in_flight = self.front.in_flight();
-        if in_flight == 0 {
-            return Err(Error::NothingPending);
-        }
-        let (least, most) = want.rows(in_flight);
+        let (least, most) = want.rows(self.front.in_flight())?;
         if !self.collect(least, want.deadline)? {
             return Ok(None);
         }

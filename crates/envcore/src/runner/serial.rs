@@ -118,10 +118,7 @@ impl VecEnv for Serial {
 
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.front.check_open()?;
-        if self.front.in_flight() == 0 {
-            return Err(Error::NothingPending);
-        }
-        let rows = want.max_rows.clamp(1, self.front.in_flight());
+        let (_, rows) = want.rows(self.front.in_flight())?;
         let slots = self.queue.next(rows, self.front.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers)?;
         self.queue.take(rows, |run| self.group.runs.push(run));

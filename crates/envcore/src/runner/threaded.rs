@@ -163,7 +163,7 @@ impl Threaded {
 
     /// Puts the next `rows` rows' work on the groups: a round.
     fn begin(&mut self, want: &mut Want<'_>) -> Result<()> {
-        let rows = want.max_rows.clamp(1, self.front.in_flight());
+        let (_, rows) = want.rows(self.front.in_flight())?;
         let slots = self.queue.next(rows, self.front.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers.take())?;
         let (parts, n) = (&mut *self.parts, self.front.spec.num_slots);

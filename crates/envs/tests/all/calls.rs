@@ -250,5 +250,8 @@ impl envcore::Env for Clash {
 #[test]
 fn an_info_in_the_place_of_events_is_an_error_of_the_author() {
     let refused = refusal(EnvSource::<Clash>::new("Clash-v0", ()).map(drop));
-    assert!(refused.contains("it has an info 'events', where its own would be"), "{refused}");
+    assert!(
+        refused.contains("its info or record declares 'events', which Caps(EVENTS) in its CAPS adds"),
+        "{refused}"
+    );
 }

@@ -22,8 +22,6 @@ pub(super) enum Sent {
 /// The lives of all slots, and what a worker's death needs.
 pub(super) struct Mirror {
     pub(super) lives: Lives,
-    caps: Caps,
-    mode: AutoresetMode,
     wards: Vec<Ward>,
 }
 
@@ -48,7 +46,7 @@ impl Mirror {
     pub(super) fn new(spec: &Spec, seeds: &[i64]) -> Self {
         let lives = Lives::new((&spec.id, spec.caps), spec.autoreset, u64::MAX, 0, seeds);
         let wards = vec![Ward::default(); seeds.len()];
-        Mirror { lives, caps: spec.caps, mode: spec.autoreset, wards }
+        Mirror { lives, wards }
     }
 
     /// The options for a reset of `slot` with `options`: those in force as well,
@@ -56,7 +54,7 @@ impl Mirror {
     pub(super) fn options_for(&self, slot: usize, options: Option<&Options>) -> Option<Options> {
         let Ward { owes_options, heir, .. } = &self.wards[slot];
         // An heir takes over at the reset that these options are for.
-        let owes = (*owes_options || heir.is_some()) && !self.caps.contains(Caps::OPTIONS_ONCE);
+        let owes = (*owes_options || heir.is_some()) && !self.lives.caps().contains(Caps::OPTIONS_ONCE);
         let in_force = self.lives.options(slot);
         match options {
             Some(options) if owes => Some((*self.lives.options_with(slot, options)).clone()),
@@ -101,7 +99,7 @@ impl Mirror {
             }
             (Sent::Step, RowKind::Step) => {
                 self.lives.stepped(slot);
-                let goes_on = ended && self.mode == AutoresetMode::SameStep;
+                let goes_on = ended && self.lives.mode() == AutoresetMode::SameStep;
                 if ended && !goes_on {
                     self.lives.ended(slot);
                 }
@@ -144,7 +142,7 @@ impl Mirror {
             Sent::Reset(begin) => Some(begin),
             Sent::Step => None,
         };
-        let (phase, episode) = life.lose(begin, self.mode);
+        let (phase, episode) = life.lose(begin, self.lives.mode());
         self.lives.set(slot, life);
         self.wards[slot].asked = None;
         let phase = if phase == Phase::Reset && failure.phase == Phase::Build { Phase::Build } else { phase };

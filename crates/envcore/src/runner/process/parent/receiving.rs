@@ -5,7 +5,7 @@
 use super::Process;
 use crate::buffer::{Batch, Buffers, Draft, Extra, RowKind, Slots};
 use crate::episode::Status;
-use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::error::{Cause, Failure, Phase, Result};
 use crate::runner::process::board::{Entry, Work};
 use crate::runner::process::wire::{News, Packed};
 use crate::runner::slot_group::Notes;
@@ -146,11 +146,7 @@ impl Process {
     }
 
     pub(in crate::runner::process) fn receive(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
-        let in_flight = self.front.in_flight();
-        if in_flight == 0 {
-            return Err(Error::NothingPending);
-        }
-        let (least, most) = want.rows(in_flight);
+        let (least, most) = want.rows(self.front.in_flight())?;
         if !self.await_rows(least, want.deadline)? {
             return Ok(None);
         }
