@@ -12,11 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from corral import errors
-from corral.spaces import Opaque
-
-# How leaves hang together: ("leaf", number), ("dict", [(key, tree), …]) or ("tuple", [tree, …]).
-Tree = tuple[str, Any]
-Leaf = dict[str, Any]
+from corral.spaces import Leaf, Opaque, Tree
 
 
 def kind_of(space: Any) -> str:
@@ -52,10 +48,10 @@ def as_gymnasium(space: Any) -> spaces.Space[Any]:
 def leaves_of(space: Any) -> tuple[Tree, list[Leaf]]:
     """The leaves of a space, and its tree."""
     leaves: list[Leaf] = []
-    return _collect(space, "", leaves), leaves
+    return _collect(space, leaves), leaves
 
 
-def _collect(space: Any, name: str, leaves: list[Leaf]) -> Tree:
+def _collect(space: Any, leaves: list[Leaf]) -> Tree:
     kind = kind_of(space)
     if kind == "Dict":
         for key in space.spaces:
@@ -64,22 +60,11 @@ def _collect(space: Any, name: str, leaves: list[Leaf]) -> Tree:
                     f"the key {key!r} of a Dict space is no string ({type(key).__name__}): leaves "
                     "have names, so give it keys that are strings"
                 )
-        return "dict", [
-            (key, _collect(inner, _inner_name(name, key), leaves))
-            for key, inner in space.spaces.items()
-        ]
+        return "dict", [(key, _collect(inner, leaves)) for key, inner in space.spaces.items()]
     if kind == "Tuple":
-        return "tuple", [
-            _collect(inner, _inner_name(name, k), leaves) for k, inner in enumerate(space.spaces)
-        ]
-    leaves.append({"name": name, **_leaf(kind, space)})
+        return "tuple", [_collect(inner, leaves) for inner in space.spaces]
+    leaves.append(_leaf(kind, space))
     return "leaf", len(leaves) - 1
-
-
-def _inner_name(name: str, key: Any) -> str:
-    # A dot would nest what is not nested.
-    own = str(key).replace(".", "_") or "_"
-    return f"{name}.{own}" if name else own
 
 
 def _leaf(kind: str, space: Any) -> Leaf:

@@ -32,8 +32,10 @@ class Env(gymnasium.Env[Any, Any]):
             **native.metadata,
             "render_modes": ["rgb_array"] if native.can("render") else [],
         }
-        self.observation_space = spaces.from_leaves(native.observation_leaves)
-        self.action_space = spaces.from_leaves(native.action_leaves)
+        self.observation_space = spaces.from_leaves(
+            native.observation_tree, native.observation_leaves
+        )
+        self.action_space = spaces.from_leaves(native.action_tree, native.action_leaves)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

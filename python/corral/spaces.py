@@ -11,17 +11,23 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
 Leaf = dict[str, Any]
+# How leaves hang together: ("leaf", number), ("dict", [(key, tree), …]) or ("tuple", [tree, …]).
+Tree = tuple[str, Any]
 
 _DISCRETE_TAKES_DTYPE = "dtype" in inspect.signature(spaces.Discrete.__init__).parameters
 # Gymnasium's Text and Sequence want a bound; the core's may have none.
 _UNBOUNDED_TEXT = 1_000_000
 
 
-def from_leaves(leaves: list[Leaf]) -> spaces.Space[Any]:
-    """The space of one env: the leaf itself, or a Dict nested as the leaves' paths say."""
-    if len(leaves) == 1 and not leaves[0]["name"]:
-        return _from_leaf(leaves[0])
-    return _nest([(leaf["path"], leaf) for leaf in leaves])
+def from_leaves(tree: Tree, leaves: list[Leaf]) -> spaces.Space[Any]:
+    """The space of one env: the leaves, nested as the tree says."""
+    kind, inner = tree
+    if kind == "leaf":
+        return _from_leaf(leaves[inner])
+    if kind == "tuple":
+        return spaces.Tuple([from_leaves(branch, leaves) for branch in inner])
+    # A list of pairs keeps the leaves' order; a plain dict would be sorted by key.
+    return spaces.Dict([(key, from_leaves(branch, leaves)) for key, branch in inner])
 
 
 def batched(space: spaces.Space[Any], num_envs: int) -> spaces.Space[Any]:
@@ -65,19 +71,6 @@ def batch_actions(space: Any, actions: Sequence[Any]) -> Any:
 
 
 _ARRAYS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
-
-
-def _nest(paths: list[tuple[list[str], Leaf]]) -> spaces.Dict:
-    branches: dict[str, list[tuple[list[str], Leaf]]] = {}
-    for (head, *rest), leaf in paths:
-        branches.setdefault(head, []).append((rest, leaf))
-    # A list of pairs keeps the leaves' order; a plain dict would be sorted by key.
-    return spaces.Dict(
-        [
-            (name, _from_leaf(inner[0][1]) if not inner[0][0] else _nest(inner))
-            for name, inner in branches.items()
-        ]
-    )
 
 
 def _from_leaf(leaf: Leaf) -> spaces.Space[Any]:

@@ -115,7 +115,11 @@ def _of_observation(native: _native.VecEnv) -> Normalization | None:
     leaves = native.observation_leaves
     # Frames are stacked after they are normalised: the statistics are of one frame.
     shapes = [tuple(leaf.get("shape", ()))[1 if native.frame_stack else 0 :] for leaf in leaves]
-    return Normalization(statistics, [leaf["name"] for leaf in leaves], shapes)
+    names = [leaf["name"] for leaf in leaves]
+    if len(set(names)) < len(names):
+        # The dots of some are letters of a key: "a.b" beside "b" within "a".
+        names = [f"{name} (leaf {k})" for k, name in enumerate(names)]
+    return Normalization(statistics, names, shapes)
 
 
 def _of_reward(native: _native.VecEnv) -> Normalization | None:
@@ -155,14 +159,16 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         if about is None:
             modes = ["rgb_array"] if native.can("render") else []
             metadata = {**native.metadata, "render_modes": modes}
-            self.single_observation_space = spaces.from_leaves(native.observation_leaves)
-            self.single_action_space = spaces.from_leaves(native.action_leaves)
+            self.single_observation_space = spaces.from_leaves(
+                native.observation_tree, native.observation_leaves
+            )
+            self.single_action_space = spaces.from_leaves(native.action_tree, native.action_leaves)
         else:
             metadata = about.metadata
             self.single_action_space = about.action_space
             changed = native.frame_stack is not None or native.observation_statistics is not None
             self.single_observation_space = (
-                spaces.from_leaves(native.observation_leaves)
+                spaces.from_leaves(native.observation_tree, native.observation_leaves)
                 if changed
                 else about.observation_space
             )

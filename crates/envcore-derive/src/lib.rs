@@ -1,5 +1,8 @@
-//! Derives `ToRow` and `FromRow` for structs: one leaf (or nested struct) per
-//! field, in order.
+//! Derives `ToRow` and `FromRow` for structs.
+//!
+//! A struct with named fields is a struct of its fields' spaces, in order. A tuple
+//! struct is a tuple of them; one with a single field is that field's space. A
+//! struct without fields has no leaves.
 //!
 //! `#[leaf(low = …, high = …)]` bounds a field's numbers, `#[leaf(discrete)]`
 //! makes them labels, `#[leaf(name = "…")]` names the leaf otherwise than the
@@ -8,7 +11,8 @@
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
 use quote::quote;
-use syn::{Data, DeriveInput, Expr, Field, Fields, Ident, LitStr, Result, parse_macro_input};
+use syn::ext::IdentExt;
+use syn::{Data, DeriveInput, Expr, Field, Fields, LitStr, Member, Result, parse_macro_input};
 
 /// Derives `envcore::ToRow`.
 #[proc_macro_derive(ToRow, attributes(leaf))]
@@ -30,7 +34,7 @@ enum Direction {
 }
 
 struct Leaf {
-    ident: Ident,
+    member: Member,
     ty: syn::Type,
     name: String,
     low: Tokens,
@@ -42,60 +46,65 @@ fn expand(input: &DeriveInput, direction: &Direction) -> Result<Tokens> {
     let Data::Struct(data) = &input.data else {
         return Err(syn::Error::new_spanned(input, "only structs have leaves"));
     };
-    let Fields::Named(fields) = &data.fields else {
-        return Err(syn::Error::new_spanned(input, "leaves need names: use a struct with named fields"));
-    };
-    let leaves = fields.named.iter().map(leaf).collect::<Result<Vec<_>>>()?;
+    let members = data.fields.members();
+    let leaves = data.fields.iter().zip(members).map(|(f, m)| leaf(f, m)).collect::<Result<Vec<_>>>()?;
     let (generics, types, bounds) = input.generics.split_for_impl();
     let name = &input.ident;
     let r#trait = match direction {
         Direction::To => quote!(::envcore::ToRow),
         Direction::From => quote!(::envcore::FromRow),
     };
-    let spaces = leaves.iter().map(|Leaf { ty, name, low, high, discrete, .. }| {
+    let space = |Leaf { ty, name, low, high, discrete, .. }: &Leaf| {
         quote! {
-            .join(::envcore::__private::field_space(
+            ::envcore::__private::field_space(
                 <#ty as #r#trait>::space()?,
                 #name,
                 ::envcore::__private::FieldBounds { low: #low, high: #high, discrete: #discrete },
-            )?)
+            )?
         }
-    });
-    let idents: Vec<&Ident> = leaves.iter().map(|leaf| &leaf.ident).collect();
+    };
+    let spaces: Vec<Tokens> = leaves.iter().map(space).collect();
+    let space = match (&data.fields, &spaces[..]) {
+        (_, []) => quote!(::envcore::Space::empty()),
+        (Fields::Unnamed(_), [one]) => quote!(#one),
+        (Fields::Unnamed(_), _) => quote!(::envcore::Space::tuple([#(#spaces),*])),
+        _ => {
+            let names = leaves.iter().map(|leaf| &leaf.name);
+            quote!(::envcore::Space::dict([#((#names, #spaces)),*]))
+        }
+    };
+    let members: Vec<&Member> = leaves.iter().map(|leaf| &leaf.member).collect();
     let method = match direction {
         Direction::To => quote! {
             #[inline]
             fn write(&self, row: &mut ::envcore::Row<'_>) {
-                #( ::envcore::ToRow::write(&self.#idents, row); )*
+                #( ::envcore::ToRow::write(&self.#members, row); )*
             }
         },
         Direction::From => quote! {
             #[inline]
             fn read(row: &mut ::envcore::ActRow<'_>) -> Self {
-                Self { #( #idents: ::envcore::FromRow::read(row), )* }
+                Self { #( #members: ::envcore::FromRow::read(row), )* }
             }
         },
     };
     Ok(quote! {
         impl #generics #r#trait for #name #types #bounds {
             fn space() -> ::envcore::Result<::envcore::Space> {
-                Ok(::envcore::Space::empty() #( #spaces )*)
+                Ok(#space)
             }
             #method
         }
     })
 }
 
-fn leaf(field: &Field) -> Result<Leaf> {
-    let ident = field.ident.clone().expect("named fields");
-    let mut leaf = Leaf {
-        name: ident.to_string().trim_start_matches("r#").to_string(),
-        ident,
-        ty: field.ty.clone(),
-        low: quote!(None),
-        high: quote!(None),
-        discrete: false,
+fn leaf(field: &Field, member: Member) -> Result<Leaf> {
+    let name = match &member {
+        Member::Named(ident) => ident.unraw().to_string(),
+        Member::Unnamed(index) => index.index.to_string(),
     };
+    let mut leaf =
+        Leaf { name, member, ty: field.ty.clone(), low: quote!(None), high: quote!(None), discrete: false };
     for attribute in field.attrs.iter().filter(|a| a.path().is_ident("leaf")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("low") {
@@ -105,6 +114,9 @@ fn leaf(field: &Field) -> Result<Leaf> {
                 let value: Expr = meta.value()?.parse()?;
                 leaf.high = quote!(Some((#value) as f64));
             } else if meta.path.is_ident("name") {
+                if field.ident.is_none() {
+                    return Err(meta.error("the fields of a tuple struct have places, not names"));
+                }
                 leaf.name = meta.value()?.parse::<LitStr>()?.value();
             } else if meta.path.is_ident("discrete") {
                 leaf.discrete = true;
@@ -114,8 +126,8 @@ fn leaf(field: &Field) -> Result<Leaf> {
             Ok(())
         })?;
     }
-    if leaf.name.is_empty() || leaf.name.contains('.') {
-        return Err(syn::Error::new_spanned(field, "a leaf's name is not empty and has no dots"));
+    if leaf.name.is_empty() {
+        return Err(syn::Error::new_spanned(field, "a leaf's name is not empty"));
     }
     Ok(leaf)
 }

@@ -22,7 +22,7 @@ use crate::mask::{ACTION_MASK, mask_leaf};
 use crate::record::Record;
 use crate::simd;
 use crate::source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
-use crate::space::{Element, Options, Scalar, Space, Value};
+use crate::space::{Element, Options, Scalar, Space, Tree, Value};
 use crate::with_element;
 
 /// What an [`Env`] may name in its `CAPS`.
@@ -50,20 +50,22 @@ impl<E: Env> EnvSource<E> {
     /// # Errors
     /// [`Error::Space`] where one of its spaces contradicts itself.
     pub fn new(id: &str, config: E::Config) -> Result<Self> {
-        let name = |space: Space| if space.is_single() { space.nested("info") } else { space };
-        let info = name(E::info_space(&config)?);
+        let info = match E::info_space(&config)? {
+            space if matches!(space.tree(), Tree::Dict(_)) => space,
+            unnamed => Space::dict([("info", unnamed)]),
+        };
         let info_leaves = info.leaves().len();
-        let mut info = info.join(E::record_space(&config)?);
+        let mut info = info.join(E::record_space(&config)?)?;
         let action = E::action_space(&config)?;
         for (cap, name) in [(Caps::EVENTS, EVENTS), (Caps::ACTION_MASK, ACTION_MASK)] {
-            if E::CAPS.contains(cap) && info.leaves().iter().any(|leaf| leaf.name == name) {
+            if E::CAPS.contains(cap) && info.has_key(name) {
                 return Err(Error::Space(format!(
                     "{id}: its info or record declares '{name}', which {cap:?} in its CAPS adds: give it another name"
                 )));
             }
         }
         if E::CAPS.contains(Caps::ACTION_MASK) {
-            info = info.join(mask_leaf(id, &action)?.into());
+            info = info.join(mask_leaf(id, &action)?.into())?;
         }
         let spec = SourceSpec {
             id: id.into(),

@@ -1,7 +1,7 @@
 //! Types that write themselves into rows and are read from them.
 //!
 //! [`ToRow`] and [`FromRow`] for numbers, bools, arrays of arrays of them,
-//! labels, vectors and texts; structs derive them.
+//! labels, vectors, texts, and tuples of up to six of them; structs derive them.
 
 use crate::buffer::{ActRow, Row};
 use crate::error::{Error, Result};
@@ -10,7 +10,8 @@ use crate::with_element;
 
 /// A type that writes itself into leaves of a batch row: observations, infos.
 ///
-/// Numbers, bools, arrays of them and (derived) structs of all these do. A type
+/// Numbers, bools, arrays and tuples of them and (derived) structs of all these
+/// do. A type
 /// of its own may be a small snapshot that draws itself: an image is then
 /// written once, in place.
 ///
@@ -204,6 +205,37 @@ fn shapeless() -> Error {
     )
 }
 
+/// A tuple is a tuple of its parts' spaces.
+macro_rules! tuple_in_rows {
+    ($($part:ident $k:tt),*) => {
+        impl<$($part: ToRow),*> ToRow for ($($part,)*) {
+            fn space() -> Result<Space> {
+                Ok(Space::tuple([$($part::space()?),*]))
+            }
+            #[inline(always)]
+            fn write(&self, row: &mut Row<'_>) {
+                $(self.$k.write(row);)*
+            }
+        }
+        impl<$($part: FromRow),*> FromRow for ($($part,)*) {
+            fn space() -> Result<Space> {
+                Ok(Space::tuple([$($part::space()?),*]))
+            }
+            #[inline(always)]
+            fn read(row: &mut ActRow<'_>) -> Self {
+                ($($part::read(row),)*)
+            }
+        }
+    };
+}
+
+tuple_in_rows!(A 0);
+tuple_in_rows!(A 0, B 1);
+tuple_in_rows!(A 0, B 1, C 2);
+tuple_in_rows!(A 0, B 1, C 2, D 3);
+tuple_in_rows!(A 0, B 1, C 2, D 3, E 4);
+tuple_in_rows!(A 0, B 1, C 2, D 3, E 4, F 5);
+
 impl ToRow for String {
     fn space() -> Result<Space> {
         Ok(Leaf::text(usize::MAX).into())
@@ -235,23 +267,23 @@ pub struct FieldBounds {
     pub discrete: bool,
 }
 
-/// The leaves of a field named `name`, with its attributes applied.
+/// The space of a field, with its attributes applied; `field` is for messages.
 #[doc(hidden)]
-pub fn field_space(space: Space, name: &str, bounds: FieldBounds) -> Result<Space> {
+pub fn field_space(space: Space, field: &str, bounds: FieldBounds) -> Result<Space> {
     if bounds.low.is_none() && bounds.high.is_none() && !bounds.discrete {
-        return Ok(space.nested(name));
+        return Ok(space);
     }
     let tensor = match space.leaves() {
         [leaf] if space.is_single() => leaf.as_fixed().cloned(),
         _ => None,
     };
     let Some(tensor) = tensor else {
-        return Err(Error::Space(format!("field '{name}': bounds belong on numbers and arrays of them")));
+        return Err(Error::Space(format!("field '{field}': bounds belong on numbers and arrays of them")));
     };
     if !tensor.dtype.is_float()
         && let Some(bound) = [bounds.low, bounds.high].into_iter().flatten().find(|b| b.fract() != 0.0)
     {
-        return Err(Error::Space(format!("field '{name}': bound {bound} is no {}", tensor.dtype)));
+        return Err(Error::Space(format!("field '{field}': bound {bound} is no {}", tensor.dtype)));
     }
     let (mut low, mut high) = tensor.bounds.at(0);
     let exact = |bound: f64| -> Scalar {
@@ -268,5 +300,5 @@ pub fn field_space(space: Space, name: &str, bounds: FieldBounds) -> Result<Spac
     high = bounds.high.map_or(high, exact);
     let discrete = bounds.discrete || tensor.discrete;
     let leaf = Leaf::tensor(tensor.dtype, &tensor.shape, Bounds::uniform(low, high), discrete);
-    Ok(Space::from(leaf).nested(name))
+    Ok(leaf.into())
 }

@@ -159,7 +159,7 @@ pub use runner::{Background, Process, Serial, Threaded, start};
 pub use shard::Shard;
 pub use source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 pub use space::{
-    ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Options, Scalar, Space, Tensor, Value,
+    ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Options, Scalar, Space, Tensor, Tree, Value,
 };
 pub use vec_config::{AutoresetMode, VecConfig};
 pub use vec_env::{Spec, VecEnv, Want};

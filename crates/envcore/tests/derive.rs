@@ -4,7 +4,7 @@
 use envcore::{
     ActRow, ActionBounds, Actions, AutoresetMode, BatchPool, Begin, Bounds, Column, ColumnIn, DType,
     Discrete, Env, EnvSource, Error, FromRow, Layout, Leaf, LeafKind, Record, Result, Row, Scalar, Serial,
-    Slots, Space, Step, ToRow, Value, VecConfig, VecEnv, Want, f16, wants_reset,
+    Slots, Space, Step, ToRow, Tree, Value, VecConfig, VecEnv, Want, f16, wants_reset,
 };
 use proptest::prelude::*;
 
@@ -268,12 +268,50 @@ fn a_string_is_a_text_leaf() {
     assert_eq!(columns[1].as_fixed().unwrap().as_slice::<i32>(), [3]);
 }
 
+#[derive(Clone, Debug, PartialEq, ToRow, FromRow)]
+struct Way(#[leaf(low = -1, high = 1, discrete)] i16);
+
+#[derive(Clone, Debug, PartialEq, ToRow, FromRow)]
+struct Placed<T: ToRow + FromRow>(Way, (f32, Named), T, #[leaf(high = 9)] [u8; 2]);
+
+#[derive(Clone, Debug, PartialEq, ToRow, FromRow)]
+struct Named {
+    #[leaf(name = "a.b, \"né\"")]
+    dotted: f64,
+    pair: (bool, (i32,)),
+}
+
+#[test]
+fn a_tuple_struct_is_a_tuple_and_one_of_a_single_field_is_that_field() {
+    let space = <Placed<i8> as ToRow>::space().unwrap();
+    space.check("observation").unwrap();
+    let expected = ["0", "1.0", "1.1.a.b, \"né\"", "1.1.pair.0", "1.1.pair.1.0", "2", "3"];
+    assert_eq!(names(&space), expected);
+    let pair = Tree::Tuple(vec![Tree::Leaf(3), Tree::Tuple(vec![Tree::Leaf(4)])]);
+    let named = Tree::Dict(vec![("a.b, \"né\"".into(), Tree::Leaf(2)), ("pair".into(), pair)]);
+    let second = Tree::Tuple(vec![Tree::Leaf(1), named]);
+    assert_eq!(space.tree(), &Tree::Tuple(vec![Tree::Leaf(0), second, Tree::Leaf(5), Tree::Leaf(6)]));
+    assert_eq!(<Placed<i8> as FromRow>::space().unwrap(), space);
+    let way = space.leaves()[0].as_fixed().unwrap();
+    assert_eq!((way.bounds.at(0), way.discrete), ((Scalar::Int(-1), Scalar::Int(1)), true));
+    assert_eq!(space.leaves()[6].as_fixed().unwrap().bounds, Bounds::uniform(0u8, 9u8));
+    assert!(<Way as ToRow>::space().unwrap().is_single());
+    let named = Named { dotted: 0.25, pair: (true, (-3,)) };
+    let value = Placed(Way(-1), (1.5, named), 4i8, [7, 9]);
+    assert_eq!(read(&space, &write(&space, &value), Placed::<i8>::read), value);
+}
+
 #[derive(ToRow)]
 struct Empty {}
+
+#[derive(ToRow)]
+struct Unit;
 
 #[test]
 fn a_struct_of_no_fields_and_the_unit_have_no_leaves() {
     assert_eq!(Empty::space().unwrap(), Space::empty());
+    assert_eq!(Unit::space().unwrap(), Space::empty());
+    assert!(write(&Space::empty(), &Unit).is_empty());
     assert_eq!(<() as ToRow>::space().unwrap(), Space::empty());
     assert!(write(&Space::empty(), &Empty {}).is_empty());
 }

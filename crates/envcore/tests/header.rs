@@ -6,7 +6,7 @@ use std::path::Path;
 use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, ExportConfig, Language, Style};
 
 const INTRODUCTION: &str = "\
-/* Corral's plugin interface, version 3: a shared library of reinforcement-learning
+/* Corral's plugin interface, version 4: a shared library of reinforcement-learning
  * environments that Corral runs in batches.
  *
  * A plugin exports one function,
@@ -38,12 +38,13 @@ CORRAL_API const corral_plugin *corral_plugin_entry(void);
 }  /* extern \"C\" */
 #endif";
 
-const NAMES: [(&str, &str); 12] = [
+const NAMES: [(&str, &str); 13] = [
     ("Value", "corral_value"),
     ("ValueData", "corral_value_data"),
     ("Field", "corral_field"),
     ("Bound", "corral_bound"),
     ("Leaf", "corral_leaf"),
+    ("Node", "corral_node"),
     ("Space", "corral_space"),
     ("Spec", "corral_spec"),
     ("Entry", "corral_entry"),

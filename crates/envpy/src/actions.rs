@@ -1,6 +1,6 @@
 //! Actions from Python to the core's columns.
 
-use envcore::{ColumnIn, DType, LeafKind, Space, Value};
+use envcore::{ColumnIn, DType, LeafKind, Space, Tree, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -9,7 +9,6 @@ use smallvec::SmallVec;
 
 use crate::array;
 use crate::errors::raise;
-use crate::spaces::Tree;
 use crate::values;
 
 /// One leaf's actions, held while the core looks at them.
@@ -67,22 +66,20 @@ impl Given {
         Given { leaves: space.leaves().iter().map(|_| Held::default()).collect() }
     }
 
-    /// Takes apart what the user gave, an array for a single leaf, a dict of
-    /// them otherwise, and hands the core's view of that to `send`.
+    /// Takes apart what the user gave, nested as the space, and hands the core's view of that to `send`.
     pub(crate) fn take<R>(
         &mut self,
-        (space, tree): (&Space, &Tree),
+        space: &Space,
         actions: &Bound<'_, PyAny>,
         taken: Taken,
         send: impl FnOnce(&[ColumnIn<'_>]) -> PyResult<R>,
     ) -> PyResult<R> {
-        let sent =
-            collect(space, tree, actions, "", taken, &mut self.leaves).and_then(
-                |()| match &self.leaves[..] {
-                    [leaf] => send(&[leaf.column(actions.py())]),
-                    leaves => send(&leaves.iter().map(|leaf| leaf.column(actions.py())).collect::<Vec<_>>()),
-                },
-            );
+        let sent = collect(space, space.tree(), actions, "", taken, &mut self.leaves).and_then(|()| {
+            match &self.leaves[..] {
+                [leaf] => send(&[leaf.column(actions.py())]),
+                leaves => send(&leaves.iter().map(|leaf| leaf.column(actions.py())).collect::<Vec<_>>()),
+            }
+        });
         self.leaves.iter_mut().for_each(Held::forget);
         sent
     }
@@ -114,7 +111,7 @@ fn collect(
             }
             Ok(())
         }
-        Tree::Branches(branches) => {
+        Tree::Dict(branches) => {
             let names = || branches.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
             let Ok(dict) = given.cast::<PyDict>() else {
                 let what = given.get_type().name()?;

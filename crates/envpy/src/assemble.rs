@@ -2,7 +2,7 @@
 
 use envcore::{
     Batch, Column, DType, Element, Extra, FINAL_OBSERVATION, Fixed, Infos, LeafKind, RowKind, SlotError,
-    Space, Value,
+    Space, Tree, Value,
 };
 use numpy::PyArray1;
 use pyo3::intern;
@@ -13,7 +13,6 @@ use smallvec::SmallVec;
 use crate::array::{self, Descr};
 use crate::errors;
 use crate::infos;
-use crate::spaces::Tree;
 use crate::values;
 
 /// One leaf, ready for its arrays.
@@ -34,10 +33,6 @@ pub(crate) struct Shapes {
 
 impl Shapes {
     pub(crate) fn of(py: Python<'_>, space: &Space) -> PyResult<Self> {
-        Shapes::with(py, space, Tree::of(space))
-    }
-
-    pub(crate) fn with(py: Python<'_>, space: &Space, tree: Tree) -> PyResult<Self> {
         let leaf = |leaf: &envcore::Leaf| -> PyResult<LeafShape> {
             Ok(match &leaf.kind {
                 LeafKind::Fixed(t) => LeafShape {
@@ -49,11 +44,7 @@ impl Shapes {
             })
         };
         let leaves = space.leaves().iter().map(leaf).collect::<PyResult<_>>()?;
-        Ok(Shapes { leaves, tree })
-    }
-
-    pub(crate) fn tree(&self) -> &Tree {
-        &self.tree
+        Ok(Shapes { leaves, tree: space.tree().clone() })
     }
 
     /// Arrays (or dicts of arrays) over all rows of `columns`.
@@ -90,7 +81,7 @@ impl Shapes {
     ) -> PyResult<Bound<'py, PyAny>> {
         match tree {
             Tree::Leaf(leaf) => Ok(leaves[*leaf].clone()),
-            Tree::Branches(branches) => {
+            Tree::Dict(branches) => {
                 let dict = PyDict::new(py);
                 for (name, branch) in branches {
                     dict.set_item(name, self.nest(py, branch, leaves)?)?;
@@ -205,14 +196,9 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    pub(crate) fn new(
-        py: Python<'_>,
-        spec: &envcore::Spec,
-        observation: Tree,
-        as_shown: bool,
-    ) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, spec: &envcore::Spec, as_shown: bool) -> PyResult<Self> {
         Ok(Assembler {
-            observation: Shapes::with(py, &spec.observation, observation)?,
+            observation: Shapes::of(py, &spec.observation)?,
             info: Shapes::of(py, &spec.info)?,
             as_shown,
             float64: array::descr(py, DType::F64)?,
@@ -284,7 +270,7 @@ impl Assembler {
         if !given.columns.is_empty() {
             let mut parts: Vec<Option<(Column, Fixed)>> =
                 given.columns.into_iter().zip(given.masks).map(Some).collect();
-            if let Tree::Branches(branches) = &self.info.tree {
+            if let Tree::Dict(branches) = &self.info.tree {
                 self.info_branches(py, branches, &mut parts, &dict)?;
             }
         }
@@ -302,38 +288,18 @@ impl Assembler {
         parts: &mut [Option<(Column, Fixed)>],
         dict: &Bound<'py, PyDict>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let mut any: Option<Bound<'py, PyAny>> = None;
+        let mut any = None;
         for (name, branch) in branches {
-            let (value, mask) = match branch {
-                Tree::Leaf(leaf) => {
-                    let (column, mask) = parts[*leaf].take().expect("each leaf is on one branch");
-                    if !mask.as_slice::<bool>().contains(&true) {
-                        continue;
-                    }
-                    let value = match column {
-                        Column::Fixed(_) => self.info.leaves[*leaf].batched(py, column)?,
-                        Column::Values(values) => objects(py, values.iter().map(Some))?,
-                    };
-                    let rows = mask.rows();
-                    (value, array::over(py, mask, &self.bool_, &[rows])?)
+            let Some((value, mask)) = self.info_value(py, branch, parts)? else { continue };
+            if name == "episode"
+                && let Tree::Dict(inner) = branch
+            {
+                // Gymnasium's episode statistics carry one mask, outside.
+                for (key, _) in inner {
+                    value.del_item(format!("_{key}"))?;
                 }
-                Tree::Tuple(_) => continue,
-                Tree::Branches(inner) => {
-                    let nested = PyDict::new(py);
-                    let Some(mask) = self.info_branches(py, inner, parts, &nested)? else { continue };
-                    // Gymnasium's episode statistics carry one mask, outside.
-                    if name == "episode" {
-                        for (key, _) in inner {
-                            nested.del_item(format!("_{key}"))?;
-                        }
-                    }
-                    (nested.into_any(), mask)
-                }
-            };
-            any = Some(match any {
-                None => mask.clone(),
-                Some(earlier) => earlier.call_method1("__or__", (&mask,))?,
-            });
+            }
+            any = either(any, &mask)?;
             dict.set_item(name, value)?;
             dict.set_item(format!("_{name}"), mask)?;
         }
@@ -341,9 +307,51 @@ impl Assembler {
         any.map(|mask| mask.call_method0("copy")).transpose()
     }
 
+    /// What any row has of `branch`, and which rows those are.
+    #[expect(clippy::type_complexity, reason = "a value and its mask")]
+    fn info_value<'py>(
+        &self,
+        py: Python<'py>,
+        branch: &Tree,
+        parts: &mut [Option<(Column, Fixed)>],
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+        Ok(match branch {
+            Tree::Leaf(leaf) => {
+                let (column, mask) = parts[*leaf].take().expect("each leaf is on one branch");
+                if !mask.as_slice::<bool>().contains(&true) {
+                    return Ok(None);
+                }
+                let value = match column {
+                    Column::Fixed(_) => self.info.leaves[*leaf].batched(py, column)?,
+                    Column::Values(values) => objects(py, values.iter().map(Some))?,
+                };
+                let rows = mask.rows();
+                Some((value, array::over(py, mask, &self.bool_, &[rows])?))
+            }
+            Tree::Dict(inner) => {
+                let nested = PyDict::new(py);
+                self.info_branches(py, inner, parts, &nested)?.map(|mask| (nested.into_any(), mask))
+            }
+            Tree::Tuple(inner) => {
+                let (mut items, mut any) = (Vec::with_capacity(inner.len()), None);
+                for branch in inner {
+                    let told = self.info_value(py, branch, parts)?;
+                    if let Some((_, mask)) = &told {
+                        any = either(any, mask)?;
+                    }
+                    items.push(told.map(|(value, _)| value));
+                }
+                match any {
+                    Some(mask) => Some((PyTuple::new(py, items)?.into_any(), mask)),
+                    None => None,
+                }
+            }
+        })
+    }
+
     fn single_info<'py>(&self, py: Python<'py>, infos: Infos) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        if let Tree::Branches(branches) = &self.info.tree {
+        if let Tree::Dict(branches) = &self.info.tree {
             self.single_branches(py, branches, &infos, &dict)?;
         }
         for extra in infos.extras {
@@ -360,28 +368,42 @@ impl Assembler {
         dict: &Bound<'py, PyDict>,
     ) -> PyResult<()> {
         for (name, branch) in branches {
-            match branch {
-                Tree::Leaf(leaf) => {
-                    if infos.masks[*leaf].as_slice::<bool>()[0] {
-                        let shape = &self.info.leaves[*leaf];
-                        let value = match &infos.columns[*leaf] {
-                            Column::Fixed(fixed) if shape.shape.is_empty() => plain(py, fixed)?,
-                            column => shape.row(py, column, 0)?,
-                        };
-                        dict.set_item(name, value)?;
-                    }
-                }
-                Tree::Tuple(_) => {}
-                Tree::Branches(inner) => {
-                    let nested = PyDict::new(py);
-                    self.single_branches(py, inner, infos, &nested)?;
-                    if !nested.is_empty() {
-                        dict.set_item(name, nested)?;
-                    }
-                }
+            if let Some(value) = self.single_value(py, branch, infos)? {
+                dict.set_item(name, value)?;
             }
         }
         Ok(())
+    }
+
+    fn single_value<'py>(
+        &self,
+        py: Python<'py>,
+        branch: &Tree,
+        infos: &Infos,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(match branch {
+            Tree::Leaf(leaf) if !infos.masks[*leaf].as_slice::<bool>()[0] => None,
+            Tree::Leaf(leaf) => {
+                let shape = &self.info.leaves[*leaf];
+                Some(match &infos.columns[*leaf] {
+                    Column::Fixed(fixed) if shape.shape.is_empty() => plain(py, fixed)?,
+                    column => shape.row(py, column, 0)?,
+                })
+            }
+            Tree::Dict(inner) => {
+                let nested = PyDict::new(py);
+                self.single_branches(py, inner, infos, &nested)?;
+                (!nested.is_empty()).then(|| nested.into_any())
+            }
+            Tree::Tuple(inner) => {
+                let items = inner.iter().map(|branch| self.single_value(py, branch, infos));
+                let items = items.collect::<PyResult<Vec<_>>>()?;
+                match items.iter().any(Option::is_some) {
+                    true => Some(PyTuple::new(py, items)?.into_any()),
+                    false => None,
+                }
+            }
+        })
     }
 
     /// `final_obs`, `final_info` and their masks, where any row ended.
@@ -408,6 +430,17 @@ impl Assembler {
         infos.set_item(intern!(py, "_final_obs"), &mask)?;
         infos.set_item(intern!(py, "_final_info"), mask.call_method0("copy")?)
     }
+}
+
+/// The rows that are in either mask.
+fn either<'py>(
+    one: Option<Bound<'py, PyAny>>,
+    other: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(Some(match one {
+        None => other.clone(),
+        Some(one) => one.call_method1("__or__", (other,))?,
+    }))
 }
 
 /// An object array of `rows` times None.

@@ -283,8 +283,8 @@ fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
                 return Ok((source.ok_or_else(nested)?, Vec::new()));
             }
         };
-        let (source, face) = PySource::new(py, &id, factories, order.first_slot, how)?;
-        let about = pack(py, face.about.bind(py)).map_err(|error| {
+        let source = PySource::new(py, &id, factories, order.first_slot, how)?;
+        let about = pack(py, source.about(py).bind(py)).map_err(|error| {
             let why = format!("the envs' spaces or metadata cannot go to another process: {error}");
             Error::Unsupported(why)
         })?;

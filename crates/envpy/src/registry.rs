@@ -36,8 +36,8 @@ pub(crate) fn make(
         Ok((envs, layered, about))
     });
     let (envs, layered, about) = envs.or_raise(py)?;
-    let face = source.face(py, about)?;
-    VecEnv::new(py, envs, batch_size, face, (closing, layered))
+    let about = source.about(py, about)?;
+    VecEnv::new(py, envs, batch_size, about, (closing, layered))
 }
 
 /// Errors where the machine has no `bytes` bytes of memory to give.

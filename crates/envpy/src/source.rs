@@ -12,7 +12,7 @@ use crate::closing::Closing;
 use crate::errors::OrRaise;
 use crate::host::PyHost;
 use crate::plugin::Plugin;
-use crate::py_env::{BatchSource, Face, How, PySource};
+use crate::py_env::{BatchSource, How, PySource};
 use crate::values;
 use crate::vec_env::seconds;
 
@@ -33,7 +33,8 @@ type About = Option<Vec<u8>>;
 #[pyclass(module = "corral._native", frozen)]
 pub(crate) struct Source {
     kind: Kind,
-    face: Option<Face>,
+    /// What a sink shows of Python envs; of those in workers the workers tell.
+    about: Option<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -44,7 +45,7 @@ impl Source {
     fn builtin(py: Python<'_>, id: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let options = options.map(values::options).transpose()?.unwrap_or_default();
         let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
-        Ok(Source { kind: Kind::Here(source.into()), face: None })
+        Ok(Source { kind: Kind::Here(source.into()), about: None })
     }
 
     /// An env of a plugin, which messages call `namespace/id`.
@@ -59,7 +60,7 @@ impl Source {
     ) -> PyResult<Self> {
         let options = options.map(values::options).transpose()?.unwrap_or_default();
         let source = plugin.get().0.source(namespace, id, &options).or_raise(py)?;
-        Ok(Source { kind: Kind::Here(Arc::new(source)), face: None })
+        Ok(Source { kind: Kind::Here(Arc::new(source)), about: None })
     }
 
     /// Python envs in this process: `factories` make one each, the first at once.
@@ -75,16 +76,18 @@ impl Source {
     ) -> PyResult<Self> {
         let factories = factories.iter().map(Bound::unbind).collect();
         let how = How { check_nan, seeded };
-        let (source, face) = PySource::new(py, id, factories, 0, how).or_raise(py)?;
-        Ok(Source { kind: Kind::Here(Arc::new(source)), face: Some(face) })
+        let source = PySource::new(py, id, factories, 0, how).or_raise(py)?;
+        let about = source.about(py);
+        Ok(Source { kind: Kind::Here(Arc::new(source)), about: Some(about) })
     }
 
     /// Python envs that one object steps together, by one call; see
     /// `corral._python_batch.PythonBatch`.
     #[staticmethod]
     fn python_batch(py: Python<'_>, id: &str, envs: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (source, face) = BatchSource::new(py, id, envs)?;
-        Ok(Source { kind: Kind::Here(Arc::new(source)), face: Some(face) })
+        let about = py.import("corral._python_env")?.call_method1("about", (envs,))?;
+        let source = BatchSource::new(py, id, envs)?;
+        Ok(Source { kind: Kind::Here(Arc::new(source)), about: Some(about.unbind()) })
     }
 
     /// Envs of the libenv library at `path`: `instances` are the options of
@@ -115,7 +118,7 @@ impl Source {
         // functions says what they are.
         #[allow(unsafe_code)]
         let source = py.detach(|| unsafe { LibenvSource::new(&path, config) }).or_raise(py)?;
-        Ok(Source { kind: Kind::Here(Arc::new(source)), face: None })
+        Ok(Source { kind: Kind::Here(Arc::new(source)), about: None })
     }
 
     /// Envs in worker processes.
@@ -138,7 +141,7 @@ impl Source {
             |timeout: &Bound<'_, PyAny>| seconds("make_timeout", timeout, false).or_raise(timeout.py());
         let make_timeout = make_timeout.map(limit).transpose()?;
         let host = Arc::new(PyHost::new(payload, launcher, what, make_timeout));
-        Ok(Source { kind: Kind::There { host, num_workers }, face: None })
+        Ok(Source { kind: Kind::There { host, num_workers }, about: None })
     }
 }
 
@@ -187,10 +190,10 @@ impl Source {
     }
 
     /// What sinks show of its envs, if the core does not know.
-    pub(crate) fn face(&self, py: Python<'_>, about: About) -> PyResult<Option<Face>> {
-        match (&self.face, about) {
-            (Some(face), _) => Ok(Some(face.clone_ref(py))),
-            (None, Some(about)) if !about.is_empty() => Face::of(crate::host::unpack(py, &about)?).map(Some),
+    pub(crate) fn about(&self, py: Python<'_>, told: About) -> PyResult<Option<Py<PyAny>>> {
+        match (&self.about, told) {
+            (Some(about), _) => Ok(Some(about.clone_ref(py))),
+            (None, Some(told)) if !told.is_empty() => Ok(Some(crate::host::unpack(py, &told)?.unbind())),
             (None, _) => Ok(None),
         }
     }

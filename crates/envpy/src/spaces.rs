@@ -1,11 +1,10 @@
-//! Spaces as plain Python data, from which `corral.spaces` builds Gymnasium's,
-//! and the tree that a space's leaf names make.
+//! Spaces as plain Python data, from which `corral.spaces` builds Gymnasium's.
 
-use envcore::{Leaf, LeafKind, Scalar, Space};
+use envcore::{Leaf, LeafKind, Scalar, Space, Tree};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
-/// One dict per leaf: `name`, its `path` of keys, `kind` and what that kind has.
+/// One dict per leaf: `name`, `kind` and what that kind has.
 pub(crate) fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyList>> {
     let leaves = space.leaves().iter().map(|leaf| describe_leaf(py, leaf));
     PyList::new(py, leaves.collect::<PyResult<Vec<_>>>()?)
@@ -14,7 +13,6 @@ pub(crate) fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'p
 fn describe_leaf<'py>(py: Python<'py>, leaf: &Leaf) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", &leaf.name)?;
-    dict.set_item("path", leaf.path().collect::<Vec<_>>())?;
     match &leaf.kind {
         LeafKind::Fixed(tensor) => {
             let scalars = |side: &[Scalar]| -> PyResult<Py<PyList>> {
@@ -48,42 +46,18 @@ fn describe_leaf<'py>(py: Python<'py>, leaf: &Leaf) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// How leaves hang together: by the keys that lead to each, or as told.
-#[derive(Clone)]
-pub(crate) enum Tree {
-    /// The leaf of this number.
-    Leaf(usize),
-    /// Named branches, in order.
-    Branches(Vec<(String, Tree)>),
-    /// Branches by place.
-    Tuple(Vec<Tree>),
-}
-
-impl Tree {
-    /// The one that the leaves' paths make.
-    pub(crate) fn of(space: &Space) -> Self {
-        if space.is_single() {
-            return Tree::Leaf(0);
+/// A tree as `corral.spaces` reads it: `("leaf", number)`, `("dict", [(key, tree),
+/// …])` or `("tuple", [tree, …])`.
+pub(crate) fn describe_tree<'py>(py: Python<'py>, tree: &Tree) -> PyResult<Bound<'py, PyTuple>> {
+    match tree {
+        Tree::Leaf(leaf) => ("leaf", leaf).into_pyobject(py),
+        Tree::Dict(branches) => {
+            let inner = branches.iter().map(|(key, branch)| Ok((key, describe_tree(py, branch)?)));
+            ("dict", inner.collect::<PyResult<Vec<_>>>()?).into_pyobject(py)
         }
-        let mut root = Vec::new();
-        for (k, leaf) in space.leaves().iter().enumerate() {
-            insert(&mut root, &leaf.path().collect::<Vec<_>>(), k);
+        Tree::Tuple(branches) => {
+            let inner = branches.iter().map(|branch| describe_tree(py, branch));
+            ("tuple", inner.collect::<PyResult<Vec<_>>>()?).into_pyobject(py)
         }
-        Tree::Branches(root)
-    }
-}
-
-fn insert(branches: &mut Vec<(String, Tree)>, path: &[&str], leaf: usize) {
-    let [head, rest @ ..] = path else { return };
-    if rest.is_empty() {
-        branches.push((head.to_string(), Tree::Leaf(leaf)));
-        return;
-    }
-    let at = branches.iter().position(|(branch, _)| branch == head).unwrap_or_else(|| {
-        branches.push((head.to_string(), Tree::Branches(Vec::new())));
-        branches.len() - 1
-    });
-    if let Tree::Branches(inner) = &mut branches[at].1 {
-        insert(inner, rest, leaf);
     }
 }

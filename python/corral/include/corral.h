@@ -1,4 +1,4 @@
-/* Corral's plugin interface, version 3: a shared library of reinforcement-learning
+/* Corral's plugin interface, version 4: a shared library of reinforcement-learning
  * environments that Corral runs in batches.
  *
  * A plugin exports one function,
@@ -26,7 +26,7 @@ extern "C" {
 #define CORRAL_NO_SLOT SIZE_MAX
 
 // The version of this interface. Later ones only append to its structs.
-#define CORRAL_ABI_VERSION 3
+#define CORRAL_ABI_VERSION 4
 
 #define CORRAL_BOOL 1
 
@@ -61,8 +61,14 @@ extern "C" {
 // A leaf whose rows are texts.
 #define CORRAL_LEAF_TEXT 3
 
-// Added to a leaf's kind: a `.` in its name is a letter like any other.
-#define CORRAL_LEAF_WHOLE_NAME 256
+// What a node of a tree is: the leaf whose number is `value`.
+#define CORRAL_NODE_LEAF 1
+
+// … a dict of `value` branches, each of which has a key.
+#define CORRAL_NODE_DICT 2
+
+// … a tuple of `value` branches.
+#define CORRAL_NODE_TUPLE 3
 
 #define CORRAL_VALUE_NONE 0
 
@@ -240,11 +246,11 @@ typedef union corral_bound {
 
 // One named part of a space.
 typedef struct corral_leaf {
-    // Empty for the only leaf of a space that is no struct; a `.` separates the
-    // levels of nested structs, unless `kind` says otherwise.
+    // Where the space has no nodes: empty or NULL for the only leaf of a space that
+    // is no struct; a `.` with text on both sides separates the levels of nested
+    // structs. With nodes it is not read.
     const char *name;
-    // `CORRAL_LEAF_…`; plus `CORRAL_LEAF_WHOLE_NAME` where a `.` in the name is a
-    // letter like any other.
+    // `CORRAL_LEAF_…`.
     uint32_t kind;
     uint32_t dtype;
     // Of one row; the greatest extents of a ragged leaf; the most characters of
@@ -261,10 +267,25 @@ typedef struct corral_leaf {
     const union corral_bound *high;
 } corral_leaf;
 
-// Leaves, in order.
+// A node of the tree that a space's leaves hang in. Every node stands before the
+// nodes under it, which follow at once.
+typedef struct corral_node {
+    // Its key where the node above it is a dict: UTF-8, `key_length` bytes.
+    const char *key;
+    size_t key_length;
+    // `CORRAL_NODE_…`.
+    uint32_t kind;
+    // The number of a leaf; how many branches a dict or a tuple has.
+    size_t value;
+} corral_node;
+
+// Leaves, in order, and the tree that they hang in.
 typedef struct corral_space {
     size_t num_leaves;
     const struct corral_leaf *leaves;
+    // 0 where the leaves' names say what their tree is. Every leaf is in a tree once.
+    size_t num_nodes;
+    const struct corral_node *nodes;
 } corral_space;
 
 // What an env with its options is.

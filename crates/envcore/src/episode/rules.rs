@@ -36,13 +36,10 @@ impl Rules {
             (Some(only), _) => only,
             (None, asked) => asked.unwrap_or_default(),
         };
-        let clash = |leaf: &&Leaf| leaf.path().next() == Some("episode");
-        if config.episode_statistics
-            && let Some(leaf) = source.info.leaves().iter().find(clash)
-        {
+        if config.episode_statistics && source.info.has_key("episode") {
             return Err(Error::Unsupported(format!(
-                "{} has an info '{}' of its own, where episode_statistics would be",
-                source.id, leaf.name
+                "{} has an info 'episode' of its own, where episode_statistics would be",
+                source.id
             )));
         }
         if config.max_episode_steps == Some(0) {
@@ -61,14 +58,20 @@ impl Rules {
     }
 
     /// The source's infos and, where asked for, the episode statistics.
-    pub(crate) fn info(&self, source: &SourceSpec) -> Space {
+    ///
+    /// # Errors
+    /// [`Error::Space`] where the source's infos have no names.
+    pub(crate) fn info(&self, source: &SourceSpec) -> Result<Space> {
         let statistics = [
             Leaf::real::<f64>(&[]).named("episode.r"),
             Leaf::real::<i64>(&[]).named("episode.l"),
             Leaf::real::<f64>(&[]).named("episode.t"),
         ];
         let wanted = if self.statistics.is_some() { Space::of(statistics) } else { Space::empty() };
-        source.info.clone().join(wanted)
+        let joined = source.info.clone().join(wanted);
+        joined.map_err(|_| {
+            Error::Space(format!("{}: info space: infos are a struct of named leaves", source.id))
+        })
     }
 
     /// Whether batches carry final observations beside the next first ones.

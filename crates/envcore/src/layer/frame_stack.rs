@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::buffer::{Batch, Column, Fixed, check_room};
 use crate::error::{Error, Result};
 use crate::layer::{Layer, Shows, Transform, rows_of};
-use crate::space::{Bounds, DType, Leaf, LeafKind, Space, Tensor};
+use crate::space::{Bounds, DType, Leaf, LeafKind, Tensor};
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::{Spec, VecEnv};
 
@@ -162,7 +162,7 @@ impl Transform for FrameStack {
             },
             ..leaf.clone()
         };
-        Spec { observation: Space::of(spec.observation.leaves().iter().map(stack)), ..spec.clone() }
+        Spec { observation: spec.observation.map(stack), ..spec.clone() }
     }
 
     fn apply(&mut self, batch: &mut Batch, fresh: &mut [Option<Fixed>], fresh_finals: &mut [Option<Fixed>]) {

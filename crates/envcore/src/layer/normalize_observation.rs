@@ -19,7 +19,7 @@ use crate::buffer::{Batch, Column, Fixed};
 use crate::error::{Error, Result};
 use crate::layer::moments::{Moments, Real, Statistics, with_real};
 use crate::layer::{Layer, Shows, Transform, rows_of};
-use crate::space::{Bounds, DType, Leaf, LeafKind, Space, Tensor};
+use crate::space::{Bounds, DType, Leaf, LeafKind, Tensor};
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::{Spec, VecEnv};
 
@@ -110,7 +110,7 @@ impl Transform for NormalizeObservation {
                 Leaf { kind, ..leaf.clone() }
             }
         };
-        Spec { observation: Space::of(spec.observation.leaves().iter().map(normalised)), ..spec.clone() }
+        Spec { observation: spec.observation.map(normalised), ..spec.clone() }
     }
 
     fn apply(&mut self, batch: &mut Batch, fresh: &mut [Option<Fixed>], fresh_finals: &mut [Option<Fixed>]) {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::buffer::ColumnIn;
 use crate::error::{Error, Result};
 use crate::replay::log::Cell;
-use crate::space::{Array, DType, Element, LeafKind, Options, Scalar, Space, Value};
+use crate::space::{Array, DType, Element, Leaf, LeafKind, Options, Scalar, Space, Tree, Value};
 use crate::with_element;
 
 /// Why something has no JSON.
@@ -16,20 +16,45 @@ pub(super) type Opaque = &'static str;
 
 const OPAQUE: Opaque = "it holds an object that cannot be written to a file";
 
-/// One slot's action: the leaf itself, or an object of them.
+/// One slot's action, nested as its space: an object for a struct, an array for a
+/// tuple.
 pub(super) fn action_to_json(space: &Space, cells: &[Cell]) -> Result<Json, Opaque> {
-    let one = |(cell, kind): (&Cell, &LeafKind)| match (cell, kind) {
+    let one = |(cell, leaf): (&Cell, &Leaf)| match (cell, &leaf.kind) {
         (Cell::Fixed { dtype, bytes }, LeafKind::Fixed(tensor)) => {
             Ok(nested(&tensor.shape, &mut numbers(*dtype, bytes).into_iter()))
         }
         (Cell::Loose(value), _) => value_to_json(value),
         (Cell::Fixed { .. }, _) => Err(OPAQUE),
     };
-    let mut each = cells.iter().zip(space.leaves()).map(|(cell, leaf)| (&leaf.name, one((cell, &leaf.kind))));
-    if space.is_single() {
-        return each.next().map_or(Ok(Json::Null), |(_, json)| json);
+    let mut leaves: Vec<Json> = cells.iter().zip(space.leaves()).map(one).collect::<Result<_, _>>()?;
+    Ok(gather(space.tree(), &mut leaves))
+}
+
+fn gather(tree: &Tree, leaves: &mut [Json]) -> Json {
+    match tree {
+        Tree::Leaf(leaf) => leaves[*leaf].take(),
+        Tree::Dict(branches) => {
+            Json::Object(branches.iter().map(|(key, branch)| (key.clone(), gather(branch, leaves))).collect())
+        }
+        Tree::Tuple(branches) => Json::Array(branches.iter().map(|branch| gather(branch, leaves)).collect()),
     }
-    Ok(Json::Object(each.map(|(name, json)| Ok((name.clone(), json?))).collect::<Result<_, Opaque>>()?))
+}
+
+/// Puts the JSON of each leaf to `leaves`; `Null` for one that is not there.
+fn scatter<'a>(tree: &Tree, json: &'a Json, leaves: &mut [&'a Json]) {
+    match tree {
+        Tree::Leaf(leaf) => leaves[*leaf] = json,
+        Tree::Dict(branches) => {
+            branches.iter().for_each(|(key, branch)| {
+                scatter(branch, json.get(key).unwrap_or(&Json::Null), leaves);
+            });
+        }
+        Tree::Tuple(branches) => {
+            branches.iter().enumerate().for_each(|(k, branch)| {
+                scatter(branch, json.get(k).unwrap_or(&Json::Null), leaves);
+            });
+        }
+    }
 }
 
 /// The columns of an action that `action_to_json` gave, or, for `None`, of one
@@ -38,12 +63,12 @@ pub(super) fn action_to_json(space: &Space, cells: &[Cell]) -> Result<Json, Opaq
 /// # Errors
 /// [`Error::State`] where it is no action of this space.
 pub(super) fn action_from_json(space: &Space, action: Option<&Json>) -> Result<Vec<Row>> {
-    let row = |leaf: &crate::Leaf| {
-        let given = match action {
-            Some(action) if space.is_single() => Some(action),
-            Some(action) => Some(action.get(&leaf.name).unwrap_or(&Json::Null)),
-            None => None,
-        };
+    let mut given = vec![&Json::Null; space.leaves().len()];
+    if let Some(action) = action {
+        scatter(space.tree(), action, &mut given);
+    }
+    let row = |(leaf, given): (&Leaf, &Json)| {
+        let given = action.is_some().then_some(given);
         let misfit = || Error::State(format!("{} is no action here", action.unwrap_or(&Json::Null)));
         match &leaf.kind {
             LeafKind::Fixed(tensor) => {
@@ -62,7 +87,7 @@ pub(super) fn action_from_json(space: &Space, action: Option<&Json>) -> Result<V
             }
         }
     };
-    space.leaves().iter().map(row).collect()
+    space.leaves().iter().zip(given).map(row).collect()
 }
 
 /// One row of a column.
@@ -260,6 +285,22 @@ mod tests {
         }
         let object = Value::List(vec![Value::Object(std::sync::Arc::new(1u8))]);
         assert_eq!(action_to_json(&space, &[Cell::Loose(object)]), Err(OPAQUE));
+    }
+
+    #[test]
+    fn actions_are_nested_as_their_space_and_need_no_names_of_their_own() {
+        let label = || Space::from(Leaf::discrete(9));
+        let inner = Space::dict([("a.b", label()), ("a", Space::dict([("b", label())]))]);
+        let space = Space::tuple([label(), inner, Space::tuple([])]);
+        let cells = [1i64, 2, 3].map(|n| Cell::Fixed { dtype: DType::I64, bytes: n.to_ne_bytes().into() });
+        let json = action_to_json(&space, &cells).unwrap();
+        assert_eq!(json.to_string(), r#"[1,{"a":{"b":3},"a.b":2},[]]"#);
+        for (row, cell) in action_from_json(&space, Some(&json)).unwrap().iter().zip(&cells) {
+            let (Row::Fixed { bytes, .. }, Cell::Fixed { bytes: given, .. }) = (row, cell) else {
+                panic!("labels are of fixed shape")
+            };
+            assert_eq!(bytes[..], given[..]);
+        }
     }
 
     #[test]

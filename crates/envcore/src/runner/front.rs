@@ -38,7 +38,7 @@ impl Front {
     pub(super) fn new(source: &dyn Source, config: &VecConfig) -> Result<(Self, Rules, Vec<i64>)> {
         let seeds = seeds(config)?;
         let rules = Rules::new(source.spec(), config)?;
-        let spec = spec_of(source, config, &rules);
+        let spec = spec_of(source, config, &rules)?;
         spec.check_spaces()?;
         Ok((Front::of(spec), rules, seeds))
     }
@@ -268,20 +268,20 @@ pub(super) fn check_resets(
 }
 
 /// The spec of a runner of `source` under `config`.
-fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Spec {
+fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Result<Spec> {
     let source = source.spec();
-    Spec {
+    Ok(Spec {
         id: source.id.clone(),
         num_slots: config.num_slots,
         observation: source.observation.clone(),
         action: source.action.clone(),
-        info: rules.info(source),
+        info: rules.info(source)?,
         autoreset: rules.autoreset,
         caps: source.caps,
         max_episode_steps: config.max_episode_steps,
         metadata: source.metadata.clone(),
         num_agents: source.num_agents,
-    }
+    })
 }
 
 /// The seeds that the slots are built from.

@@ -1,8 +1,7 @@
-//! Leaves and the spaces made of them.
+//! Leaves: the parts of spaces.
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
 use crate::space::dtype::{DType, Element, Scalar};
 
 /// The most axes of a row: NumPy's 32, less that of the rows.
@@ -60,7 +59,7 @@ pub struct Tensor {
 
 impl Tensor {
     /// Elements per row; `usize::MAX` where there are more than that counts,
-    /// which [`Space::check`] refuses.
+    /// which [`Space::check`](crate::Space::check) refuses.
     pub fn elements(&self) -> usize {
         self.shape.iter().fold(1, |elements, &extent| elements.saturating_mul(extent))
     }
@@ -110,13 +109,10 @@ pub enum LeafKind {
 /// One named part of a space.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaf {
-    /// Its name; a `.` separates the levels of nested structs, unless
-    /// `whole_name` is set. Empty for the only leaf of a space that is not a
-    /// struct.
+    /// The keys that lead to it in its space's [`Tree`](crate::Tree), a `.` between
+    /// them: for people to read. Empty for the only leaf of a space that is
+    /// neither a struct nor a tuple.
     pub name: String,
-    /// Whether a `.` in its name is a letter like any other: see
-    /// [`with_whole_name`](Leaf::with_whole_name).
-    pub whole_name: bool,
     /// What it holds.
     pub kind: LeafKind,
 }
@@ -192,34 +188,13 @@ impl Leaf {
 
     /// An unnamed leaf that holds this.
     pub fn of(kind: LeafKind) -> Self {
-        Leaf { name: String::new(), whole_name: false, kind }
+        Leaf { name: String::new(), kind }
     }
 
     /// The same leaf under another name.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
-    }
-
-    /// The same leaf, whose name is one key, dots and all: `a.b` stands beside
-    /// `a`, and `a.` is a name.
-    pub fn with_whole_name(mut self) -> Self {
-        self.whole_name = true;
-        self
-    }
-
-    /// The keys that lead to the leaf, from the outermost struct on.
-    pub fn path(&self) -> impl Iterator<Item = &str> {
-        self.name.split(|letter| letter == '.' && !self.whole_name)
-    }
-
-    /// Whether the keys that lead to `self` lead on to `other`, or to the same.
-    fn is_on_the_way_to(&self, other: &Leaf) -> bool {
-        // Names are compared first, which tells nearly all apart.
-        other.name.starts_with(&self.name) && {
-            let mut keys = other.path();
-            self.path().all(|key| keys.next() == Some(key))
-        }
     }
 
     /// The tensor, if the leaf is of fixed shape.
@@ -230,7 +205,7 @@ impl Leaf {
         }
     }
 
-    fn check(&self, rows: usize) -> Result<(), String> {
+    pub(super) fn check(&self, rows: usize) -> Result<(), String> {
         let LeafKind::Fixed(t) = &self.kind else { return Ok(()) };
         if t.shape.len() > MAX_AXES {
             return Err(format!("{} axes where at most {MAX_AXES} fit", t.shape.len()));
@@ -275,127 +250,13 @@ impl Leaf {
     }
 }
 
-/// Ordered, named leaves.
-///
-/// A space of one unnamed leaf is that leaf (Gymnasium's `Box`, `Discrete`, …);
-/// any other is a struct (`Dict`), nested where names have dots, unless a leaf
-/// has a whole name.
-///
-/// ```
-/// use envcore::{Leaf, Space};
-/// let space = Space::of([
-///     Leaf::image(&[64, 64, 3]).named("pixels"),
-///     Leaf::real::<f32>(&[2]).bounded(-1.0, 1.0).named("velocity"),
-/// ]);
-/// assert_eq!(space.leaves()[1].name, "velocity");
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Space {
-    leaves: Vec<Leaf>,
-}
-
-impl From<Leaf> for Space {
-    fn from(leaf: Leaf) -> Self {
-        Space { leaves: vec![leaf] }
-    }
-}
-
-impl Space {
-    /// The space of no leaves.
-    pub const fn empty() -> Self {
-        Space { leaves: Vec::new() }
-    }
-
-    /// A struct of named leaves, in this order.
-    pub fn of(leaves: impl IntoIterator<Item = Leaf>) -> Self {
-        Space { leaves: leaves.into_iter().collect() }
-    }
-
-    /// The leaves, in order.
-    pub fn leaves(&self) -> &[Leaf] {
-        &self.leaves
-    }
-
-    /// The same leaves one level deeper, under `name`. A leaf with a whole name
-    /// keeps one, which begins with `name` and a dot.
-    pub fn nested(self, name: &str) -> Self {
-        let under = |leaf: Leaf| {
-            let path = if leaf.name.is_empty() { name.into() } else { format!("{name}.{}", leaf.name) };
-            leaf.named(path)
-        };
-        Space { leaves: self.leaves.into_iter().map(under).collect() }
-    }
-
-    /// These leaves, then those of `other`.
-    pub fn join(mut self, other: Space) -> Self {
-        self.leaves.extend(other.leaves);
-        self
-    }
-
-    /// Whether it is one unnamed leaf.
-    pub fn is_single(&self) -> bool {
-        matches!(self.leaves.as_slice(), [leaf] if leaf.name.is_empty())
-    }
-
-    /// Errors where the space contradicts itself: names missing or twice,
-    /// bounds that cross, do not fit the dtype or are of the wrong number, a
-    /// shape that no memory holds.
-    ///
-    /// # Errors
-    /// [`Error::Space`], which names leaf and shape; `what` says whose space it
-    /// is.
-    pub fn check(&self, what: &str) -> Result<()> {
-        self.check_rows(what, 1)
-    }
-
-    /// As [`check`](Self::check), and where `rows` rows of a leaf fit no memory.
-    pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
-        for (k, leaf) in self.leaves.iter().enumerate() {
-            let fault = |why: String| {
-                let name = if leaf.name.is_empty() { format!("#{k}") } else { format!("'{}'", leaf.name) };
-                Error::Space(format!("{what} space, leaf {name}: {why}"))
-            };
-            if self.leaves.len() > 1 && leaf.path().any(str::is_empty) {
-                return Err(fault("every leaf of a struct needs a name".into()));
-            }
-            for earlier in &self.leaves[..k] {
-                let nested = earlier.is_on_the_way_to(leaf) || leaf.is_on_the_way_to(earlier);
-                // Messages, records and libraries know leaves by their names alone.
-                if nested || earlier.name == leaf.name {
-                    return Err(fault(format!("its name clashes with '{}'", earlier.name)));
-                }
-            }
-            leaf.check(rows).map_err(fault)?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::space::Space;
 
     fn fault(space: Space) -> String {
         space.check("observation").unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_dot_in_a_whole_name_is_a_letter() {
-        let whole = |name: &str| Leaf::discrete(2).named(name).with_whole_name();
-        let names = ["a", "a.b", "a.", ".", "..", ".a", "a..b"];
-        let space = Space::of(names.map(whole));
-        space.check("observation").unwrap();
-        for (leaf, name) in space.leaves().iter().zip(names) {
-            assert_eq!(leaf.path().collect::<Vec<_>>(), [name]);
-        }
-        let leaf = Leaf::discrete(2).named("a.b.c");
-        assert_eq!(leaf.path().collect::<Vec<_>>(), ["a", "b", "c"]);
-        // Beside levels: the key "a.b", and within "a" the key "c".
-        Space::of([whole("a.b"), Leaf::discrete(2).named("a.c")]).check("observation").unwrap();
-        // What would be one key twice, or a leaf and a struct at once, or one name for two.
-        for other in [whole("a"), Leaf::discrete(2).named("a"), whole("a.c")] {
-            assert!(fault(Space::of([Leaf::discrete(2).named("a.c"), other])).contains("clashes"));
-        }
     }
 
     #[test]
@@ -404,14 +265,6 @@ mod tests {
         assert!(fault(crossed).contains("low 1.0 is not below high -1.0"));
         let short = Space::from(Leaf::real::<f32>(&[3]).bounded_by(&[0f32; 2], &[1f32; 2]));
         assert!(fault(short).contains("2 low bounds for 3 elements"));
-        let twice = Space::of([Leaf::discrete(2).named("a"), Leaf::discrete(2).named("a")]);
-        assert!(fault(twice).contains("clashes"));
-        let inside = Space::of([Leaf::discrete(2).named("a"), Leaf::discrete(2).named("a.b")]);
-        assert!(fault(inside).contains("clashes"));
-        let dotted = Space::of([Leaf::discrete(2).named("a"), Leaf::discrete(2).named("a.")]);
-        assert!(fault(dotted).contains("needs a name"));
-        let nameless = Space::of([Leaf::discrete(2), Leaf::discrete(2).named("b")]);
-        assert!(fault(nameless).contains("needs a name"));
         let narrow = Space::from(Leaf::labels::<u8>(&[], 0, 300));
         assert!(fault(narrow).contains("do not fit uint8"));
         let none = Space::from(Leaf::discrete(0));
@@ -420,14 +273,5 @@ mod tests {
         assert!(fault(huge).contains("too large"));
         let float_label = Space::from(Leaf::labels::<f32>(&[], 0, 2));
         assert!(fault(float_label).contains("labels cannot be float32"));
-    }
-
-    #[test]
-    fn nesting_puts_a_dot_between_the_levels() {
-        let inner = Space::of([Leaf::discrete(2).named("a"), Leaf::real::<f64>(&[]).named("b")]);
-        let outer = inner.nested("in").join(Space::from(Leaf::discrete(3)).nested("c"));
-        let names: Vec<&str> = outer.leaves().iter().map(|l| l.name.as_str()).collect();
-        assert_eq!(names, ["in.a", "in.b", "c"]);
-        outer.check("observation").unwrap();
     }
 }

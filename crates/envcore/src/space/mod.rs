@@ -1,17 +1,21 @@
 //! Spaces: what observations, actions and infos look like.
 //!
-//! A [`Space`] is an ordered list of named [`Leaf`]s, each one buffer of a
-//! batch. `check` is how values are held to a leaf; `sample` draws from one;
-//! `value` is data whose shape is known only when it arrives.
+//! A [`Space`] is an ordered list of [`Leaf`]s, each one buffer of a batch, and
+//! the [`Tree`] that they hang in. `check` is how values are held to a leaf;
+//! `sample` draws from one; `value` is data whose shape is known only when it
+//! arrives.
 
 pub(crate) mod check;
 mod dtype;
 mod leaf;
 mod sample;
+mod tree;
 mod value;
 
 pub use check::ActionBounds;
 pub use dtype::{DType, Element, Scalar};
 pub(crate) use leaf::MAX_AXES;
-pub use leaf::{Bounds, Leaf, LeafKind, Space, Tensor};
+pub use leaf::{Bounds, Leaf, LeafKind, Tensor};
+pub(crate) use tree::{Node, NodeKind};
+pub use tree::{Space, Tree};
 pub use value::{Array, Options, Value};

@@ -2,7 +2,8 @@
 
 use crate::rng::Rng;
 use crate::space::dtype::Scalar;
-use crate::space::leaf::{LeafKind, Space, Tensor};
+use crate::space::leaf::{LeafKind, Tensor};
+use crate::space::tree::Space;
 use crate::space::value::{Array, Value};
 use crate::with_element;
 

@@ -21,7 +21,6 @@ use pyo3::types::{PyList, PyTuple};
 use super::env::{failure, is_exit, refused, tell};
 use super::observe::{Refused, as_array, by_numpy, loose, place, tuple};
 use super::shape::{Node, Part, Shape};
-use super::source::Face;
 use super::{act, cast};
 use crate::array;
 use crate::errors::OrRaise;
@@ -45,13 +44,11 @@ struct Common {
 
 impl BatchSource {
     /// The source that `envs` is.
-    pub(crate) fn new(py: Python<'_>, id: &str, envs: &Bound<'_, PyAny>) -> PyResult<(Self, Face)> {
+    pub(crate) fn new(py: Python<'_>, id: &str, envs: &Bound<'_, PyAny>) -> PyResult<Self> {
         let observation = Shape::of(&envs.getattr("observation_space")?)?;
         let action = Shape::of(&envs.getattr("action_space")?)?;
         observation.space.check("observation").or_raise(py)?;
         action.space.check("action").or_raise(py)?;
-        let about = py.import("corral._python_env")?.call_method1("about", (envs,))?;
-        let face = Face::of(about)?;
         let mut caps = Caps::TRUNCATION;
         caps.set(Caps::RESET, envs.getattr("can_reset")?.is_truthy()?);
         let spec = SourceSpec {
@@ -68,7 +65,7 @@ impl BatchSource {
         };
         let num_envs = envs.getattr("num_envs")?.extract()?;
         let common = Arc::new(Common { envs: envs.clone().unbind(), observation, action });
-        Ok((BatchSource { spec, common, num_envs, is_taken: AtomicBool::new(false) }, face))
+        Ok(BatchSource { spec, common, num_envs, is_taken: AtomicBool::new(false) })
     }
 }
 

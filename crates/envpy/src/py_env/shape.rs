@@ -1,13 +1,12 @@
 //! A Python env's space: its leaves, and how they hang together.
 
-use envcore::{Bounds, DType, Leaf, LeafKind, Scalar, Space, Tensor};
+use envcore::{Bounds, DType, Leaf, LeafKind, Scalar, Space, Tensor, Tree};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::array;
 use crate::errors::raise;
-use crate::spaces::Tree;
 
 /// One leaf, ready to be read and written.
 pub(crate) struct Part {
@@ -17,7 +16,7 @@ pub(crate) struct Part {
     pub(crate) tensor: Option<(Tensor, array::Descr)>,
 }
 
-/// How parts hang together, with keys that Python knows.
+/// The space's tree, with keys that Python knows.
 pub(crate) enum Node {
     Leaf(usize),
     Dict(Vec<(Py<PyString>, Node)>),
@@ -38,6 +37,7 @@ impl Shape {
         let (tree, leaves): (Bound<'_, PyTuple>, Bound<'_, PyList>) =
             py.import("corral._python_env")?.call_method1("leaves_of", (space,))?.extract()?;
         let leaves = leaves.iter().map(|leaf| read_leaf(&leaf)).collect::<PyResult<Vec<_>>>()?;
+        let space = Space::with_tree(leaves, read_tree(&tree)?);
         let part = |leaf: &Leaf| -> PyResult<Part> {
             let tensor = match &leaf.kind {
                 LeafKind::Fixed(tensor) => Some((tensor.clone(), array::descr(py, tensor.dtype)?)),
@@ -45,49 +45,44 @@ impl Shape {
             };
             Ok(Part { name: leaf.name.clone(), tensor })
         };
-        let parts = leaves.iter().map(part).collect::<PyResult<_>>()?;
-        Ok(Shape { parts, space: Space::of(leaves), node: read_node(&tree)? })
-    }
-
-    /// The tree that batches are nested by.
-    pub(crate) fn tree(&self, py: Python<'_>) -> PyResult<Tree> {
-        plain(py, &self.node)
+        let parts = space.leaves().iter().map(part).collect::<PyResult<_>>()?;
+        Ok(Shape { parts, node: node(py, space.tree()), space })
     }
 }
 
-fn plain(py: Python<'_>, node: &Node) -> PyResult<Tree> {
-    Ok(match node {
-        Node::Leaf(leaf) => Tree::Leaf(*leaf),
-        Node::Dict(branches) => {
-            let named = branches.iter().map(|(key, node)| Ok((key.extract(py)?, plain(py, node)?)));
-            Tree::Branches(named.collect::<PyResult<_>>()?)
+fn node(py: Python<'_>, tree: &Tree) -> Node {
+    match tree {
+        Tree::Leaf(leaf) => Node::Leaf(*leaf),
+        Tree::Dict(branches) => {
+            let named =
+                branches.iter().map(|(key, tree)| (PyString::intern(py, key).unbind(), node(py, tree)));
+            Node::Dict(named.collect())
         }
-        Node::Tuple(nodes) => Tree::Tuple(nodes.iter().map(|node| plain(py, node)).collect::<PyResult<_>>()?),
-    })
+        Tree::Tuple(branches) => Node::Tuple(branches.iter().map(|tree| node(py, tree)).collect()),
+    }
 }
 
-fn read_node(tree: &Bound<'_, PyTuple>) -> PyResult<Node> {
+fn read_tree(tree: &Bound<'_, PyTuple>) -> PyResult<Tree> {
     let kind: String = tree.get_item(0)?.extract()?;
     let inner = tree.get_item(1)?;
     Ok(match kind.as_str() {
-        "leaf" => Node::Leaf(inner.extract()?),
+        "leaf" => Tree::Leaf(inner.extract()?),
         "dict" => {
             let branch = |item: PyResult<Bound<'_, PyAny>>| {
-                let (key, tree): (Bound<'_, PyString>, Bound<'_, PyTuple>) = item?.extract()?;
-                Ok((key.unbind(), read_node(&tree)?))
+                let (key, tree): (String, Bound<'_, PyTuple>) = item?.extract()?;
+                Ok((key, read_tree(&tree)?))
             };
-            Node::Dict(inner.try_iter()?.map(branch).collect::<PyResult<_>>()?)
+            Tree::Dict(inner.try_iter()?.map(branch).collect::<PyResult<_>>()?)
         }
         _ => {
-            let branch = |item: PyResult<Bound<'_, PyAny>>| read_node(item?.cast::<PyTuple>()?);
-            Node::Tuple(inner.try_iter()?.map(branch).collect::<PyResult<_>>()?)
+            let branch = |item: PyResult<Bound<'_, PyAny>>| read_tree(item?.cast::<PyTuple>()?);
+            Tree::Tuple(inner.try_iter()?.map(branch).collect::<PyResult<_>>()?)
         }
     })
 }
 
 fn read_leaf(leaf: &Bound<'_, PyAny>) -> PyResult<Leaf> {
     let get = |key: &str| leaf.get_item(key);
-    let name: String = get("name")?.extract()?;
     let kind: String = get("kind")?.extract()?;
     let kind = match kind.as_str() {
         "fixed" => {
@@ -102,10 +97,8 @@ fn read_leaf(leaf: &Bound<'_, PyAny>) -> PyResult<Leaf> {
                 }
             };
             let shape = get("shape")?;
-            let too_large = |_| {
-                let at = if name.is_empty() { String::new() } else { format!("leaf '{name}': ") };
-                raise(leaf.py(), "SpaceError", format!("{at}shape {shape} is too large for any memory"))
-            };
+            let too_large =
+                |_| raise(leaf.py(), "SpaceError", format!("a shape {shape} is too large for any memory"));
             LeafKind::Fixed(Tensor {
                 dtype,
                 shape: shape.extract().map_err(too_large)?,
@@ -116,5 +109,5 @@ fn read_leaf(leaf: &Bound<'_, PyAny>) -> PyResult<Leaf> {
         "text" => LeafKind::Text { max_len: get("max_len")?.extract()? },
         _ => LeafKind::Object,
     };
-    Ok(Leaf::of(kind).named(name))
+    Ok(Leaf::of(kind))
 }

@@ -15,7 +15,6 @@ use super::env::{PyEnv, failure};
 use super::shape::Shape;
 use crate::errors;
 use crate::interpreter::{ENDING, enter};
-use crate::spaces::Tree;
 
 /// How Python envs are hosted.
 #[derive(Clone, Copy)]
@@ -38,31 +37,6 @@ pub(crate) struct PySource {
     first_slot: usize,
     /// By slot: the `identity` of each env built so far.
     built: Mutex<Vec<usize>>,
-}
-
-/// The trees of observations and actions, and what a sink shows of the envs.
-pub(crate) struct Face {
-    pub(crate) observation: Tree,
-    pub(crate) action: Tree,
-    pub(crate) about: Py<PyAny>,
-}
-
-impl Face {
-    /// The face of envs that `corral._python_env.about` told of.
-    pub(crate) fn of(about: Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = about.py();
-        let tree = |name| Shape::of(&about.getattr(name)?)?.tree(py);
-        let (observation, action) = (tree("observation_space")?, tree("action_space")?);
-        Ok(Face { observation, action, about: about.unbind() })
-    }
-
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        Face {
-            observation: self.observation.clone(),
-            action: self.action.clone(),
-            about: self.about.clone_ref(py),
-        }
-    }
 }
 
 /// `slot` is the source's own.
@@ -90,31 +64,28 @@ impl PySource {
         factories: Vec<Py<PyAny>>,
         first_slot: usize,
         how: How,
-    ) -> Result<(Self, Face)> {
+    ) -> Result<Self> {
         let Some(factory) = factories.first() else {
             return Err(Error::Argument("there are no envs: give at least one".into()));
         };
         let unmade = |error| unbuilt(id, 0, None, failure(py, Phase::Build, error));
         let first = PyEnv::build(py, factory, None).map_err(unmade)?;
-        let read = || -> PyResult<(Shape, Shape, Face)> {
+        let read = || -> PyResult<(Shape, Shape, Py<PyAny>)> {
             let env = first.env(py);
             let observation = Shape::of(&env.getattr("observation_space")?)?;
             let action = Shape::of(&env.getattr("action_space")?)?;
             let about = py.import("corral._python_env")?.call_method1("about", (env,))?;
-            let face =
-                Face { observation: observation.tree(py)?, action: action.tree(py)?, about: about.unbind() };
-            Ok((observation, action, face))
+            Ok((observation, action, about.unbind()))
         };
-        let read = read().map_err(unmade).and_then(|(observation, action, face)| {
+        let read = read().map_err(unmade).and_then(|(observation, action, about)| {
             observation.space.check("observation")?;
             action.space.check("action")?;
-            Ok((Actor::new(py, action).map_err(unmade)?, observation, face))
+            Ok((Actor::new(py, action).map_err(unmade)?, observation, about))
         });
-        let (actor, observation, face) = read.inspect_err(|_| drop(first.close(py)))?;
+        let (actor, observation, about) = read.inspect_err(|_| drop(first.close(py)))?;
         let mut caps = Caps::ENV | Caps::OPTIONS | Caps::OPTIONS_ONCE | Caps::CALL;
         caps.set(Caps::INDEX, first.bare.is_some());
         caps.set(Caps::UNSEEDED, !how.seeded);
-        let about = face.about.clone_ref(py);
         let render_mode = about.bind(py).getattr("render_mode").map_err(Error::env)?;
         caps.set(Caps::RENDER, !render_mode.is_none());
         let spec = SourceSpec {
@@ -131,7 +102,12 @@ impl PySource {
         };
         let common = Arc::new(Common { observation, actor, check_nan: how.check_nan });
         let first = Mutex::new(Some(first));
-        Ok((PySource { spec, common, factories, about, first, first_slot, built: Mutex::default() }, face))
+        Ok(PySource { spec, common, factories, about, first, first_slot, built: Mutex::default() })
+    }
+
+    /// What a sink shows of the envs that the core does not know.
+    pub(crate) fn about(&self, py: Python<'_>) -> Py<PyAny> {
+        self.about.clone_ref(py)
     }
 
     fn build(&self, py: Python<'_>, k: usize, seed: Option<i64>) -> Result<PyEnv> {

@@ -10,7 +10,7 @@ use pyo3::types::PyTuple;
 
 use super::VecEnv;
 use crate::actions::Given;
-use crate::assemble::{Assembler, Shapes};
+use crate::assemble::Assembler;
 use crate::closing::Closing;
 use crate::errors::{self, failed};
 use crate::interpreter::{Visit, detach, enter};
@@ -18,7 +18,6 @@ use crate::interpreter::{Visit, detach, enter};
 pub(super) struct State {
     pub(super) envs: Box<dyn envcore::VecEnv>,
     pub(super) assembler: Assembler,
-    pub(super) action: Shapes,
     pub(super) given: Given,
     /// What is in flight was left there by a call that Ctrl-C ended.
     pub(super) interrupted: bool,

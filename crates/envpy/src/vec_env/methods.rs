@@ -65,6 +65,16 @@ impl VecEnv {
     }
 
     #[getter]
+    fn observation_tree<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        spaces::describe_tree(py, self.spec.observation.tree())
+    }
+
+    #[getter]
+    fn action_tree<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        spaces::describe_tree(py, self.spec.action.tree())
+    }
+
+    #[getter]
     fn action_leaves<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         spaces::describe(py, &self.spec.action)
     }

@@ -19,14 +19,12 @@ use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use self::held::{Held, State, this_thread};
 use crate::actions::{Given, Taken};
-use crate::assemble::{Assembler, Shapes};
+use crate::assemble::Assembler;
 use crate::begin;
 use crate::closing::Closing;
 use crate::errors::{self, OrRaise, raise, to_py};
 use crate::interpreter::{self, Visit, detach, enter};
 use crate::layers::Layered;
-use crate::py_env::Face;
-use crate::spaces::Tree;
 use crate::values;
 
 /// How long a wait goes on before signals are looked at.
@@ -83,23 +81,17 @@ impl VecEnv {
         py: Python<'_>,
         envs: Box<dyn envcore::VecEnv>,
         batch_size: Option<usize>,
-        face: Option<Face>,
+        about: Option<Py<PyAny>>,
         (closing, layers): (Arc<Closing>, Layered),
     ) -> PyResult<Self> {
         let spec = envs.spec().clone();
-        let (observation, action) = match &face {
-            Some(face) => (face.observation.clone(), face.action.clone()),
-            None => (Tree::of(&spec.observation), Tree::of(&spec.action)),
-        };
         let as_shown = layers.frame_stack.is_none() && layers.observation.is_none();
-        let assembler = Assembler::new(py, &spec, observation, as_shown)?;
+        let assembler = Assembler::new(py, &spec, as_shown)?;
         let brief = spec.caps.contains(Caps::BRIEF) && spec.num_slots <= FEW;
-        let action = Shapes::with(py, &spec.action, action)?;
         Ok(VecEnv {
             state: Mutex::new(State {
                 envs,
                 assembler,
-                action,
                 given: Given::of(&spec.action),
                 interrupted: false,
                 closing: closing.clone(),
@@ -114,7 +106,7 @@ impl VecEnv {
             closers: AtomicUsize::new(0),
             birth: Birth::here(),
             layers,
-            about: face.map(|face| face.about),
+            about,
             spec,
         })
     }
@@ -232,9 +224,9 @@ impl VecEnv {
         batched: bool,
     ) -> PyResult<()> {
         let py = actions.py();
-        let State { envs, action, given, interrupted, .. } = state;
+        let State { envs, given, interrupted, .. } = state;
         let taken = Taken { batched, to_python: self.about.is_some(), copied: self.runs_python_within_send };
-        given.take((&self.spec.action, action.tree()), actions, taken, |columns| {
+        given.take(&self.spec.action, actions, taken, |columns| {
             if !self.remote {
                 return envs.send(slots, columns).or_raise(py);
             }

@@ -4,7 +4,8 @@
 use envcore::{Env, FromRow, Leaf, Record, Result, Space, Step, ToRow, wants_reset};
 use serde::{Deserialize, Serialize};
 
-/// The names of its observation, in order; all but the last are whole.
+/// The names of its observation, in order; only in the last the dot
+/// separates two levels.
 pub const SEEN: [&str; 4] = ["a", "a.b", "a.", "in.side"];
 
 /// What it shows, each times ten to the power of its place.
@@ -68,23 +69,23 @@ impl Env for Dotted {
 
     fn observation_space(_: &()) -> Result<Space> {
         let [one, ten, hundred, thousand] = SEEN;
-        Ok(Space::of([
-            Leaf::real::<f32>(&[]).named(one).with_whole_name(),
-            Leaf::real::<f32>(&[2]).named(ten).with_whole_name(),
-            Leaf::labels::<i32>(&[], 0, 1000).named(hundred).with_whole_name(),
-            Leaf::real::<f32>(&[]).named(thousand),
-        ]))
+        Space::dict([
+            (one, Leaf::real::<f32>(&[]).into()),
+            (ten, Leaf::real::<f32>(&[2]).into()),
+            (hundred, Leaf::labels::<i32>(&[], 0, 1000).into()),
+        ])
+        .join(Leaf::real::<f32>(&[]).named(thousand).into())
     }
 
     fn action_space(_: &()) -> Result<Space> {
-        Ok(Space::of([
-            Leaf::labels::<i32>(&[], 0, 3).named("a.b").with_whole_name(),
-            Leaf::real::<f32>(&[]).bounded(-1.0, 1.0).named("a").with_whole_name(),
+        Ok(Space::dict([
+            ("a.b", Leaf::labels::<i32>(&[], 0, 3).into()),
+            ("a", Leaf::real::<f32>(&[]).bounded(-1.0, 1.0).into()),
         ]))
     }
 
     fn info_space(_: &()) -> Result<Space> {
-        Ok(Leaf::real::<i32>(&[]).named("x.").with_whole_name().into())
+        Ok(Leaf::real::<i32>(&[]).named("x.").into())
     }
 
     fn info(&self) -> Option<i32> {

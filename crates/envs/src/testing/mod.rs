@@ -7,12 +7,14 @@ mod caller;
 mod chooser;
 mod dotted;
 mod faulty;
+mod nested;
 mod odd;
 
 pub use caller::{Caller, CallerConfig};
 pub use chooser::Chooser;
 pub use dotted::Dotted;
 pub use faulty::{Fault, Faulty, FaultyConfig};
+pub use nested::Nested;
 pub use odd::OddSource;
 
 use envcore::{Config, Options, Result, Source};
@@ -26,6 +28,7 @@ pub const TABLE: &[Entry] = &[
     Entry::custom("testing/Odd-v0", "Ragged and text leaves; resets itself, takes no seed.", odd).hidden(),
     Entry::new::<Caller>("testing/Caller-v0", "Takes words, answers calls, tells of events.").hidden(),
     Entry::new::<Chooser>("testing/Chooser-v0", "Tells which actions it allows.").hidden(),
+    Entry::new::<Nested>("testing/Nested-v0", "Tuples within structs within tuples.").hidden(),
 ];
 
 fn odd(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {

@@ -8,7 +8,7 @@ use std::ffi::{CString, c_char};
 use super::sys;
 use super::value::{counted, dtype_from, dtype_to, slice};
 use crate::error::{Error, Result};
-use crate::space::{Bounds, DType, Leaf, LeafKind, MAX_AXES, Scalar, Space, Tensor};
+use crate::space::{Bounds, DType, Leaf, LeafKind, MAX_AXES, Node, NodeKind, Scalar, Space, Tensor, Tree};
 
 /// A text with its NUL; what follows a NUL in it is lost.
 pub(super) fn c_text(text: &str) -> CString {
@@ -18,6 +18,8 @@ pub(super) fn c_text(text: &str) -> CString {
 
 /// The greatest number of leaves of a space.
 const MAX_LEAVES: usize = 1 << 12;
+/// The greatest number of nodes of a space's tree.
+const MAX_NODES: usize = 1 << 13;
 /// The greatest number of bounds of one side of a leaf.
 const MAX_BOUNDS: usize = 1 << 24;
 /// The greatest number of bytes of a name.
@@ -52,6 +54,8 @@ pub(super) struct Parts {
     shapes: Vec<Vec<usize>>,
     bounds: Vec<Vec<sys::Bound>>,
     leaves: Vec<Vec<sys::Leaf>>,
+    keys: Vec<String>,
+    nodes: Vec<Vec<sys::Node>>,
 }
 
 // SAFETY: what they point to is owned here, and only read.
@@ -66,9 +70,28 @@ impl Parts {
     /// [`Error::Unsupported`] where it has opaque objects.
     pub(super) fn encode(&mut self, space: &Space) -> Result<sys::Space> {
         let leaves = space.leaves().iter().map(|leaf| self.leaf(leaf)).collect::<Result<Vec<_>>>()?;
-        let encoded = sys::Space { num_leaves: leaves.len(), leaves: leaves.as_ptr() };
+        let nodes: Vec<_> = space.tree().nodes().into_iter().map(|node| self.node(node)).collect();
+        let encoded = sys::Space {
+            num_leaves: leaves.len(),
+            leaves: leaves.as_ptr(),
+            num_nodes: nodes.len(),
+            nodes: nodes.as_ptr(),
+        };
         self.leaves.push(leaves);
+        self.nodes.push(nodes);
         Ok(encoded)
+    }
+
+    fn node(&mut self, Node { key, kind }: Node) -> sys::Node {
+        let (kind, value) = match kind {
+            NodeKind::Leaf(leaf) => (sys::CORRAL_NODE_LEAF, leaf),
+            NodeKind::Dict(count) => (sys::CORRAL_NODE_DICT, count),
+            NodeKind::Tuple(count) => (sys::CORRAL_NODE_TUPLE, count),
+        };
+        // The text of a `String` stays where it is when the `String` moves.
+        let encoded = sys::Node { key: key.as_ptr().cast(), key_length: key.len(), kind, value };
+        self.keys.push(key);
+        encoded
     }
 
     fn leaf(&mut self, leaf: &Leaf) -> Result<sys::Leaf> {
@@ -93,7 +116,7 @@ impl Parts {
         let ((num_low, low), (num_high, high)) = (side(|bounds| &bounds.low), side(|bounds| &bounds.high));
         let encoded = sys::Leaf {
             name: name.as_ptr(),
-            kind: kind + if leaf.whole_name { sys::CORRAL_LEAF_WHOLE_NAME } else { 0 },
+            kind,
             dtype,
             num_axes: shape.len(),
             shape: shape.as_ptr(),
@@ -140,9 +163,35 @@ pub(super) unsafe fn decode(space: &sys::Space, what: &str) -> Result<Space> {
         let leaf = unsafe { decode_leaf(leaf) };
         leaf.map_err(|error| Error::Space(format!("{what} space, leaf #{k}: {error}")))
     });
-    let space = Space::of(leaves.collect::<Result<Vec<_>>>()?);
+    let leaves = leaves.collect::<Result<Vec<_>>>()?;
+    let at_tree = |why: String| Error::Space(format!("{what} space: {why}"));
+    // SAFETY: as above.
+    let nodes = unsafe { counted(space.nodes, space.num_nodes, MAX_NODES, "nodes") };
+    let nodes = nodes.map_err(|error| at_tree(error.to_string()))?;
+    let space = if nodes.is_empty() {
+        Space::of(leaves)
+    } else {
+        // SAFETY: as above.
+        let nodes = nodes.iter().map(|node| unsafe { decode_node(node) }).collect::<Result<Vec<_>>>();
+        let nodes = nodes.map_err(|error| at_tree(error.to_string()))?;
+        Space::with_tree(leaves, Tree::from_nodes(nodes).map_err(at_tree)?)
+    };
     space.check(what)?;
     Ok(space)
+}
+
+unsafe fn decode_node(node: &sys::Node) -> Result<Node> {
+    // SAFETY: the caller's duty.
+    let key = unsafe { counted(node.key.cast::<u8>(), node.key_length, MAX_NAME, "bytes of a key") }?;
+    let key = std::str::from_utf8(key)
+        .map_err(|error| Error::Space(format!("a key of its tree is not UTF-8: {error}")))?;
+    let kind = match node.kind {
+        sys::CORRAL_NODE_LEAF => NodeKind::Leaf(node.value),
+        sys::CORRAL_NODE_DICT => NodeKind::Dict(node.value),
+        sys::CORRAL_NODE_TUPLE => NodeKind::Tuple(node.value),
+        other => return Err(Error::Space(format!("{other} is no kind of node of its tree"))),
+    };
+    Ok(Node { key: key.into(), kind })
 }
 
 unsafe fn decode_leaf(leaf: &sys::Leaf) -> Result<Leaf> {
@@ -150,8 +199,7 @@ unsafe fn decode_leaf(leaf: &sys::Leaf) -> Result<Leaf> {
     let name = unsafe { owned_text(leaf.name, MAX_NAME, "its name") }?;
     // SAFETY: as above.
     let shape = unsafe { counted(leaf.shape, leaf.num_axes, MAX_AXES, "axes") }?.to_vec();
-    let whole_name = leaf.kind & sys::CORRAL_LEAF_WHOLE_NAME != 0;
-    let kind = match leaf.kind & !sys::CORRAL_LEAF_WHOLE_NAME {
+    let kind = match leaf.kind {
         sys::CORRAL_LEAF_FIXED => {
             let dtype = dtype_from(leaf.dtype)?;
             let (least, most) = dtype.range();
@@ -171,7 +219,7 @@ unsafe fn decode_leaf(leaf: &sys::Leaf) -> Result<Leaf> {
         sys::CORRAL_LEAF_TEXT => LeafKind::Text { max_len: shape.first().copied().unwrap_or(usize::MAX) },
         other => return Err(Error::Space(format!("{other} is no kind of leaf ('{name}')"))),
     };
-    Ok(Leaf { name, whole_name, kind })
+    Ok(Leaf { name, kind })
 }
 
 fn decode_bound(bound: sys::Bound, dtype: DType) -> Scalar {
@@ -191,20 +239,30 @@ mod tests {
 
     #[test]
     fn spaces_come_back_as_they_were() {
-        let space = Space::of([
+        let flat = Space::of([
             Leaf::image(&[64, 64, 3]).named("pixels"),
             Leaf::real::<f32>(&[2]).bounded_by(&[-1f32, 0.1], &[1f32, f32::INFINITY]).named("in.speed"),
             Leaf::labels::<u64>(&[], 0, u64::MAX).named("in.key"),
             Leaf::labels::<i8>(&[3], -4, 8).named("gear"),
             Leaf::ragged::<i32>(&[5, usize::MAX]).named("items"),
             Leaf::text(9).named("says"),
-            Leaf::text(9).named("says.").with_whole_name(),
+            Leaf::text(9).named("says."),
             Leaf::real::<bool>(&[]).named("awake"),
         ]);
+        let keys = ["a.b", "", "ä\0\n", "in.key"];
+        let leaf = || Space::from(Leaf::discrete(2));
+        let nested =
+            Space::tuple([flat.clone(), Space::dict(keys.map(|key| (key, leaf()))), Space::tuple([])]);
         let mut parts = Parts::default();
-        let encoded = parts.encode(&space).unwrap();
-        // SAFETY: `parts` is here.
-        assert_eq!(unsafe { decode(&encoded, "observation") }.unwrap(), space);
+        for space in [flat.clone(), nested, Space::empty(), leaf()] {
+            let encoded = parts.encode(&space).unwrap();
+            // SAFETY: `parts` is here.
+            assert_eq!(unsafe { decode(&encoded, "observation") }.unwrap(), space);
+        }
+        // Names alone say what a tree of structs is.
+        let named = sys::Space { num_nodes: 0, ..parts.encode(&flat).unwrap() };
+        // SAFETY: as above.
+        assert_eq!(unsafe { decode(&named, "observation") }.unwrap(), flat);
         let object = Space::from(Leaf::object());
         assert!(matches!(parts.encode(&object), Err(Error::Unsupported(_))));
     }
@@ -217,7 +275,7 @@ mod tests {
         // SAFETY: `parts` is here.
         let sound = unsafe { *encoded.leaves };
         let fault = |num_leaves, leaves| {
-            let broken = sys::Space { num_leaves, leaves };
+            let broken = sys::Space { num_leaves, leaves, ..encoded };
             // SAFETY: what is at the addresses is never read past their end.
             unsafe { decode(&broken, "observation") }.unwrap_err().to_string()
         };
@@ -233,5 +291,22 @@ mod tests {
         let name = CString::new(vec![b'x'; MAX_NAME + 1]).unwrap();
         let named = of(sys::Leaf { name: name.as_ptr(), ..sound });
         assert!(named.contains("its name is longer than 4096 bytes"), "{named}");
+        let tree = |num_nodes, nodes: &[sys::Node]| {
+            let broken = sys::Space { num_nodes, nodes: nodes.as_ptr(), ..encoded };
+            // SAFETY: as above.
+            unsafe { decode(&broken, "observation") }.unwrap_err().to_string()
+        };
+        let node = sys::Node { key: none.cast(), key_length: 0, kind: sys::CORRAL_NODE_LEAF, value: 0 };
+        assert_eq!(tree(huge, &[node]), format!("observation space: {huge} nodes, where 8192 is the most"));
+        assert!(tree(1, &[sys::Node { key_length: 2, ..node }]).contains("2 bytes of a key at NULL"));
+        assert!(tree(1, &[sys::Node { kind: 9, ..node }]).contains("9 is no kind of node of its tree"));
+        assert!(tree(1, &[sys::Node { value: 1, ..node }]).contains("its tree has leaf 1, and there are 1"));
+        assert!(tree(2, &[node, node]).contains("1 nodes of its tree are under no other"));
+        let key = [0xff_u8];
+        let text = sys::Node { key: key.as_ptr().cast(), key_length: 1, ..node };
+        let tuple = sys::Node { kind: sys::CORRAL_NODE_TUPLE, value: 1, ..node };
+        assert!(tree(2, &[tuple, text]).contains("a key of its tree is not UTF-8"));
+        let dict = sys::Node { kind: sys::CORRAL_NODE_DICT, value: huge, ..node };
+        assert!(tree(2, &[dict, node]).contains("its tree ends before all its branches are there"));
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// The version of this interface. Later ones only append to its structs.
-pub const CORRAL_ABI_VERSION: u32 = 3;
+pub const CORRAL_ABI_VERSION: u32 = 4;
 
 /// The name of the one function that a plugin exports:
 /// `const corral_plugin *corral_plugin_entry(void)`.
@@ -29,8 +29,13 @@ pub const CORRAL_LEAF_FIXED: u32 = 1;
 pub const CORRAL_LEAF_RAGGED: u32 = 2;
 /// A leaf whose rows are texts.
 pub const CORRAL_LEAF_TEXT: u32 = 3;
-/// Added to a leaf's kind: a `.` in its name is a letter like any other.
-pub const CORRAL_LEAF_WHOLE_NAME: u32 = 256;
+
+/// What a node of a tree is: the leaf whose number is `value`.
+pub const CORRAL_NODE_LEAF: u32 = 1;
+/// … a dict of `value` branches, each of which has a key.
+pub const CORRAL_NODE_DICT: u32 = 2;
+/// … a tuple of `value` branches.
+pub const CORRAL_NODE_TUPLE: u32 = 3;
 
 // Kinds of value.
 pub const CORRAL_VALUE_NONE: u32 = 0;
@@ -183,11 +188,11 @@ pub union Bound {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Leaf {
-    /// Empty for the only leaf of a space that is no struct; a `.` separates the
-    /// levels of nested structs, unless `kind` says otherwise.
+    /// Where the space has no nodes: empty or NULL for the only leaf of a space that
+    /// is no struct; a `.` with text on both sides separates the levels of nested
+    /// structs. With nodes it is not read.
     pub name: *const c_char,
-    /// `CORRAL_LEAF_…`; plus `CORRAL_LEAF_WHOLE_NAME` where a `.` in the name is a
-    /// letter like any other.
+    /// `CORRAL_LEAF_…`.
     pub kind: u32,
     pub dtype: u32,
     /// Of one row; the greatest extents of a ragged leaf; the most characters of
@@ -204,12 +209,29 @@ pub struct Leaf {
     pub high: *const Bound,
 }
 
-/// Leaves, in order.
+/// A node of the tree that a space's leaves hang in. Every node stands before the
+/// nodes under it, which follow at once.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Node {
+    /// Its key where the node above it is a dict: UTF-8, `key_length` bytes.
+    pub key: *const c_char,
+    pub key_length: usize,
+    /// `CORRAL_NODE_…`.
+    pub kind: u32,
+    /// The number of a leaf; how many branches a dict or a tuple has.
+    pub value: usize,
+}
+
+/// Leaves, in order, and the tree that they hang in.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Space {
     pub num_leaves: usize,
     pub leaves: *const Leaf,
+    /// 0 where the leaves' names say what their tree is. Every leaf is in a tree once.
+    pub num_nodes: usize,
+    pub nodes: *const Node,
 }
 
 /// What an env with its options is.

@@ -7,6 +7,8 @@
 //! observation and, where that name is free, for each info. Everywhere else they
 //! are zeros.
 
+use std::collections::HashSet;
+
 use super::face::Face;
 use super::sums::Sums;
 use crate::buffer::{Batch, Fixed};
@@ -71,7 +73,10 @@ impl Faces {
     /// [`Error::Unsupported`] for leaves that libenv cannot carry.
     pub(super) fn of(spec: &SourceSpec, num: usize, cast: bool) -> Result<Self> {
         let strict = |leaves: &[Leaf], what: &str, unnamed: &str| -> Result<Vec<Face>> {
-            leaves.iter().map(|leaf| Face::strict(leaf, num, what, unnamed, cast)).collect()
+            let faces = leaves.iter().map(|leaf| Face::strict(leaf, num, what, unnamed, cast));
+            let faces = faces.collect::<Result<Vec<_>>>()?;
+            check_names(&faces, what)?;
+            Ok(faces)
         };
         let named = |error| match error {
             Error::Unsupported(why) => Error::Unsupported(format!("{}: {why}", spec.id)),
@@ -86,6 +91,7 @@ impl Faces {
                 tells.push(Tell::Info(k));
             }
         }
+        check_names(&info, "info").map_err(named)?;
         let ours = [
             (Leaf::real::<bool>(&[]).named("terminated"), Tell::Terminated),
             (Leaf::real::<bool>(&[]).named("truncated"), Tell::Truncated),
@@ -120,5 +126,53 @@ impl Faces {
             }
         }
         Ok(Faces { observation, action, info, tells })
+    }
+}
+
+/// # Errors
+/// [`Error::Unsupported`] where two leaves have one name: libenv has no levels, and
+/// writes them with dots.
+fn check_names(faces: &[Face], what: &str) -> Result<()> {
+    let mut names = HashSet::new();
+    match faces.iter().find(|face| !names.insert(&face.name)) {
+        None => Ok(()),
+        Some(Face { name, .. }) => Err(Error::Unsupported(format!(
+            "libenv has no levels, and would call two leaves of the {what} '{name}': give one another name"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caps::Caps;
+    use crate::space::{Options, Space};
+
+    #[test]
+    fn two_leaves_that_libenv_would_call_alike_are_refused() {
+        let one = || Space::from(Leaf::real::<f32>(&[]));
+        let twice = || Space::dict([("a.b", one()), ("a", Space::dict([("b", one())]))]);
+        let spec = |observation, action, info| SourceSpec {
+            id: "Odd".into(),
+            observation,
+            action,
+            info,
+            caps: Caps::ENV,
+            autoreset: None,
+            max_episode_steps: None,
+            metadata: Options::new(),
+            num_agents: 1,
+            config: String::new(),
+        };
+        assert!(Faces::of(&spec(one(), one(), Space::empty()), 2, false).is_ok());
+        let specs = [
+            (spec(twice(), one(), Space::empty()), "observation"),
+            (spec(one(), twice(), Space::empty()), "action"),
+            (spec(one(), one(), twice()), "info"),
+        ];
+        for (spec, what) in specs {
+            let error = Faces::of(&spec, 2, false).map(drop).unwrap_err().to_string();
+            assert!(error.contains(&format!("two leaves of the {what} 'a.b'")), "{error}");
+        }
     }
 }

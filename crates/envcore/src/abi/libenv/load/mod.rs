@@ -142,7 +142,8 @@ impl LibenvSource {
         caps.set(Caps::FINAL_OBS, extras.finals.is_some());
         caps.set(Caps::SAVE, library.state.is_some());
         caps.set(Caps::CALL, !functions.is_empty());
-        let info = Space::of(extras.shown.iter().map(|&k| spaces.info.leaves()[k].clone()));
+        let shown = extras.shown.iter().map(|&k| &spaces.info.leaves()[k]);
+        let info = Space::dict(shown.map(|leaf| (leaf.name.clone(), leaf.clone().named("").into())));
         let spec = SourceSpec {
             id: path.display().to_string(),
             observation: spaces.observation.clone(),

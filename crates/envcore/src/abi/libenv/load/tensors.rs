@@ -84,11 +84,11 @@ fn read(library: &Library, handle: Handle, which: c_int, what: &str, num: usize)
     }
     let leaves = types[..n].iter().enumerate().map(|(k, found)| {
         let name = name(found).map_err(|why| misfit(format!("leaf {k}: {why}")))?;
-        // To libenv a dot is a letter: its spaces have no levels.
-        let named = |leaf: Leaf| leaf.named(&name).with_whole_name();
-        leaf(found, num).map(named).map_err(|why| misfit(format!("leaf '{name}': {why}")))
+        let leaf = leaf(found, num).map_err(|why| misfit(format!("leaf '{name}': {why}")))?;
+        Ok((name, Space::from(leaf)))
     });
-    let space = Space::of(leaves.collect::<Result<Vec<_>>>()?);
+    // To libenv a dot is a letter: its spaces have no levels.
+    let space = Space::dict(leaves.collect::<Result<Vec<_>>>()?);
     space.check("").map_err(|error| match error {
         Error::Space(why) => misfit(why.trim_start_matches(" space, ").into()),
         other => other,
