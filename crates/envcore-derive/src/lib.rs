@@ -60,17 +60,17 @@ fn expand(input: &DeriveInput, direction: &Direction) -> Result<Tokens> {
                 <#ty as #r#trait>::space()?,
                 #name,
                 ::envcore::__private::FieldBounds { low: #low, high: #high, discrete: #discrete },
-            )?
+            )
         }
     };
     let spaces: Vec<Tokens> = leaves.iter().map(space).collect();
     let space = match (&data.fields, &spaces[..]) {
-        (_, []) => quote!(::envcore::Space::empty()),
+        (_, []) => quote!(Ok(::envcore::Space::empty())),
         (Fields::Unnamed(_), [one]) => quote!(#one),
-        (Fields::Unnamed(_), _) => quote!(::envcore::Space::tuple([#(#spaces),*])),
+        (Fields::Unnamed(_), _) => quote!(Ok(::envcore::Space::tuple([#(#spaces?),*]))),
         _ => {
             let names = leaves.iter().map(|leaf| &leaf.name);
-            quote!(::envcore::Space::dict([#((#names, #spaces)),*]))
+            quote!(Ok(::envcore::Space::dict([#((#names, #spaces?)),*])))
         }
     };
     let members: Vec<&Member> = leaves.iter().map(|leaf| &leaf.member).collect();
@@ -91,7 +91,7 @@ fn expand(input: &DeriveInput, direction: &Direction) -> Result<Tokens> {
     Ok(quote! {
         impl #generics #r#trait for #name #types #bounds {
             fn space() -> ::envcore::Result<::envcore::Space> {
-                Ok(#space)
+                #space
             }
             #method
         }

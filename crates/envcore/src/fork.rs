@@ -10,6 +10,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::os;
+
 /// Forks since the first ancestor that asked.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
@@ -27,10 +29,8 @@ impl Birth {
     /// This process.
     pub fn here() -> Self {
         WATCH.call_once(|| {
-            // SAFETY: `count` may run in a child between fork and exec: it
-            // touches one atomic. Where registering fails (no memory), forks
-            // go unnoticed.
-            let _ = unsafe { libc::pthread_atfork(None, None, Some(count)) };
+            // `count` may run in a child between fork and exec: it touches one atomic.
+            os::on_fork(count);
         });
         Birth(FORKS.load(Ordering::Relaxed))
     }

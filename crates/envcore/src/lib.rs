@@ -75,6 +75,12 @@
 //!
 //! `ARCHITECTURE.md` in the repository draws the rooms.
 
+// What the process runner alone uses is dead where it is not compiled.
+#![cfg_attr(
+    not(all(feature = "processes", target_os = "linux", not(portable))),
+    allow(dead_code, unused_imports)
+)]
+
 // The derive macros name this crate from outside and from inside.
 extern crate self as envcore;
 
@@ -102,6 +108,7 @@ mod leaves;
 mod mask;
 mod object;
 mod on_failure;
+mod os;
 mod record;
 mod replay;
 pub mod rng;
@@ -114,7 +121,9 @@ mod vec_config;
 mod vec_env;
 mod whole;
 
-/// What runs slots in other processes; see [`Process`].
+/// What runs slots in other processes; see [`Process`]. On Linux, with the feature
+/// `processes`.
+#[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 pub mod process {
     pub use crate::runner::{Child, Ended, Host, Objects, Order, adopt, serve, spawn, take_stdin};
 }
@@ -155,7 +164,9 @@ pub use object::Object;
 pub use on_failure::{FailurePolicy, OnFailure};
 pub use record::Record;
 pub use replay::{Recorder, Recording};
-pub use runner::{Background, Process, Serial, Threaded, start};
+#[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
+pub use runner::Process;
+pub use runner::{Background, Serial, Threaded, start};
 pub use shard::Shard;
 pub use source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 pub use space::{

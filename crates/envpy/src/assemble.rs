@@ -308,7 +308,6 @@ impl Assembler {
     }
 
     /// What any row has of `branch`, and which rows those are.
-    #[expect(clippy::type_complexity, reason = "a value and its mask")]
     fn info_value<'py>(
         &self,
         py: Python<'py>,

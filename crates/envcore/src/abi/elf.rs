@@ -5,8 +5,8 @@
 //! cut short: whoever touches those pages is ended by SIGBUS. So a file is held
 //! to its own headers first. None of its code is run for that.
 
-use std::fs::{File, Metadata, OpenOptions};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::fs::{File, Metadata};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use object::elf::{FileHeader32, FileHeader64, SHT_DYNSYM, SHT_NOBITS};
@@ -14,6 +14,7 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
 use crate::error::{Error, Result};
+use crate::os;
 
 /// The file of a shared library, open and whole.
 pub(super) struct Elf {
@@ -42,9 +43,8 @@ impl Elf {
         let unreadable = |error: std::io::Error| fault(format!("it cannot be read: {error}"));
         // A device may do something as soon as it is opened.
         check_kind(&std::fs::metadata(path).map_err(unreadable)?).map_err(fault)?;
-        // A FIFO may have taken its place: without this flag that would be waited for.
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-        let file = file.map_err(unreadable)?;
+        // A FIFO may have taken its place since.
+        let file = os::open_at_once(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         check_kind(&metadata).map_err(fault)?;
         let exports = check(&ReadCache::new(&file), metadata.len()).map_err(fault)?;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use libloading::os::unix::Library as Opened;
 
 use super::elf::Elf;
 use crate::error::{Error, Result};
+use crate::os;
 
 /// What tells a file from another at the same path.
 type Stamp = (u64, u64, i64, i64, u64);
@@ -100,26 +101,11 @@ fn name_of(path: &Path, elf: &Elf) -> std::io::Result<PathBuf> {
     let name = match opened.get(path) {
         None => path.to_path_buf(),
         Some((then, name)) if *then == now => name.clone(),
-        Some(_) => copied(path, &elf.file)?,
+        Some(_) => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            os::copy_in_memory(&name, &elf.file)?
+        }
     };
     opened.insert(path.to_path_buf(), (now, name.clone()));
     Ok(name)
-}
-
-#[cfg(target_os = "linux")]
-fn copied(path: &Path, mut file: &File) -> std::io::Result<PathBuf> {
-    use std::io::Seek;
-    use std::os::fd::IntoRawFd;
-
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let fd = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut copy = File::from(fd);
-    file.rewind()?;
-    std::io::copy(&mut file, &mut copy)?;
-    Ok(format!("/proc/self/fd/{}", copy.into_raw_fd()).into())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn copied(_: &Path, _: &File) -> std::io::Result<PathBuf> {
-    Err(std::io::Error::other("it has changed since it was loaded: restart the program"))
 }

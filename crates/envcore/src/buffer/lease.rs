@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::fork::Birth;
+use crate::os;
 
 /// Alignment of every block, in bytes.
 const ALIGN: usize = 64;
@@ -42,11 +43,7 @@ struct Shelf {
 pub(crate) fn check_machine_has(bytes: usize) -> Result<()> {
     /// What no machine lacks.
     const SMALL: usize = 1 << 28;
-    let all = || {
-        let info = rustix::system::sysinfo();
-        info.totalram.saturating_add(info.totalswap).saturating_mul(u64::from(info.mem_unit))
-    };
-    if bytes > SMALL && bytes as u64 > all() { Err(Error::Memory(bytes)) } else { Ok(()) }
+    if bytes > SMALL && bytes as u64 > os::memory() { Err(Error::Memory(bytes)) } else { Ok(()) }
 }
 
 /// A block's address.

@@ -1,9 +1,7 @@
 //! One slot's calls up to its failure: as a file, and played again.
 
 use std::fmt::Write;
-use std::fs::OpenOptions;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +10,7 @@ use serde_json::{Value as Json, json};
 use crate::begin::Begin;
 use crate::buffer::{Batch, Slots};
 use crate::error::{Error, Phase, Result, SlotError};
+use crate::os;
 use crate::replay::log::{Cell, Event};
 use crate::replay::text::{action_from_json, action_to_json, options_from_json, options_to_json};
 use crate::replay::write::{plain, write};
@@ -271,9 +270,8 @@ impl Recording {
         if !std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?.is_file() {
             return Err(unreadable("it is no regular file".into()));
         }
-        // A FIFO may have taken the file's place since: this flag does not wait for it.
-        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-        let mut opened = opened.map_err(|e| unreadable(e.to_string()))?;
+        // A FIFO may have taken the file's place since.
+        let mut opened = os::open_at_once(path).map_err(|e| unreadable(e.to_string()))?;
         let bytes = opened.metadata().map_err(|e| unreadable(e.to_string()))?.len();
         let mut text = Vec::new();
         opened.by_ref().take(BEGINNING).read_to_end(&mut text).map_err(|e| unreadable(e.to_string()))?;

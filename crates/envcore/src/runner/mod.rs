@@ -11,6 +11,7 @@ mod front;
 mod limits;
 mod pace;
 mod partition;
+#[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 mod process;
 mod serial;
 mod slot_group;
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub use background::Background;
 #[cfg(feature = "export")]
 pub(crate) use front::MAX_SLOTS;
+#[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 pub use process::{Child, Ended, Host, Objects, Order, Process, adopt, serve, spawn, take_stdin};
 pub use serial::Serial;
 pub use threaded::Threaded;

@@ -25,6 +25,7 @@ use ring::Ring;
 use sync::{AtomicBool, AtomicUsize, Ordering, yield_now};
 
 use crate::error::{Error, Result};
+use crate::os;
 
 /// How long a thread without work looks for some before it sleeps: about what
 /// it costs to wake one.
@@ -280,17 +281,9 @@ struct Cores {
 struct Core(usize);
 
 impl Cores {
-    #[cfg(target_os = "linux")]
     fn from(offset: usize) -> Result<Self> {
-        let set = rustix::thread::sched_getaffinity(None)
-            .map_err(|e| Error::Unsupported(format!("thread_affinity_offset: {e}")))?;
-        let allowed = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect();
+        let allowed = os::cores().map_err(|e| Error::Unsupported(format!("thread_affinity_offset: {e}")))?;
         Ok(Cores { allowed, offset })
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn from(_offset: usize) -> Result<Self> {
-        Err(Error::Unsupported("thread_affinity_offset works on Linux only: leave it out".into()))
     }
 
     fn of(&self, thread: usize) -> Core {
@@ -301,11 +294,6 @@ impl Cores {
 impl Core {
     /// Binds the calling thread; where the system refuses, it stays free.
     fn bind(self) {
-        #[cfg(target_os = "linux")]
-        {
-            let mut set = rustix::thread::CpuSet::new();
-            set.set(self.0);
-            let _ = rustix::thread::sched_setaffinity(None, &set);
-        }
+        os::bind_to(self.0);
     }
 }

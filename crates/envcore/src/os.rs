@@ -1,0 +1,112 @@
+//! What each operating system does in its own way. The rest of the core asks here.
+//!
+//! Everything has an answer on every system. `cfg(portable)` compiles the answers
+//! for a system that nothing is known of: `make lint` does.
+
+#[cfg(all(target_os = "linux", not(portable)))]
+pub(crate) use linux::*;
+#[cfg(not(all(target_os = "linux", not(portable))))]
+pub(crate) use not_linux::*;
+#[cfg(not(all(unix, not(portable))))]
+pub(crate) use not_unix::*;
+#[cfg(all(unix, not(portable)))]
+pub(crate) use unix::*;
+
+#[cfg(all(unix, not(portable)))]
+mod unix {
+    #![allow(unsafe_code)]
+
+    use std::fs::{File, OpenOptions};
+    use std::io;
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::path::Path;
+
+    /// Opens a file to read, and never waits for the other end of a FIFO.
+    pub(crate) fn open_at_once(path: &Path) -> io::Result<File> {
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+    }
+
+    /// Calls `count` in every child that is forked from now on. Where the system has
+    /// no memory for that, forks go unnoticed.
+    pub(crate) fn on_fork(count: extern "C" fn()) {
+        // SAFETY: `count` is a function of the program. What it may do between fork
+        // and exec is its author's duty.
+        let _ = unsafe { libc::pthread_atfork(None, None, Some(count)) };
+    }
+}
+
+#[cfg(not(all(unix, not(portable))))]
+mod not_unix {
+    use std::fs::File;
+    use std::io;
+    use std::path::Path;
+
+    pub(crate) fn open_at_once(path: &Path) -> io::Result<File> {
+        File::open(path)
+    }
+
+    /// There are no forks.
+    pub(crate) fn on_fork(_count: extern "C" fn()) {}
+}
+
+#[cfg(all(target_os = "linux", not(portable)))]
+mod linux {
+    #[cfg(feature = "load")]
+    use std::fs::File;
+    use std::io;
+
+    use rustix::thread::CpuSet;
+
+    /// Bytes of memory that the machine has, swap included.
+    pub(crate) fn memory() -> u64 {
+        let info = rustix::system::sysinfo();
+        info.totalram.saturating_add(info.totalswap).saturating_mul(u64::from(info.mem_unit))
+    }
+
+    /// The cores that this process may run on.
+    pub(crate) fn cores() -> io::Result<Vec<usize>> {
+        let set = rustix::thread::sched_getaffinity(None)?;
+        Ok((0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect())
+    }
+
+    /// Binds the calling thread to a core; where the system refuses, it stays free.
+    pub(crate) fn bind_to(core: usize) {
+        let mut set = CpuSet::new();
+        set.set(core);
+        let _ = rustix::thread::sched_setaffinity(None, &set);
+    }
+
+    /// A file in memory with what is in `file`, and a path that opens it.
+    #[cfg(feature = "load")]
+    pub(crate) fn copy_in_memory(name: &str, mut file: &File) -> io::Result<std::path::PathBuf> {
+        use std::io::Seek;
+        use std::os::fd::IntoRawFd;
+
+        let fd = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?;
+        let mut copy = File::from(fd);
+        file.rewind()?;
+        io::copy(&mut file, &mut copy)?;
+        Ok(format!("/proc/self/fd/{}", copy.into_raw_fd()).into())
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(portable))))]
+mod not_linux {
+    use std::io;
+
+    /// More than anyone asks for: the system says itself when it has none.
+    pub(crate) fn memory() -> u64 {
+        u64::MAX
+    }
+
+    pub(crate) fn cores() -> io::Result<Vec<usize>> {
+        Err(io::Error::other("threads are bound to cores on Linux only: leave it out"))
+    }
+
+    pub(crate) fn bind_to(_core: usize) {}
+
+    #[cfg(feature = "load")]
+    pub(crate) fn copy_in_memory(_name: &str, _file: &std::fs::File) -> io::Result<std::path::PathBuf> {
+        Err(io::Error::other("it has changed since it was loaded: restart the program"))
+    }
+}
