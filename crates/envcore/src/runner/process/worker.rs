@@ -17,7 +17,7 @@ use super::wire::{
     ToWorker, open_call, pack_extras, pack_frames,
 };
 use crate::begin::Begin;
-use crate::buffer::{Batch, ColumnIn, Either, Slots};
+use crate::buffer::{Batch, Bytes, ColumnIn, Either, Slots};
 use crate::error::{Error, Result};
 use crate::space::{LeafKind, Space, Value};
 use crate::vec_env::{VecEnv, Want};
@@ -228,33 +228,25 @@ impl Worker<'_> {
         }
         let mut loose = loose.iter();
         let leaves = self.action.leaves();
-        let mut shapes = Vec::with_capacity(leaves.len());
-        for leaf in leaves {
-            shapes.push(match &leaf.kind {
-                LeafKind::Fixed(tensor) => [&[entry.count], &tensor.shape[..]].concat(),
-                _ => Vec::new(),
-            });
-        }
-        // Copies: the memory is shared.
-        let mut copies = Vec::with_capacity(shapes.len());
+        let (mut shapes, mut places) = (Vec::with_capacity(leaves.len()), Vec::with_capacity(leaves.len()));
         for (k, leaf) in leaves.iter().enumerate() {
-            let bytes = leaf.as_fixed().map_or(0, |tensor| tensor.row_bytes());
-            let mut copy = vec![0u8; bytes * entry.count];
-            if !copy.is_empty() {
-                let start = self.mapped.at(self.board.actions(k), bytes * entry.slots().end)?;
-                // SAFETY: so many bytes are there; no reference to them is made.
-                unsafe {
-                    let first = start.as_ptr().add(bytes * entry.first);
-                    std::ptr::copy_nonoverlapping(first, copy.as_mut_ptr(), copy.len());
-                }
-            }
-            copies.push(copy);
+            let Some(tensor) = leaf.as_fixed() else { continue };
+            shapes.push([&[entry.count], &tensor.shape[..]].concat());
+            let row = tensor.row_bytes();
+            let start = self.mapped.at(self.board.actions(k), row * entry.slots().end)?;
+            // SAFETY: so many bytes are there.
+            places.push((unsafe { start.as_ptr().add(row * entry.first) }, row * entry.count));
         }
-        let mut columns = Vec::with_capacity(shapes.len());
-        for (k, (leaf, shape)) in leaves.iter().zip(&shapes).enumerate() {
+        let mut fixed = shapes.iter().zip(places);
+        let mut columns = Vec::with_capacity(leaves.len());
+        for leaf in leaves {
             columns.push(match &leaf.kind {
                 LeafKind::Fixed(tensor) => {
-                    ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes: (&copies[k]).into() }
+                    let (shape, (start, len)) = fixed.next().expect("one for each leaf of fixed shape");
+                    // SAFETY: they are there for as long as the memory is mapped. Others may
+                    // write them.
+                    let bytes = unsafe { Bytes::shared(start, len) };
+                    ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes }
                 }
                 _ => ColumnIn::Values(loose.next().ok_or_else(confused)?),
             });

@@ -23,6 +23,7 @@ use super::wire::{Answer, FromWorker, News, Order, PackedError, PackedSpec, Ques
 use super::worker::CLOSING;
 use crate::begin::Begin;
 use crate::error::{Cause, Error, Failure, Phase, Result, SlotError};
+use crate::space::ActionBounds;
 use crate::vec_config::VecConfig;
 use crate::vec_env::Spec;
 
@@ -299,6 +300,8 @@ impl WorkerPool {
                     batch_size: None,
                     timeout: None,
                     thread_affinity_offset: None,
+                    // The parent has checked them.
+                    action_bounds: ActionBounds::Unchecked,
                     ..config.clone()
                 },
             };
