@@ -1,4 +1,7 @@
-"""Ways to start a worker: a new Python, a fork of this process, a fork of a server."""
+"""Ways to start a worker: a new Python, a fork of this process, a fork of a server.
+
+Above 400 lines because the three ways share what a child must not inherit.
+"""
 
 from __future__ import annotations
 

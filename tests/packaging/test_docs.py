@@ -24,3 +24,15 @@ def test_the_page_of_faults_shows_what_the_user_sees() -> None:
 
     page = (DOCS / "faults.md").read_text()
     assert without_lines(ran.stdout) == without_lines(page), "run `make docs`"
+
+
+def test_a_source_file_above_400_lines_says_why() -> None:
+    root = Path(__file__).resolve().parents[2]
+    files = [*root.glob("crates/*/src/**/*.rs"), *root.glob("python/**/*.py")]
+    assert len(files) > 100
+    silent = {}
+    for path in files:
+        lines = path.read_text().splitlines()
+        if len(lines) > 400 and "Above 400 lines because" not in "\n".join(lines[:25]):
+            silent[str(path.relative_to(root))] = len(lines)
+    assert not silent

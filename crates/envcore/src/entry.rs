@@ -3,7 +3,7 @@
 use crate::by_field::ByField;
 use crate::config::{Config, nearest};
 use crate::env::Env;
-use crate::env_list::EnvSource;
+use crate::env_source::EnvSource;
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::space::Options;

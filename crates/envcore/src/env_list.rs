@@ -1,4 +1,4 @@
-//! A list of envs of one type as a chunk, and the source that makes it.
+//! A list of envs of one type as a chunk.
 //!
 //! This is where [`Env`] meets the waist: monomorphised, so that a step costs
 //! no dynamic call, allocation or lock, and guarded, so that no panic passes.
@@ -11,147 +11,24 @@ use crate::begin::Begin;
 use crate::buffer::{Extra, InfosMut, RowsMut, StepColumns};
 use crate::call::{Call, CallKind, listed, settle};
 use crate::caps::Caps;
-use crate::config::Config;
 use crate::env::{Env, Step};
-use crate::error::{Error, Failure, Phase, Result, SlotError};
+use crate::error::{Error, Failure, Phase, Result};
 use crate::event::{EVENTS, events_info};
 use crate::frame::Frame;
 use crate::guard::{drop_guarded, guard};
 use crate::leaves::{FromRow, ToRow};
-use crate::mask::{ACTION_MASK, mask_leaf};
 use crate::record::Record;
 use crate::simd;
-use crate::source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
-use crate::space::{Element, Options, Scalar, Space, Tree, Value};
+use crate::source::{Chunk, ResetArgs, Side, SourceSpec, StepArgs};
+use crate::space::{Element, Options, Scalar, Space, Value};
 use crate::with_element;
-
-/// What an [`Env`] may name in its `CAPS`.
-pub(crate) const OPTIONAL: Caps = Caps::SAVE
-    .union(Caps::RENDER)
-    .union(Caps::OPTIONS)
-    .union(Caps::BRIEF)
-    .union(Caps::CALL)
-    .union(Caps::EVENTS)
-    .union(Caps::ACTION_MASK);
-
-/// An [`Env`] type with a config, ready to fill slots.
-pub struct EnvSource<E: Env> {
-    spec: SourceSpec,
-    config: Arc<E::Config>,
-    /// The leaves of `E::Info`; those of the record follow.
-    info_leaves: usize,
-    /// What becomes of a list of envs.
-    pub(crate) chunk_of: fn(EnvList<E>) -> Box<dyn Chunk>,
-}
-
-impl<E: Env> EnvSource<E> {
-    /// The source of `E` under `config`, called `id`.
-    ///
-    /// # Errors
-    /// [`Error::Space`] where one of its spaces contradicts itself.
-    pub fn new(id: &str, config: E::Config) -> Result<Self> {
-        let info = match E::info_space(&config)? {
-            space if matches!(space.tree(), Tree::Dict(_)) => space,
-            unnamed => Space::dict([("info", unnamed)]),
-        };
-        let info_leaves = info.leaves().len();
-        let mut info = info.join(E::record_space(&config)?)?;
-        let action = E::action_space(&config)?;
-        for (cap, name) in [(Caps::EVENTS, EVENTS), (Caps::ACTION_MASK, ACTION_MASK)] {
-            if E::CAPS.contains(cap) && info.has_key(name) {
-                return Err(Error::Space(format!(
-                    "{id}: its info or record declares '{name}', which {cap:?} in its CAPS adds: give it another name"
-                )));
-            }
-        }
-        if E::CAPS.contains(Caps::ACTION_MASK) {
-            info = info.join(mask_leaf(id, &action)?.into())?;
-        }
-        let spec = SourceSpec {
-            id: id.into(),
-            observation: E::observation_space(&config)?,
-            action,
-            info,
-            caps: Caps::ENV | (E::CAPS & OPTIONAL),
-            autoreset: None,
-            max_episode_steps: None,
-            metadata: Options::new(),
-            config: config.to_json().to_string(),
-            num_agents: 1,
-        };
-        spec.observation.check(&format!("{id}: observation"))?;
-        spec.action.check(&format!("{id}: action"))?;
-        spec.info.check(&format!("{id}: info"))?;
-        if spec.action.leaves().is_empty() {
-            return Err(Error::Space(format!("{id}: its action space has no leaves")));
-        }
-        Ok(EnvSource { spec, config: Arc::new(config), info_leaves, chunk_of: |list| Box::new(list) })
-    }
-
-    fn list(&self, envs: Vec<Option<E>>) -> EnvList<E> {
-        EnvList {
-            id: self.spec.id.clone(),
-            config: self.config.clone(),
-            envs,
-            info: self.spec.info.clone(),
-            info_leaves: self.info_leaves,
-            observe: vec![0],
-        }
-    }
-
-    /// The same with a usual time limit, in steps.
-    pub fn with_max_episode_steps(mut self, steps: Option<u64>) -> Self {
-        self.spec.max_episode_steps = steps;
-        self
-    }
-
-    /// The same with metadata for sinks.
-    pub fn with_metadata(mut self, metadata: Options) -> Self {
-        self.spec.metadata = metadata;
-        self
-    }
-}
-
-impl<E: Env> Source for EnvSource<E> {
-    fn spec(&self) -> &SourceSpec {
-        &self.spec
-    }
-
-    fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
-        let build = |(k, &seed): (usize, &i64)| {
-            // A config that contradicts itself is no env's failure.
-            let built = guard(Phase::Build, || E::build(&self.config, seed));
-            if let Ok(Err(error @ (Error::OptionValue(_) | Error::UnknownOption(_)))) = built {
-                return Err(error);
-            }
-            flatten(Phase::Build, built).map(Some).map_err(|failure| {
-                Error::Slots(vec![SlotError {
-                    env: self.spec.id.clone(),
-                    slot: first_slot + k,
-                    begin: Begin::Seed(seed),
-                    seed: Some(seed),
-                    episode: 0,
-                    step: 0,
-                    action: None,
-                    failure,
-                    replay: None,
-                }])
-            })
-        };
-        Ok((self.chunk_of)(self.list(seeds.iter().enumerate().map(build).collect::<Result<_>>()?)))
-    }
-
-    fn vacant(&self, _slot: usize) -> Result<Box<dyn Chunk>> {
-        Ok((self.chunk_of)(self.list(vec![None])))
-    }
-}
 
 fn build<E: Env>(config: &E::Config, seed: i64) -> Result<E, Failure> {
     flatten(Phase::Build, guard(Phase::Build, || E::build(config, seed)))
 }
 
 /// A guarded fallible call's result, as one.
-fn flatten<T>(phase: Phase, outcome: Result<Result<T>, Failure>) -> Result<T, Failure> {
+pub(crate) fn flatten<T>(phase: Phase, outcome: Result<Result<T>, Failure>) -> Result<T, Failure> {
     outcome.and_then(|result| result.map_err(|error| Failure::error(phase, error)))
 }
 
@@ -202,6 +79,17 @@ impl InfoLeaves<'_> {
 }
 
 impl<E: Env> EnvList<E> {
+    /// `envs` of `spec`, whose first `info_leaves` infos are those of `E::Info`.
+    pub(crate) fn new(
+        spec: &SourceSpec,
+        config: Arc<E::Config>,
+        info_leaves: usize,
+        envs: Vec<Option<E>>,
+    ) -> Self {
+        let (id, info) = (spec.id.clone(), spec.info.clone());
+        EnvList { id, config, envs, info, info_leaves, observe: vec![0] }
+    }
+
     /// Steps the slots from `at` on, up to `slots.end`, into the rows from
     /// `at - slots.start` on. `SINGLE`: observation and action are of one leaf,
     /// which lets the compiler check rows once for all.

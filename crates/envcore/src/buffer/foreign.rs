@@ -6,8 +6,9 @@
 
 use std::ffi::c_void;
 
-use crate::buffer::actions::ActReader;
-use crate::buffer::rows::{Place, Places, RowsMut};
+use crate::buffer::act_row::ActReader;
+use crate::buffer::place::{Place, Places};
+use crate::buffer::rows::RowsMut;
 use crate::space::{DType, Space, Value};
 
 /// Where the columns of some rows are, each from its first row on.

@@ -1,25 +1,35 @@
 //! Batch memory: the one place in the core that touches raw memory.
 //!
-//! `lease` is aligned memory that goes back to its pool; `column` a leaf's rows
-//! in it; `rows` the windows through which envs write; `actions` the checked
-//! actions that they read; `batch` all of it together. `room` tells whether there is memory for what is asked for.
+//! `lease` is aligned memory that goes back to its pool; `column` a leaf's rows in
+//! it, and `place` where they are; `batch` all columns together, which
+//! `batch_pool` drafts; `rows` and `row` what envs write through, and `window`
+//! what threads share; `actions` the checked actions, which envs read through
+//! `act_row`. `room` tells whether there is memory for what is asked for.
 
 #![allow(unsafe_code)]
 
+mod act_row;
 mod actions;
 mod batch;
+mod batch_pool;
 mod bytes;
 mod column;
 mod foreign;
 mod lease;
 mod pick;
+mod place;
 mod room;
+mod row;
 mod rows;
+mod slots;
+mod window;
 
-pub(crate) use actions::ActReader;
-pub use actions::{ActRow, Actions, ColumnIn};
+pub(crate) use act_row::ActReader;
+pub use act_row::ActRow;
+pub use actions::{Actions, ColumnIn};
 pub(crate) use batch::Either;
-pub use batch::{Batch, BatchPool, Draft, Extra, FINAL_OBSERVATION, Finals, Infos, Layout, RowKind, Slots};
+pub use batch::{Batch, Extra, FINAL_OBSERVATION, Finals, Infos, RowKind};
+pub use batch_pool::{BatchPool, Draft, Layout};
 pub use bytes::Bytes;
 pub use column::{Column, Fixed};
 #[cfg(any(feature = "export", feature = "load"))]
@@ -32,5 +42,8 @@ pub use lease::{Buffers, Lease, Part, Pool};
 pub(crate) use lease::{Keeper, check_machine_has};
 pub(crate) use pick::{with_private, with_rows};
 pub use room::check_room;
-pub(crate) use rows::{InfosMut, Window};
-pub use rows::{Observations, Row, RowsMut, StepColumns};
+pub use row::Row;
+pub(crate) use rows::InfosMut;
+pub use rows::{Observations, RowsMut, StepColumns};
+pub use slots::Slots;
+pub(crate) use window::Window;

@@ -3,6 +3,8 @@
 //! Whoever steps slots keeps their lives here. So does the parent of a worker
 //! process, which follows the rows that come back: the parent refuses what the
 //! worker would refuse, and can tell what a slot was doing when its worker dies.
+//!
+//! Above 400 lines because the transitions of one life stand side by side.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -16,6 +16,7 @@
 mod log;
 mod recorder;
 mod recording;
+mod story;
 mod text;
 mod write;
 

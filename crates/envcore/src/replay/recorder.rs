@@ -1,4 +1,6 @@
 //! The vec env that records another.
+//!
+//! Above 400 lines because a vec env has sixteen functions, and each is noted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +14,8 @@ use crate::caps::Caps;
 use crate::error::{Error, Phase, Result, SlotError};
 use crate::frame::Frame;
 use crate::replay::log::{Event, Log};
-use crate::replay::recording::{Recording, Start, Story, to_hex};
+use crate::replay::recording::{Recording, Start, to_hex};
+use crate::replay::story::Story;
 use crate::replay::text::options_to_json;
 use crate::space::{ActionBounds, Options, Value};
 use crate::vec_config::AutoresetMode;

@@ -5,17 +5,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::begin::Begin;
 use crate::buffer::{Batch, Slots};
-use crate::error::{Error, Phase, Result, SlotError};
+use crate::error::{Error, Result, SlotError};
 use crate::os;
-use crate::replay::log::{Cell, Event};
-use crate::replay::text::{action_from_json, action_to_json, options_from_json, options_to_json};
+use crate::replay::story::{Call, Story, begin_to_json};
+use crate::replay::text::{action_from_json, options_from_json};
 use crate::replay::write::{plain, write};
-use crate::space::{ActionBounds, Options, Space};
-use crate::vec_config::AutoresetMode;
+use crate::space::{ActionBounds, Options};
 use crate::vec_env::{Spec, VecEnv, Want};
 
 const FORMAT: &str = "corral replay ";
@@ -79,109 +78,6 @@ pub(super) enum Start {
     Built { seed: Option<i64>, options: Json },
     /// A saved state, in hexadecimal digits.
     State(String),
-}
-
-/// What can be called.
-#[derive(Clone, Debug, PartialEq)]
-enum Call {
-    Reset(Begin, Option<Options>),
-    /// What the next autoreset plays.
-    Next(Begin),
-    /// An action; `None` where it is ignored, for the episode is over.
-    Step(Option<Json>),
-    Render,
-}
-
-/// The calls of a slot, and the one of them that began the failing episode.
-pub(super) struct Story {
-    calls: Vec<Call>,
-    pub(super) begin_call: Option<usize>,
-    /// Why it is not whole.
-    gap: Option<&'static str>,
-}
-
-impl Story {
-    /// What `events` tell from a state on, or from an env newly built; ends with
-    /// the call that failed in `phase`.
-    pub(super) fn new(spec: &Spec, events: Vec<Event>, phase: Phase, from_state: bool) -> Self {
-        let mut story = Story { calls: Vec::new(), begin_call: None, gap: None };
-        let resetting = matches!(phase, Phase::Build | Phase::Reset);
-        let (mut given, mut next) = (Options::new(), Begin::Own);
-        let mut events = events.into_iter().peekable();
-        while let Some(event) = events.next() {
-            let failed = resetting && events.peek().is_none();
-            match event {
-                Event::Reset { begin, options } => {
-                    let options = options.filter(|_| begin != Begin::Keep);
-                    if options.as_ref().is_some_and(|options| options_to_json(options).is_err()) {
-                        story.gap =
-                            Some("an option of a reset is an object that cannot be written to a file");
-                    }
-                    options.iter().for_each(|options| given.merge(options));
-                    if begin != Begin::Keep {
-                        next = Begin::Own;
-                        // What failed began nothing.
-                        if !failed {
-                            story.begin_call = Some(story.calls.len());
-                        }
-                    }
-                    story.calls.push(Call::Reset(begin, options));
-                }
-                Event::Next(begin) => {
-                    next = begin;
-                    story.calls.push(Call::Next(begin));
-                }
-                Event::Step(cells) => {
-                    story.step(&spec.action, &cells);
-                    if failed {
-                        story.autoreset(spec, next, &given, from_state);
-                    }
-                }
-                // A reset's row says so too, and tells nothing new.
-                Event::Began => {
-                    if matches!(story.calls.last(), Some(Call::Step(_))) {
-                        story.autoreset(spec, std::mem::take(&mut next), &given, from_state);
-                        story.begin_call = Some(story.calls.len() - 1);
-                    }
-                }
-            }
-        }
-        if phase == Phase::Render {
-            story.calls.push(Call::Render);
-        }
-        story
-    }
-
-    /// The last step began `next`, or failed to.
-    fn autoreset(&mut self, spec: &Spec, next: Begin, given: &Options, from_state: bool) {
-        if let (Begin::Seed(_), false) = (next, from_state) {
-            // The seed that the env was built from is forgotten, and nothing from
-            // before matters but the options.
-            self.calls.clear();
-            self.calls.push(Call::Reset(next, Some(given.clone())));
-        } else if let (AutoresetMode::NextStep, Some(Call::Step(action))) =
-            (spec.autoreset, self.calls.last_mut())
-        {
-            *action = None;
-        }
-    }
-
-    fn step(&mut self, space: &Space, cells: &[Cell]) {
-        let action = action_to_json(space, cells);
-        if action.is_err() {
-            self.gap = Some("an action holds an object that cannot be written to a file");
-        }
-        self.calls.push(Call::Step(Some(action.unwrap_or_default())));
-    }
-
-    /// Actions played between the episode's begin, or the story's, and the
-    /// failing call.
-    fn steps(&self) -> u64 {
-        let last = self.calls.len().saturating_sub(1);
-        let from = self.begin_call.map_or(0, |begin| begin + 1);
-        let played = |call: &&Call| matches!(call, Call::Step(Some(_)));
-        self.calls.get(from..last).unwrap_or_default().iter().filter(played).count() as u64
-    }
 }
 
 impl Recording {
@@ -416,57 +312,6 @@ impl Recording {
         };
         same_phase && cause == was.cause && core(message) == core(&was.message)
     }
-}
-
-impl Call {
-    fn to_json(&self) -> Json {
-        match self {
-            Call::Reset(begin, None) => json!({ "reset": begin_to_json(*begin) }),
-            Call::Reset(begin, Some(options)) => {
-                json!({ "reset": begin_to_json(*begin), "options": options_to_json(options).unwrap_or_default() })
-            }
-            Call::Next(begin) => json!({ "next": begin_to_json(*begin) }),
-            Call::Step(action) => json!({ "step": action }),
-            Call::Render => json!({ "render": null }),
-        }
-    }
-
-    fn from_json(json: &Json) -> Option<Self> {
-        let map = json.as_object()?;
-        if let Some(begin) = map.get("reset") {
-            let options = match map.get("options") {
-                None => None,
-                Some(options) => Some(options_from_json(options)?),
-            };
-            return Some(Call::Reset(begin_from_json(begin)?, options));
-        }
-        if let Some(begin) = map.get("next") {
-            return Some(Call::Next(begin_from_json(begin)?));
-        }
-        if map.contains_key("render") {
-            return Some(Call::Render);
-        }
-        Some(Call::Step(Some(map.get("step")?.clone()).filter(|action| !action.is_null())))
-    }
-}
-
-fn begin_to_json(begin: Begin) -> Json {
-    match begin {
-        Begin::Own => "own".into(),
-        Begin::Keep => "keep".into(),
-        Begin::Seed(seed) => json!({ "seed": seed }),
-        Begin::Index(index) => json!({ "index": index }),
-    }
-}
-
-fn begin_from_json(json: &Json) -> Option<Begin> {
-    match json.as_str() {
-        Some("own") => return Some(Begin::Own),
-        Some("keep") => return Some(Begin::Keep),
-        _ => {}
-    }
-    let seed = json.get("seed").and_then(Json::as_i64).map(Begin::Seed);
-    seed.or_else(|| json.get("index").and_then(Json::as_u64).map(Begin::Index))
 }
 
 /// Two digits a byte.

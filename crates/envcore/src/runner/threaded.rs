@@ -5,6 +5,9 @@
 //! every row is written in place. Work that is smaller than what waking a
 //! thread costs stays with the caller; which is faster is measured as it goes.
 //! The bytes are the serial runner's.
+//!
+//! Above 400 lines because a round, and who may touch what in it, must be read
+//! together.
 
 #![allow(unsafe_code)]
 

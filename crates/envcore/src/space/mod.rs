@@ -9,6 +9,8 @@ pub(crate) mod check;
 mod dtype;
 mod leaf;
 mod sample;
+#[expect(clippy::module_inception, reason = "the space itself")]
+mod space;
 mod tree;
 mod value;
 
@@ -16,6 +18,7 @@ pub use check::ActionBounds;
 pub use dtype::{DType, Element, Scalar};
 pub(crate) use leaf::MAX_AXES;
 pub use leaf::{Bounds, Leaf, LeafKind, Tensor};
+pub use space::Space;
+pub use tree::Tree;
 pub(crate) use tree::{Node, NodeKind};
-pub use tree::{Space, Tree};
 pub use value::{Array, Options, Value};

@@ -5,7 +5,7 @@ use crate::mask::Choices;
 use crate::rng::Rng;
 use crate::space::dtype::Scalar;
 use crate::space::leaf::{Leaf, LeafKind, Tensor};
-use crate::space::tree::Space;
+use crate::space::space::Space;
 use crate::space::value::{Array, Value};
 use crate::with_element;
 

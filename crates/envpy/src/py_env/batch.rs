@@ -4,6 +4,8 @@
 //! The object, `corral._python_batch.PythonBatch` tells its duties, resets its
 //! envs itself, in SAME_STEP. It knows no seeds, indices, time limits or slots of
 //! their own, and fails as one. Its arrays are copied once, into the batch.
+//!
+//! Above 400 lines because the reading of one batch's reply cannot be divided.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! What Python calls: one long file, since PyO3 takes one block of methods per class.
+//! What Python calls.
+//!
+//! Above 400 lines because PyO3 takes one block of methods per class.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,7 @@
 //! Loose values across the boundary, both ways.
+//!
+//! Above 400 lines because both ways of one encoding stand side by side, with the
+//! tests that hold them together.
 
 // Each side of the boundary is a feature.
 #![cfg_attr(not(all(feature = "export", feature = "load")), allow(dead_code))]

@@ -9,6 +9,8 @@
 //! count once more, the other changes the count and then looks whether anybody
 //! sleeps, all in one order (SeqCst), so that one of them sees the other; and
 //! the futex itself refuses to sleep where the count has moved.
+//!
+//! Above 400 lines because both sides of the shared words must be read together.
 
 #![allow(unsafe_code)]
 

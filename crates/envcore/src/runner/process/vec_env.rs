@@ -1,4 +1,7 @@
 //! The waist's side of the parent.
+//!
+//! Above 400 lines because a vec env has sixteen functions, each of which may meet
+//! a worker that died.
 
 use super::board::{Entry, Work};
 use super::mirror::Sent;

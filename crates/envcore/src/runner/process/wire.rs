@@ -3,6 +3,8 @@
 //!
 //! A loose value may hold objects of the env's own language, which only
 //! [`Objects`] can take apart; what they make of one travels as bytes.
+//!
+//! Above 400 lines because both ways of every message stand side by side.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,6 @@
 //! Leaves as libenv has them: float32, or labels of uint8 or int32 from 0 on.
+//!
+//! Above 400 lines because its tests, a quarter of it, are those of the casts.
 
 use std::ffi::c_int;
 use std::ptr;

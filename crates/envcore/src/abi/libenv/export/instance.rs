@@ -4,6 +4,9 @@
 //! before `observe`, and where the host's memory allows it the runner writes its
 //! rows straight there. What else changes a slot (a reset, a state) waits as a
 //! *patch* of one row until `observe`.
+//!
+//! Above 400 lines because what a host sees next depends on all of an instance's
+//! fields, and each function changes several.
 
 use std::sync::Arc;
 

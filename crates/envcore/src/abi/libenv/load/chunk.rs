@@ -8,14 +8,18 @@
 //! Envs of an instance share its fate: whatever goes wrong is told of all, and
 //! the next reset makes the instance anew. The one whose doing it is, where that
 //! is known, has failed; the others were lost with their instance.
+//!
+//! Above 400 lines because the functions of a chunk share how a failure is told of
+//! all envs of an instance.
 
 use std::ffi::c_int;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::functions::Function;
-use super::instance::{Fault, Instance, LibenvOption};
+use super::instance::{Fault, Instance};
 use super::library::Library;
+use super::option::LibenvOption;
 use super::{Extras, matches_spaces};
 use crate::abi::libenv::sys::ours;
 use crate::abi::library::Address;

@@ -16,14 +16,15 @@ mod chunk;
 mod functions;
 mod instance;
 mod library;
+mod option;
 mod tensors;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use functions::Function;
-pub use instance::LibenvOption;
 pub use library::is_ours;
+pub use option::LibenvOption;
 
 use crate::abi::library::Address;
 use chunk::{LibenvChunk, Recipe};

@@ -1,5 +1,7 @@
 //! Some slots of a plugin's env: a call for a range of them, and what it says
 //! put where it belongs.
+//!
+//! Above 400 lines because a call, and the callbacks that answer it, share one state.
 
 use std::ffi::c_void;
 use std::ops::Range;

@@ -12,7 +12,7 @@ use crate::abi::plugin::space::{self, MAX_TEXT, owned_text};
 use crate::abi::plugin::{sys, value};
 use crate::begin::Begin;
 use crate::caps::Caps;
-use crate::env_list::OPTIONAL;
+use crate::env_source::OPTIONAL;
 use crate::error::{Error, Phase, Result, SlotError};
 use crate::source::{Chunk, Source, SourceSpec};
 

@@ -1,0 +1,151 @@
+//! A writer of one row.
+
+use std::marker::PhantomData;
+
+use crate::buffer::column::Column;
+use crate::buffer::place::Place;
+use crate::error::{Error, Result};
+use crate::object::Object;
+use crate::space::{Array, DType, Element, Value};
+
+/// Writes one row, leaf by leaf in the space's order.
+///
+/// The contents of a leaf are unspecified until written: write every element.
+///
+/// # Panics
+/// Every method panics where the leaf is of another kind, dtype or size than
+/// what is written, or where none is left: the env's type and its space
+/// disagree. Runners catch it and report the slot.
+pub struct Row<'a> {
+    pub(super) places: &'a [Place],
+    pub(super) masks: Option<&'a [Place]>,
+    pub(super) leaf: usize,
+    pub(super) row: usize,
+    /// The draft stays mutably borrowed.
+    pub(super) draft: PhantomData<&'a mut Column>,
+}
+
+impl Row<'_> {
+    /// The next leaf's elements, to be written in row-major order: images draw
+    /// here.
+    #[inline(always)]
+    pub fn fixed<T: Element>(&mut self) -> &mut [T] {
+        let place = self.next();
+        if place.dtype() != Some(T::DTYPE) {
+            mismatch(self.leaf - 1, place.dtype(), T::DTYPE.name());
+        }
+        // SAFETY: the column has that row of `elements` elements of T, and it
+        // is this writer's alone, which is borrowed while the slice lives.
+        unsafe {
+            let first = place.ptr.cast::<T>().add(self.row * place.elements);
+            std::slice::from_raw_parts_mut(first, place.elements)
+        }
+    }
+
+    /// The next leaf from a scalar.
+    #[inline(always)]
+    pub fn scalar<T: Element>(&mut self, value: T) {
+        match self.fixed::<T>() {
+            [element] => *element = value,
+            leaf => panic!("a scalar written to a leaf of {} elements", leaf.len()),
+        }
+    }
+
+    /// The next leaf, from a text.
+    pub fn text(&mut self, text: impl Into<String>) {
+        self.value(Value::Text(text.into()));
+    }
+
+    /// The next leaf, from an array of any shape.
+    pub fn ragged(&mut self, array: Array) {
+        self.value(Value::Array(array));
+    }
+
+    /// The next leaf, from an opaque object.
+    pub fn object(&mut self, object: Object) {
+        self.value(Value::Object(object));
+    }
+
+    /// The next leaf, which must not be of fixed shape.
+    pub fn value(&mut self, value: Value) {
+        let place = self.next();
+        if place.fixed {
+            mismatch(self.leaf - 1, place.dtype(), "a loose value");
+        }
+        // SAFETY: the column has a `Value` for that row, this writer's alone.
+        unsafe { *place.ptr.cast::<Value>().add(self.row) = value }
+    }
+
+    /// The next leaf from the bytes of its elements, in row-major order.
+    ///
+    /// # Panics
+    /// Where they are of another dtype or number, or no `bool`s.
+    #[inline]
+    pub fn bytes(&mut self, dtype: DType, bytes: &[u8]) {
+        let place = self.next();
+        if place.dtype() != Some(dtype) {
+            mismatch(self.leaf - 1, place.dtype(), dtype.name());
+        }
+        let size = place.elements * dtype.size();
+        assert!(bytes.len() == size, "{} bytes written to a leaf of {size}", bytes.len());
+        assert!(dtype != DType::Bool || bytes.iter().all(|byte| *byte <= 1), "bytes that are no bool");
+        // SAFETY: the column has that row of `size` bytes, and it is this
+        // writer's alone; what is written makes elements of the dtype.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.ptr.add(self.row * size), size);
+        }
+    }
+
+    /// Leaves the next leaf unwritten (an info that this row does not have).
+    pub fn skip(&mut self) {
+        assert!(self.leaf < self.places.len(), "more leaves skipped than the space has");
+        self.leaf += 1;
+    }
+
+    /// Goes to leaf `leaf`.
+    pub(crate) fn seek(&mut self, leaf: usize) -> &mut Self {
+        self.leaf = leaf;
+        self
+    }
+
+    /// The next leaf's dtype, if it is of fixed shape.
+    pub(crate) fn next_dtype(&self) -> Option<DType> {
+        self.places.get(self.leaf).filter(|p| p.fixed).map(|p| p.dtype)
+    }
+
+    /// Errors unless every leaf was written.
+    #[inline(always)]
+    pub(crate) fn complete(&self) -> Result<()> {
+        if self.leaf == self.places.len() { Ok(()) } else { Err(incomplete(self.leaf, self.places.len())) }
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Place {
+        let Some(&place) = self.places.get(self.leaf) else { overrun(self.places.len()) };
+        if let Some(masks) = self.masks {
+            // SAFETY: each info leaf has a mask column of bools with that row.
+            unsafe { *masks[self.leaf].ptr.cast::<bool>().add(self.row) = true }
+        }
+        self.leaf += 1;
+        place
+    }
+}
+
+// These take values, not the writer: one whose address nobody has can live in
+// registers.
+
+#[cold]
+fn incomplete(written: usize, all: usize) -> Error {
+    Error::Space(format!("{written} of the observation's {all} leaves were written"))
+}
+
+#[cold]
+fn overrun(leaves: usize) -> ! {
+    panic!("more leaves written than the space's {leaves}")
+}
+
+#[cold]
+fn mismatch(leaf: usize, declared: Option<DType>, written: &str) -> ! {
+    let declared = declared.map_or("no fixed shape", DType::name);
+    panic!("leaf {leaf} was declared with {declared} and written with {written}")
+}

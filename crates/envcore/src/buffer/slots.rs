@@ -1,0 +1,60 @@
+//! Which slots a call or a batch is about.
+
+use crate::error::{Error, Result};
+
+/// Which slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// All, in order.
+    All,
+    /// These, in this order, each at most once.
+    List(Vec<usize>),
+}
+
+impl Slots {
+    /// These of `num_slots`.
+    pub(crate) fn of(list: Vec<usize>, num_slots: usize) -> Self {
+        if list.iter().copied().eq(0..num_slots) { Slots::All } else { Slots::List(list) }
+    }
+
+    /// How many, of `num_slots` in all.
+    pub fn len(&self, num_slots: usize) -> usize {
+        match self {
+            Slots::All => num_slots,
+            Slots::List(list) => list.len(),
+        }
+    }
+
+    /// The slot of row `row`.
+    pub fn at(&self, row: usize) -> usize {
+        match self {
+            Slots::All => row,
+            Slots::List(list) => list[row],
+        }
+    }
+
+    /// Each, in row order.
+    pub fn iter(&self, num_slots: usize) -> impl Iterator<Item = usize> + Clone + '_ {
+        (0..self.len(num_slots)).map(|row| self.at(row))
+    }
+
+    /// Errors unless each exists, of `num_slots`, and is named once.
+    pub(crate) fn check(&self, num_slots: usize) -> Result<()> {
+        let Slots::List(list) = self else { return Ok(()) };
+        if let [slot] = list[..]
+            && slot < num_slots
+        {
+            return Ok(());
+        }
+        let mut named = vec![false; num_slots];
+        for &slot in list {
+            if slot >= num_slots {
+                return Err(Error::Argument(format!("env {slot} does not exist: there are {num_slots}")));
+            }
+            if std::mem::replace(&mut named[slot], true) {
+                return Err(Error::Argument(format!("env {slot} is named twice")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! How workers end, of themselves or not.
+
+use std::time::{Duration, Instant};
+
+use super::{BURIAL, GRACE, Live, Mute, WorkerPool};
+use crate::error::{Error, Result};
+use crate::runner::process::board::{Entry, Work};
+use crate::runner::process::wire::{FromWorker, PackedError};
+use crate::runner::process::worker::CLOSING;
+
+impl WorkerPool {
+    /// Whether a worker that should run does not.
+    pub(in crate::runner::process) fn is_dead(&mut self, worker: usize) -> bool {
+        self.members[worker].live.as_mut().is_some_and(|live| !live.is_alive())
+    }
+
+    /// Ends a worker, if it has not ended, and says how it did, and its last
+    /// words.
+    pub(in crate::runner::process) fn end(&mut self, worker: usize) -> String {
+        let how = self.stop(worker);
+        how + &self.forget(worker)
+    }
+
+    /// Ends a worker, whose results can be collected yet, and says how it did.
+    pub(in crate::runner::process) fn stop(&mut self, worker: usize) -> String {
+        let count = self.members.len();
+        let member = &mut self.members[worker];
+        let slots = match member.slots.len() {
+            1 => format!("env {}", member.slots.start),
+            _ => format!("envs {} to {}", member.slots.start, member.slots.end - 1),
+        };
+        let name = format!("worker {worker} of {count} ({slots})");
+        let Some(live) = &mut member.live else { return format!("{name} is gone") };
+        // One that hung up is about to end by itself, with a code that tells.
+        let hung_up = live.link.is_gone();
+        let brink = Instant::now() + if hung_up { Duration::from_millis(300) } else { Duration::ZERO };
+        let patience = Instant::now() + BURIAL;
+        let mut killed = false;
+        let ended = loop {
+            if let Some(ended) = live.child.ended() {
+                break Some(ended);
+            }
+            let now = Instant::now();
+            if now >= brink && !killed {
+                live.child.kill();
+                killed = true;
+            }
+            if now >= patience {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        match ended {
+            Some(_) if live.broken.is_some() => {
+                format!("{name} was ended: {}", live.broken.as_deref().unwrap_or_default())
+            }
+            Some(_) if killed && hung_up => {
+                format!(
+                    "{name} hung up and ran on, as one that becomes another program (exec), and was ended"
+                )
+            }
+            Some(_) if killed => format!("{name} was ended"),
+            Some(ended) => format!("{name} {ended}"),
+            None => format!("{name} does not end"),
+        }
+    }
+
+    /// Gives up what is left of a worker that was stopped: its last words.
+    pub(in crate::runner::process) fn forget(&mut self, worker: usize) -> String {
+        let Some(mut live) = self.members[worker].live.take() else { return String::new() };
+        match live.ear.last_words() {
+            words if words.is_empty() => String::new(),
+            words => format!("\n  its last words:\n    {}", words.replace('\n', "\n    ")),
+        }
+    }
+
+    /// Ends all: each finishes what it does and closes its envs.
+    pub(in crate::runner::process) fn close(&mut self, timeout: Option<Duration>) -> Vec<Error> {
+        for worker in 0..self.members.len() {
+            if self.board.is_some() {
+                self.post(worker, Entry { work: Work::Close, mail: false, first: 0, count: 0 });
+                self.ring(worker);
+            }
+        }
+        let began = Instant::now();
+        let mut errors = Vec::new();
+        let mut stopped = false;
+        for worker in 0..self.members.len() {
+            let first = self.members[worker].slots.start;
+            if stopped {
+                self.end(worker);
+                continue;
+            }
+            match self.hear_closed(worker, began, timeout) {
+                Ok(None) => {}
+                Ok(Some(error)) => errors.push(error.open(first, &*self.host)),
+                Err(stop) => {
+                    // The user will not ask twice.
+                    stopped = stop.is_some();
+                    errors.extend(stop);
+                    self.end(worker);
+                }
+            }
+        }
+        let patience = Instant::now() + GRACE;
+        for worker in 0..self.members.len() {
+            if let Some(live) = &mut self.members[worker].live {
+                while live.child.ended().is_none() && Instant::now() < patience {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            }
+            self.end(worker);
+        }
+        errors
+    }
+
+    fn hear_closed(
+        &mut self,
+        worker: usize,
+        began: Instant,
+        timeout: Option<Duration>,
+    ) -> Result<Option<PackedError>, Option<Error>> {
+        let host = self.host.clone();
+        if self.board.is_none() || self.members[worker].live.is_none() {
+            return Ok(None);
+        }
+        let closed = |live: &mut Live| match live.words.pop_front() {
+            Some(FromWorker::Closed(error)) => Some(error),
+            _ => None,
+        };
+        let heard = self.wait_for(worker, closed, |_, board| {
+            host.pulse().map_err(Mute::Stopped)?;
+            match board.and_then(|board| board.at_work(worker)) {
+                // Its envs may take their time to close, unless told otherwise.
+                Some((time, CLOSING)) if timeout.is_none_or(|timeout| time < timeout) => Ok(()),
+                _ if began.elapsed() < host.patience() => Ok(()),
+                _ => Err(Mute::Silent(None)),
+            }
+        });
+        heard.map_err(|mute| match mute {
+            Mute::Stopped(stop) => Some(stop),
+            _ => None,
+        })
+    }
+}
+
+impl Drop for WorkerPool {
+    /// Where `close` did not come to it: no process is left unwaited for.
+    fn drop(&mut self) {
+        for worker in 0..self.members.len() {
+            self.end(worker);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Whether a worker keeps up.
+
+use std::time::{Duration, Instant};
+
+use super::{DELAY, TimeLimit};
+
+/// How a worker keeps up with what is posted to it.
+pub(super) struct Pace {
+    pub(super) posted: u64,
+    pub(super) collected: u64,
+    pub(super) last_post: Instant,
+    /// The work that it had done, and the bytes that had come or gone, when that was
+    /// last looked at; and since when it is so.
+    pub(super) progress: ((u64, u64), Instant),
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        Pace { posted: 0, collected: 0, last_post: now, progress: ((0, 0), now) }
+    }
+
+    /// Notes how far it is.
+    pub(super) fn note(&mut self, completed: u64, moved: u64) {
+        if self.progress.0 != (completed, moved) {
+            self.progress = ((completed, moved), Instant::now());
+        }
+    }
+
+    /// The slot that it has been at for longer than its time limit, if it has; `None`
+    /// for the slot where it does not even look at what was posted, or reads or
+    /// says nothing more of a message, as one that was stopped.
+    pub(super) fn silence(
+        &self,
+        at_work: Option<(Duration, usize)>,
+        limit: TimeLimit<'_>,
+    ) -> Option<Option<usize>> {
+        match at_work {
+            Some((time, slot)) => (time >= limit(Some(slot))?).then_some(Some(slot)),
+            // Between two slots it is at none, for a moment.
+            None => {
+                let since = self.last_post.max(self.progress.1);
+                let owes = self.posted > self.collected;
+                (owes && since.elapsed() > limit(None)?.saturating_add(DELAY)).then_some(None)
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! How workers begin.
+
+use std::collections::VecDeque;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::pace::Pace;
+use super::{ARRIVAL, Built, DELAY, Live, Member, Mute, WorkerPool};
+use crate::begin::Begin;
+use crate::error::{Cause, Error, Failure, Phase, Result, SlotError};
+use crate::runner::process::aside;
+use crate::runner::process::link::Link;
+use crate::runner::process::member::Ear;
+use crate::runner::process::wire::{FromWorker, Order, PackedSpec, ToWorker};
+use crate::space::ActionBounds;
+use crate::vec_config::VecConfig;
+
+impl WorkerPool {
+    /// Starts `workers`, all at once, and waits until each has built its envs:
+    /// seeded from `seed(first slot)` on. `each` is told what became of a worker;
+    /// one that failed does not run.
+    ///
+    /// # Errors
+    /// The user's wish to stop, or an error of `each`: none of these runs then.
+    pub(in crate::runner::process) fn start(
+        &mut self,
+        workers: &[usize],
+        config: &VecConfig,
+        seed: impl Fn(&Member) -> i64,
+        mut each: impl FnMut(usize, Result<Built>) -> Result<()>,
+    ) -> Result<()> {
+        let begun = workers.iter().try_for_each(|&worker| match self.launch(&[worker], config, &seed) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.end(worker);
+                // What a signal's handler raised may be why.
+                self.host.pulse()?;
+                each(worker, Err(error))
+            }
+        });
+        let built = begun.and_then(|()| {
+            workers.iter().try_for_each(|&worker| {
+                if self.members[worker].live.is_none() {
+                    return Ok(());
+                }
+                let built = match self.hear_built(worker, config.timeout) {
+                    Ok(built) => Ok(built),
+                    Err(Mute::Stopped(stop)) => return Err(stop),
+                    Err(mute) => {
+                        let end = self.end(worker);
+                        Err(mute.error(end))
+                    }
+                };
+                self.heed()?;
+                each(worker, built)
+            })
+        });
+        if built.is_err() {
+            for &worker in workers {
+                self.end(worker);
+            }
+        }
+        built
+    }
+
+    fn launch(&mut self, workers: &[usize], config: &VecConfig, seed: impl Fn(&Member) -> i64) -> Result<()> {
+        for &worker in workers {
+            let member = &mut self.members[worker];
+            let payload = self.host.payload(member.slots.clone())?;
+            let (ours, theirs) = UnixStream::pair()?;
+            let (ear, stderr) = Ear::new(worker)?;
+            let (ours, theirs) = (aside(ours.into())?, aside(theirs.into())?);
+            if let Some(board) = &self.board {
+                board.clear(worker);
+            }
+            let link = Link::new(ours)?;
+            let child = self.host.launch(worker, theirs, stderr)?;
+            let seed = seed(member);
+            member.launches += 1;
+            let live = member.live.insert(Live {
+                child,
+                link,
+                ear,
+                pace: Pace::new(),
+                jobs: VecDeque::new(),
+                mail: VecDeque::new(),
+                lacks_news: false,
+                seed,
+                asked: Vec::new(),
+                answers: Vec::new(),
+                words: VecDeque::new(),
+                questions: 0,
+                broken: None,
+            });
+            let order = Order {
+                worker,
+                payload,
+                first_slot: member.slots.start,
+                config: VecConfig {
+                    num_slots: member.slots.len(),
+                    seed: Some(seed),
+                    num_threads: Some(1),
+                    batch_size: None,
+                    timeout: None,
+                    thread_affinity_offset: None,
+                    // The parent has checked them.
+                    action_bounds: ActionBounds::Unchecked,
+                    ..config.clone()
+                },
+            };
+            // A worker that is gone by now is found so when it is waited for.
+            if live.link.send_fd(self.arena.fd()).is_ok() {
+                let _ = live.link.post(&ToWorker::Build(order));
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_built(&mut self, worker: usize, timeout: Option<Duration>) -> Result<Built, Mute> {
+        let first = self.members[worker].slots.start;
+        match self.hear(worker, false, timeout)? {
+            FromWorker::Built { spec, about } => {
+                let spec = PackedSpec::open(spec, &*self.host)?;
+                Ok(Built { spec, about })
+            }
+            FromWorker::Refused(error) => Err(error.open(first, &*self.host).into()),
+            _ => Err(Error::env(format!("worker {worker} said something out of turn")).into()),
+        }
+    }
+
+    /// Tells `workers` where the board is, and waits until each has it; whose answer
+    /// did not come, and why: none of these runs.
+    ///
+    /// # Errors
+    /// The user's wish to stop: none of `workers` runs then.
+    pub(in crate::runner::process) fn seat(
+        &mut self,
+        workers: &[usize],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<(usize, Error)>> {
+        let plan = self.board().plan.clone();
+        for &worker in workers {
+            if let Some(live) = &mut self.members[worker].live {
+                let _ = live.link.post(&ToWorker::Plan(plan.clone()));
+            }
+        }
+        let mut lost = Vec::new();
+        for &worker in workers {
+            let mute = match self.hear(worker, true, timeout) {
+                Ok(FromWorker::Ready) => continue,
+                Ok(_) => Error::env(format!("worker {worker} said something out of turn")).into(),
+                Err(Mute::Stopped(stop)) => {
+                    workers.iter().for_each(|&worker| drop(self.end(worker)));
+                    return Err(stop);
+                }
+                Err(mute) => mute,
+            };
+            let end = self.end(worker);
+            lost.push((worker, mute.error(end)));
+        }
+        Ok(lost)
+    }
+
+    /// The next message of a worker that is being started: of one that `is_up`,
+    /// or has to be, within the timeout.
+    pub(super) fn hear(
+        &mut self,
+        worker: usize,
+        is_up: bool,
+        timeout: Option<Duration>,
+    ) -> Result<FromWorker, Mute> {
+        let host = self.host.clone();
+        let limit = host.build_timeout();
+        let word = |live: &mut Live| live.words.pop_front();
+        let heard = self.wait_for(worker, word, |live, _| {
+            let Pace { last_post: began, progress, .. } = live.pace;
+            if limit.is_some_and(|limit| began.elapsed() >= limit) {
+                return Err(Mute::Silent(None));
+            }
+            // One that has read nothing yet is on its way, and one that has read all
+            // may take its time to build its envs.
+            let delay = if is_up || live.link.is_read() { DELAY } else { ARRIVAL };
+            let patience =
+                timeout.filter(|_| is_up || live.link.owes()).map(|time| time.saturating_add(delay));
+            match patience {
+                Some(patience) if progress.1.elapsed() > patience => Err(Mute::Silent(Some(0))),
+                _ => host.pulse().map_err(Mute::Stopped),
+            }
+        });
+        let what = host.what();
+        match heard {
+            Ok(message) => Ok(message),
+            Err(mute @ (Mute::Stopped(_) | Mute::Failed(_))) => Err(mute),
+            Err(Mute::Silent(None)) => {
+                let end = self.end(worker);
+                let limit = limit.unwrap_or_default();
+                Err(Error::env(format!("{end}\nIt had not built {what} within {limit:?} (make_timeout)."))
+                    .into())
+            }
+            Err(Mute::Silent(Some(_))) => {
+                let Member { slots, live, .. } = &self.members[worker];
+                let (slot, seed) = (slots.start, live.as_ref().map_or(0, |live| live.seed));
+                let (end, timeout) = (self.end(worker), timeout.unwrap_or_default());
+                let why =
+                    format!("it was told of {what} and took no part for {timeout:?} (timeout), and {end}");
+                let failure = Failure::new(Phase::Build, Cause::Silence, why);
+                Err(Error::Slots(vec![SlotError {
+                    env: format!("worker {worker}"),
+                    slot,
+                    begin: Begin::Own,
+                    seed: Some(seed),
+                    episode: 0,
+                    step: 0,
+                    action: None,
+                    failure,
+                    replay: None,
+                }])
+                .into())
+            }
+            Err(Mute::Dead) => {
+                let end = self.end(worker);
+                Err(Error::env(format!("{end}\nIt died before {what} were built.")).into())
+            }
+        }
+    }
+}
