@@ -218,9 +218,7 @@ def bad_states() -> dict[str, Any]:
         "more envs": made(n=N + 1).save_state(),
         "one env's": made().save_state(0),
         "another version": patched(good, b"corral " + version, b"corral " + other),
-        "one env's of another version": patched(
-            good, b"corral " + version + b" slot", b"corral " + other + b" slot"
-        ),
+        "one env's of another kind": patched(good, b"\x03env", b"\x03abc"),
         "empty": b"",
         "four bytes": b"abcd",
         "zeros": bytes(64),

@@ -114,13 +114,13 @@ mod record;
 mod replay;
 pub mod rng;
 mod runner;
+mod saved;
 mod shard;
 pub mod simd;
 mod source;
 mod space;
 mod vec_config;
 mod vec_env;
-mod whole;
 
 /// What runs slots in other processes; see [`Process`]. On Linux, with the feature
 /// `processes`.
@@ -168,6 +168,7 @@ pub use replay::{Recorder, Recording};
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 pub use runner::Process;
 pub use runner::{Background, Serial, Threaded, start};
+pub use saved::{AllSections, Sections, SlotState, VecEnvState};
 pub use shard::Shard;
 pub use source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 pub use space::{

@@ -13,10 +13,10 @@ use crate::call::Call;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::frame::Frame;
+use crate::saved::{AllSections, Sections, SlotState, VecEnvState};
 use crate::space::{Options, Value};
 use crate::vec_config::AutoresetMode;
-use crate::vec_env::{Spec, VecEnv, Want, check_idle, load_slots};
-use crate::whole;
+use crate::vec_env::{Spec, VecEnv, Want, check_idle};
 
 /// How long a part is waited for before the others are looked at again, when
 /// any of them would do.
@@ -244,44 +244,50 @@ impl VecEnv for Shard {
         self.parts.iter().map(|part| part.envs.in_flight()).sum()
     }
 
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
         let (envs, slot) = self.part_of(slot)?;
-        envs.save(slot)
+        envs.save_slot(slot)
     }
 
-    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+    fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         let (envs, slot) = self.part_of(slot)?;
-        envs.load(slot, state)
+        envs.load_slot(slot, state)
     }
 
-    /// Of the parts' whole states, for a part may keep more than its slots'.
-    fn save_state(&mut self) -> Result<Vec<u8>> {
+    fn save_all(&mut self) -> Result<VecEnvState> {
         if self.closed {
             return Err(Error::Closed);
         }
         check_idle(self, "save")?;
-        let parts = self.parts.iter_mut().map(|part| part.envs.save_state()).collect::<Result<_>>()?;
-        whole::join(&self.spec.id, parts)
+        let parts = self.parts.iter_mut().map(|part| part.envs.save_all()).collect::<Result<_>>()?;
+        Ok(VecEnvState::join(&self.spec.id, parts))
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+    fn load_all(&mut self, state: AllSections<'_>) -> Result<()> {
         if self.closed {
             return Err(Error::Closed);
         }
         check_idle(self, "load")?;
-        let Some(states) = whole::of_parts(state, &self.spec.id, self.parts.len())? else {
-            return load_slots(self, state);
-        };
+        state.check(&self.spec.id, self.spec.num_slots)?;
+        let about = |part: &Part| (part.envs.spec().id.clone(), part.slots.len());
+        let parts: Vec<_> = self.parts.iter().map(about).collect();
+        let parts: Vec<_> = parts.iter().map(|(id, slots)| (id.as_str(), *slots)).collect();
+        let states = state.split(&parts)?;
         // A part that refuses its state is as it was; those before it must be, too.
         let mut before = Vec::new();
         for (k, state) in states.iter().enumerate() {
             let envs = &mut self.parts[k].envs;
-            let loaded = envs.save_state().and_then(|was| envs.load_state(state).map(|()| was));
-            match loaded {
+            let was = match envs.save_all() {
+                // A worker of its own has died: there is nothing that it could go back to.
+                Err(Error::NeedsReset(_)) => Ok(None),
+                was => was.map(Some),
+            };
+            match was.and_then(|was| envs.load_all(state.sections()).map(|()| was)) {
                 Ok(was) => before.push(was),
                 Err(error) => {
-                    let mut loaded = self.parts.iter_mut().zip(&before);
-                    loaded.try_for_each(|(part, was)| part.envs.load_state(was))?;
+                    for (part, was) in self.parts.iter_mut().zip(&before) {
+                        was.as_ref().map_or(Ok(()), |was| part.envs.load_all(was.sections()))?;
+                    }
                     return Err(error);
                 }
             }

@@ -12,9 +12,9 @@ use crate::call::{Call, no_calls};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::frame::Frame;
+use crate::saved::{AllSections, Sections, SlotState, VecEnvState};
 use crate::space::{Options, Space, Value};
 use crate::vec_config::AutoresetMode;
-use crate::whole;
 
 /// What a vec env is.
 #[derive(Clone, Debug)]
@@ -162,26 +162,58 @@ pub trait VecEnv: Send {
     fn in_flight(&self) -> usize;
 
     /// All that the rest of `slot`'s run depends on. It may not be in flight.
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>>;
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState>;
 
-    /// Takes up a state that `save` gave, of any slot, here or in another
-    /// process, of the same env and config.
-    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()>;
+    /// Takes up a slot's state that [`save_slot`](Self::save_slot) gave, of any
+    /// slot, here or in another process, of the same env and config.
+    ///
+    /// # Errors
+    /// [`Error::State`]; the slot is as it was.
+    fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()>;
 
     /// All that the rest of every slot's run depends on, and what the slots
     /// share. Nothing may be in flight.
-    fn save_state(&mut self) -> Result<Vec<u8>> {
+    fn save_all(&mut self) -> Result<VecEnvState> {
         save_slots(self)
     }
 
-    /// Takes up a state that `save_state` gave, here or in another process, in
-    /// any runner, of as many slots of the same env, config and version of this
+    /// Takes up what [`save_all`](Self::save_all) gave, here or in another process,
+    /// in any runner, of as many slots of the same env, config and version of this
     /// crate.
     ///
     /// # Errors
     /// [`Error::State`]; every slot is as it was.
+    fn load_all(&mut self, state: AllSections<'_>) -> Result<()> {
+        load_slots(self, &state)
+    }
+
+    /// [`save_slot`](Self::save_slot), as bytes.
+    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+        self.save_slot(slot)?.to_bytes()
+    }
+
+    /// [`load_slot`](Self::load_slot) of bytes.
+    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+        let damaged = match SlotState::from_bytes(state) {
+            Ok(state) => return self.load_slot(slot, state.sections()),
+            Err(damaged) => damaged,
+        };
+        // What is wrong with the call is told first; a state of nothing is refused.
+        match self.load_slot(slot, SlotState::default().sections()) {
+            Err(Error::State(_)) | Ok(()) => Err(damaged),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// [`save_all`](Self::save_all), as bytes.
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        self.save_all()?.to_bytes()
+    }
+
+    /// [`load_all`](Self::load_all) of bytes.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        load_slots(self, state)
+        check_idle(self, "load")?;
+        self.load_all(VecEnvState::from_bytes(state)?.sections())
     }
 
     /// A picture of each of `slots`. Nothing may be in flight.
@@ -212,32 +244,33 @@ pub(crate) fn check_idle<V: VecEnv + ?Sized>(envs: &V, what: &str) -> Result<()>
 }
 
 /// Every slot's state.
-pub(crate) fn save_slots<V: VecEnv + ?Sized>(envs: &mut V) -> Result<Vec<u8>> {
+fn save_slots<V: VecEnv + ?Sized>(envs: &mut V) -> Result<VecEnvState> {
     check_idle(envs, "save")?;
-    let slots = (0..envs.spec().num_slots).map(|slot| envs.save(slot)).collect::<Result<_>>()?;
-    whole::of_slots(&envs.spec().id, slots)
+    let slots = (0..envs.spec().num_slots).map(|slot| envs.save_slot(slot)).collect::<Result<_>>()?;
+    Ok(VecEnvState::new(&envs.spec().id, slots))
 }
 
 /// Takes up every slot's state, or none.
-pub(crate) fn load_slots<V: VecEnv + ?Sized>(envs: &mut V, bytes: &[u8]) -> Result<()> {
+fn load_slots<V: VecEnv + ?Sized>(envs: &mut V, state: &AllSections<'_>) -> Result<()> {
     check_idle(envs, "load")?;
     let spec = envs.spec();
-    let slots = whole::slots(bytes, &spec.id, spec.num_slots)?;
+    state.check(&spec.id, spec.num_slots)?;
+    state.shared.end()?;
     // A state refused halfway must leave every slot as it was.
     let mut before = Vec::new();
-    for (slot, saved) in slots.iter().enumerate() {
-        let loaded = match envs.save(slot) {
+    for (slot, saved) in state.slots.iter().enumerate() {
+        let loaded = match envs.save_slot(slot) {
             Ok(was) => {
                 before.push((slot, was));
-                envs.load(slot, saved)
+                envs.load_slot(slot, *saved)
             }
             // Its worker has died: there is nothing that it could go back to.
-            Err(Error::NeedsReset(_)) => envs.load(slot, saved),
+            Err(Error::NeedsReset(_)) => envs.load_slot(slot, *saved),
             Err(error) => Err(error),
         };
         if let Err(error) = loaded {
             for (slot, was) in &before {
-                envs.load(*slot, was)?;
+                envs.load_slot(*slot, was.sections())?;
             }
             return Err(error);
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use envcore::{
     ActionBounds, Actions, Array, Background, BatchPool, Bounds, Caps, Chunk, DType, Error, Layout, Leaf,
-    NormalizeObservation, Options, Result, Serial, Slots, Source, SourceSpec, Space, Threaded, VecConfig,
-    VecEnv,
+    NormalizeObservation, Options, Result, Sections, Serial, SlotState, Slots, Source, SourceSpec, Space,
+    Threaded, VecConfig, VecEnv,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -289,11 +289,11 @@ impl VecEnv for Shown {
         0
     }
 
-    fn save(&mut self, _: usize) -> Result<Vec<u8>> {
+    fn save_slot(&mut self, _: usize) -> Result<SlotState> {
         Err(Error::Closed)
     }
 
-    fn load(&mut self, _: usize, _: &[u8]) -> Result<()> {
+    fn load_slot(&mut self, _: usize, _: Sections<'_>) -> Result<()> {
         Err(Error::Closed)
     }
 

@@ -4,55 +4,61 @@ use std::time::Instant;
 
 use super::{Episodes, Life, Status};
 use crate::caps::Caps;
-use crate::env::state;
 use crate::error::{Phase, Result};
-use crate::whole::{SavedPolicy, foreign, read, seal};
+use crate::saved::{POLICY, SavedPolicy, Sections, SlotState, foreign};
 
-/// What a slot's state begins with; changes with its layout and with this
-/// crate's version, which env states depend on.
-const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " slot 4");
+/// The name of the section of an env and of its life.
+const ENV: &str = "env";
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Saved {
-    format: String,
     id: String,
     config: String,
     life: Life,
     /// Of each agent, where statistics were asked for.
     returns: Vec<f64>,
+    #[serde(with = "crate::bytes")]
     env: Vec<u8>,
 }
 
-/// What these bytes say of a slot's life, if they are a slot's state.
-pub(crate) fn saved_life(bytes: &[u8]) -> Option<Life> {
-    let (_, bytes) = SavedPolicy::split(bytes).ok()?;
-    read(&bytes, FORMAT).ok().map(|saved: Saved| saved.life)
+/// What a state says of a slot's life, if it says anything.
+pub(crate) fn saved_life(state: Sections<'_>) -> Option<Life> {
+    split(state).ok().map(|saved| saved.life)
+}
+
+/// The section of the env, below which there is none. A run may be taken up without
+/// the failure policy that it had.
+fn split(state: Sections<'_>) -> Result<Saved> {
+    let (_, state) = state.take_if::<SavedPolicy>(POLICY)?;
+    let (saved, rest) = state.take(ENV)?;
+    rest.end()?;
+    Ok(saved)
 }
 
 impl Episodes {
     /// The state of `slot`: its env's and its life's.
-    pub(crate) fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+    pub(crate) fn save(&mut self, slot: usize) -> Result<SlotState> {
         self.lives.caps.require(Caps::SAVE, &self.lives.env, "save its state")?;
         let env = match self.lives.status(slot) {
             Status::Lost => Vec::new(),
             _ => self.chunk.save(slot).map_err(|error| self.named(slot, Phase::Save, error))?,
         };
-        let saved = state::to_bytes(&Saved {
-            format: FORMAT.into(),
+        let saved = Saved {
             id: self.lives.env.clone(),
             config: self.config.clone(),
             life: self.lives.of(slot),
             returns: self.rules.statistics.iter().map(|_| self.returns[slot]).collect(),
             env,
-        })?;
-        Ok(seal(saved))
+        };
+        let mut state = SlotState::default();
+        state.push(ENV, &saved)?;
+        Ok(state)
     }
 
     /// Takes up a state that `save` gave.
-    pub(crate) fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn load(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         self.lives.caps.require(Caps::SAVE, &self.lives.env, "load a state")?;
-        let (_, bytes) = SavedPolicy::split(bytes)?;
-        let Saved { id, config, life, returns, env, .. } = read(&bytes, FORMAT)?;
+        let Saved { id, config, life, returns, env } = split(state)?;
         if id != self.lives.env {
             return Err(foreign("env", &id, &self.lives.env));
         }

@@ -27,24 +27,18 @@ pub use normalize_observation::NormalizeObservation;
 pub use normalize_reward::NormalizeReward;
 pub use rows::{RowOf, Shows, rows_of};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Fixed, Slots};
 use crate::call::Call;
-use crate::env::state;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frame::Frame;
+use crate::saved::{AllSections, Sections, SlotState, VecEnvState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
-use crate::whole::{foreign, read, seal};
 use memory::{Memory, Passing};
-
-/// What the state of a slot under a layer begins with.
-const SLOT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " layered slot 1");
-/// What the state of a whole layer begins with.
-const WHOLE: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " layer 1");
 
 /// What batches become, and what must be remembered for it.
 pub trait Transform: Send {
@@ -103,28 +97,11 @@ pub struct Layer<T> {
     memory: Memory,
 }
 
-#[derive(Serialize, Deserialize)]
-struct SavedSlot {
-    format: String,
-    transform: String,
-    own: Vec<u8>,
-    below: Vec<u8>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct SavedWhole {
-    format: String,
-    transform: String,
-    shared: Vec<u8>,
-    slots: Vec<Vec<u8>>,
-    below: Vec<u8>,
-}
-
 impl<T: Transform> Layer<T> {
     /// `envs` under `transform`, which was made for its spec.
     ///
     /// # Errors
-    /// [`Error::Space`] where the changed space does not
+    /// [`Error::Space`](crate::Error::Space) where the changed space does not
     /// hold together: a shape too large, too many axes.
     pub(crate) fn new(envs: Box<dyn VecEnv>, transform: T) -> Result<Self> {
         let spec = transform.spec(envs.spec());
@@ -133,18 +110,11 @@ impl<T: Transform> Layer<T> {
         Ok(Layer { envs, transform, spec, memory })
     }
 
-    fn check_transform(&self, transform: &str) -> Result<()> {
-        let own = self.transform.describe();
-        if transform != own {
-            return Err(foreign("layer", transform, &own));
-        }
-        Ok(())
-    }
-
-    fn read_slot(&self, bytes: &[u8]) -> Result<T::Slot> {
-        let saved = state::from_bytes(bytes)?;
+    /// Takes the layer's section off the state of a slot.
+    fn take<'a>(&self, state: Sections<'a>) -> Result<(T::Slot, Sections<'a>)> {
+        let (saved, below) = state.take(&self.transform.describe())?;
         self.transform.check_slot(&saved)?;
-        Ok(saved)
+        Ok((saved, below))
     }
 }
 
@@ -200,48 +170,41 @@ impl<T: Transform> VecEnv for Layer<T> {
         self.envs.in_flight()
     }
 
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
-        let below = self.envs.save(slot)?;
-        let own = state::to_bytes(&self.transform.slot(slot))?;
-        let transform = self.transform.describe();
-        Ok(seal(state::to_bytes(&SavedSlot { format: SLOT.into(), transform, own, below })?))
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
+        let mut state = self.envs.save_slot(slot)?;
+        state.push(&self.transform.describe(), &self.transform.slot(slot))?;
+        Ok(state)
     }
 
-    fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
-        let saved: SavedSlot = read(bytes, SLOT)?;
-        self.check_transform(&saved.transform)?;
-        let own = self.read_slot(&saved.own)?;
-        self.envs.load(slot, &saved.below)?;
+    fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
+        let (own, below) = self.take(state)?;
+        self.envs.load_slot(slot, below)?;
         self.transform.set_slot(slot, own);
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        let below = self.envs.save_state()?;
-        let slots = 0..self.spec.num_slots;
-        let slots = slots.map(|slot| state::to_bytes(&self.transform.slot(slot))).collect::<Result<_>>()?;
-        Ok(seal(state::to_bytes(&SavedWhole {
-            format: WHOLE.into(),
-            transform: self.transform.describe(),
-            shared: state::to_bytes(&self.transform.shared())?,
-            slots,
-            below,
-        })?))
+    fn save_all(&mut self) -> Result<VecEnvState> {
+        let mut state = self.envs.save_all()?;
+        let name = self.transform.describe();
+        state.push_slots(&name, |slot| self.transform.slot(slot))?;
+        state.push_shared(&name, &self.transform.shared())?;
+        Ok(state)
     }
 
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let saved: SavedWhole = read(bytes, WHOLE)?;
-        self.check_transform(&saved.transform)?;
-        let shared = state::from_bytes(&saved.shared)?;
+    fn load_all(&mut self, mut state: AllSections<'_>) -> Result<()> {
+        state.check(&self.spec.id, self.spec.num_slots)?;
+        let shared;
+        (shared, state.shared) = state.shared.take(&self.transform.describe())?;
         self.transform.check_shared(&shared)?;
-        let slots: Vec<_> = saved.slots.iter().map(|slot| self.read_slot(slot)).collect::<Result<_>>()?;
-        if slots.len() != self.spec.num_slots {
-            let (theirs, ours) = (slots.len(), self.spec.num_slots);
-            return Err(Error::State(format!("this state has {theirs} envs, and there are {ours} here")));
+        let mut own = Vec::with_capacity(state.slots.len());
+        for slot in &mut state.slots {
+            let saved;
+            (saved, *slot) = self.take(*slot)?;
+            own.push(saved);
         }
-        self.envs.load_state(&saved.below)?;
+        self.envs.load_all(state)?;
         self.transform.set_shared(shared);
-        slots.into_iter().enumerate().for_each(|(slot, saved)| self.transform.set_slot(slot, saved));
+        own.into_iter().enumerate().for_each(|(slot, saved)| self.transform.set_slot(slot, saved));
         Ok(())
     }
 

@@ -10,9 +10,9 @@ use crate::call::Call;
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::frame::Frame;
+use crate::saved::{AllSections, POLICY, SavedPolicy, Sections, SlotState, VecEnvState};
 use crate::space::{Options, Value};
-use crate::vec_env::{Spec, VecEnv, Want};
-use crate::whole::SavedPolicy;
+use crate::vec_env::{Spec, VecEnv, Want, check_idle};
 
 /// The slots in these rows.
 pub(super) fn of_rows(slots: &Slots, rows: &[usize]) -> Slots {
@@ -20,6 +20,21 @@ pub(super) fn of_rows(slots: &Slots, rows: &[usize]) -> Slots {
 }
 
 impl FailurePolicy {
+    /// Adds to `state` what is kept of `slot`, if it is anything.
+    fn keep(&self, slot: usize, state: &mut SlotState) -> Result<()> {
+        let Slot { lost, restarts, .. } = self.slots[slot];
+        match (SavedPolicy { lost, restarts }) {
+            nothing if nothing == SavedPolicy::default() => Ok(()),
+            saved => state.push(POLICY, &saved),
+        }
+    }
+
+    /// Takes up what was kept of `slot`.
+    fn take_up(&mut self, slot: usize, SavedPolicy { lost, restarts }: SavedPolicy) {
+        self.slots[slot] = Slot { lost, restarts, ..Slot::default() };
+        self.troubled |= lost || restarts > 0;
+    }
+
     /// As `send`, where some of `slots` are lost and left to the policy.
     fn send_divided(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         let (live, lost) = self.divide(slots)?;
@@ -127,19 +142,40 @@ impl VecEnv for FailurePolicy {
         self.envs.in_flight() + self.landing.len() + self.again.len()
     }
 
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
         self.check_not_landed(&Slots::List(vec![slot]))?;
-        let below = self.envs.save(slot)?;
-        let Slot { lost, restarts, .. } = self.slots[slot];
-        SavedPolicy { lost, restarts }.beside(below)
+        let mut state = self.envs.save_slot(slot)?;
+        self.keep(slot, &mut state)?;
+        Ok(state)
     }
 
-    fn load(&mut self, slot: usize, bytes: &[u8]) -> Result<()> {
+    fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         self.check_not_landed(&Slots::List(vec![slot]))?;
-        let (SavedPolicy { lost, restarts }, below) = SavedPolicy::split(bytes)?;
-        self.envs.load(slot, &below)?;
-        self.slots[slot] = Slot { lost, restarts, ..Slot::default() };
-        self.troubled |= lost || restarts > 0;
+        let (saved, below) = state.take_if(POLICY)?;
+        self.envs.load_slot(slot, below)?;
+        self.take_up(slot, saved.unwrap_or_default());
+        Ok(())
+    }
+
+    fn save_all(&mut self) -> Result<VecEnvState> {
+        check_idle(self, "save")?;
+        let mut state = self.envs.save_all()?;
+        for (slot, state) in state.slots_mut().iter_mut().enumerate() {
+            self.keep(slot, state)?;
+        }
+        Ok(state)
+    }
+
+    fn load_all(&mut self, mut state: AllSections<'_>) -> Result<()> {
+        check_idle(self, "load")?;
+        let mut saved = Vec::with_capacity(state.slots.len());
+        for slot in &mut state.slots {
+            let (own, below) = slot.take_if(POLICY)?;
+            saved.push(own.unwrap_or_default());
+            *slot = below;
+        }
+        self.envs.load_all(state)?;
+        saved.into_iter().enumerate().for_each(|(slot, saved)| self.take_up(slot, saved));
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use crate::replay::log::{Event, Log};
 use crate::replay::recording::{Recording, Start, to_hex};
 use crate::replay::story::Story;
 use crate::replay::text::options_to_json;
+use crate::saved::{AllSections, Sections, SlotState, VecEnvState};
 use crate::space::{ActionBounds, Options, Value};
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::{Spec, VecEnv, Want};
@@ -60,7 +61,7 @@ struct Base {
     /// Its place in the log.
     at: u64,
     /// `None` for an env newly built or seeded.
-    state: Option<Vec<u8>>,
+    state: Option<SlotState>,
     /// The options in force there, where there is no state that has them.
     options: Arc<Options>,
 }
@@ -206,7 +207,7 @@ impl Recorder {
 
     /// Makes the slot's state now its only base; without one there is none.
     fn take_up(&mut self, slot: usize) {
-        match self.inner.save(slot) {
+        match self.inner.save_slot(slot) {
             Ok(state) => {
                 let options = Arc::default();
                 let base = Base { at: self.log.end(), state: Some(state), options };
@@ -272,7 +273,7 @@ impl Recorder {
         if !self.lives[slot].owes {
             return;
         }
-        let state = match self.inner.save(slot) {
+        let state = match self.inner.save_slot(slot) {
             Err(Error::Pending(_)) => return,
             saved => saved.ok(),
         };
@@ -337,7 +338,10 @@ impl Recorder {
             options: options_to_json(options).unwrap_or_default(),
         };
         let (start, story, gap) = match found {
-            Some((Base { state: Some(state), .. }, story)) => (Start::State(to_hex(state)), story, None),
+            Some((Base { state: Some(state), .. }, story)) => {
+                let bytes = state.to_bytes().expect("sections are bytes and names");
+                (Start::State(to_hex(&bytes)), story, None)
+            }
             Some((base, story)) => (fresh(&base.options), story, None),
             None => {
                 let base = Base { at: oldest, state: None, options: Arc::default() };
@@ -402,23 +406,23 @@ impl VecEnv for Recorder {
         self.inner.in_flight()
     }
 
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
-        self.inner.save(slot)
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
+        self.inner.save_slot(slot)
     }
 
-    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
-        self.inner.load(slot, state)?;
-        let base = Base { at: self.log.end(), state: Some(state.to_vec()), options: Arc::default() };
+    fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
+        self.inner.load_slot(slot, state)?;
+        let base = Base { at: self.log.end(), state: Some(state.to_state()), options: Arc::default() };
         self.lives[slot].start_over(base);
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        self.inner.save_state()
+    fn save_all(&mut self) -> Result<VecEnvState> {
+        self.inner.save_all()
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.inner.load_state(state)?;
+    fn load_all(&mut self, state: AllSections<'_>) -> Result<()> {
+        self.inner.load_all(state)?;
         (0..self.lives.len()).for_each(|slot| self.take_up(slot));
         Ok(())
     }

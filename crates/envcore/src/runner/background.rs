@@ -30,6 +30,7 @@ use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::Native;
 use crate::frame::Frame;
 use crate::landing::Landing;
+use crate::saved::{Sections, SlotState};
 use crate::source::Source;
 use crate::space::{Options, Value};
 use crate::vec_config::VecConfig;
@@ -342,12 +343,12 @@ impl VecEnv for Background {
         self.front.in_flight()
     }
 
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
         self.front.check_slots(&Slots::List(vec![slot]))?;
         self.parts.episodes(slot).save(0)
     }
 
-    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+    fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         self.front.check_slots(&Slots::List(vec![slot]))?;
         let episodes = self.parts.episodes(slot);
         episodes.load(0, state)?;

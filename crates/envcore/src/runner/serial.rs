@@ -14,6 +14,7 @@ use crate::episode::Episodes;
 use crate::error::{Error, Result};
 use crate::fork::Native;
 use crate::frame::Frame;
+use crate::saved::{Sections, SlotState};
 use crate::source::Source;
 use crate::space::{Options, Value};
 use crate::vec_config::VecConfig;
@@ -148,12 +149,12 @@ impl VecEnv for Serial {
         self.front.in_flight()
     }
 
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
         self.front.check_slots(&Slots::List(vec![slot]))?;
         self.group.episodes.save(slot)
     }
 
-    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+    fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         self.front.check_slots(&Slots::List(vec![slot]))?;
         self.group.episodes.load(slot, state)
     }

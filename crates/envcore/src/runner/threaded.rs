@@ -28,6 +28,7 @@ use crate::episode::Episodes;
 use crate::error::{Error, Result};
 use crate::fork::Native;
 use crate::frame::Frame;
+use crate::saved::{Sections, SlotState};
 use crate::source::Source;
 use crate::space::{Options, Value};
 use crate::vec_config::VecConfig;
@@ -355,13 +356,13 @@ impl VecEnv for Threaded {
         self.front.in_flight()
     }
 
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
         self.check_slots(&Slots::List(vec![slot]))?;
         let (episodes, local) = self.episodes(slot);
         episodes.save(local)
     }
 
-    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+    fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         self.check_slots(&Slots::List(vec![slot]))?;
         let (episodes, local) = self.episodes(slot);
         episodes.load(local, state)?;

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::common::runners::{RUNNERS, runner};
 use crate::common::{MODES, config, refusal, reset, saved, serial, source, source_of, step};
 use envcore::{
-    AutoresetMode, Begin, Caps, ColumnIn, Discrete, Env, Error, NormalizeObservation, Options, Record,
-    Result, Serial, Shard, Slots, Source, Statistics, Step, VecConfig, VecEnv, Want, state, wants_reset,
+    AutoresetMode, Begin, Caps, ColumnIn, Discrete, Env, Error, FailurePolicy, FrameStack,
+    NormalizeObservation, OnFailure, Options, Record, Result, Serial, Shard, Slots, Source, Statistics, Step,
+    VecConfig, VecEnv, Want, state, wants_reset,
 };
 
 const IDS: [&str; 3] = ["CartPole-v1", "Maze-v0", "testing/Faulty-v0"];
@@ -195,7 +196,9 @@ fn a_shards_state_has_what_its_parts_share_among_their_slots() {
     let before = other.save_state().unwrap();
     let mut two = Shard::new(vec![make(1), make(2)]).unwrap();
     let mut one = Shard::new(vec![Box::new(NormalizeObservation::over(make(3)).unwrap().0)]).unwrap();
-    for (foreign, why) in [(two.save_state(), ""), (one.save_state(), "1 parts, and there are 2")] {
+    for (foreign, why) in
+        [(two.save_state(), ""), (one.save_state(), "another layer: none, not normalize_observation")]
+    {
         let refused = refusal(other.load_state(&foreign.unwrap()));
         assert!(refused.contains(why), "{refused}");
         assert_eq!(other.save_state().unwrap(), before);
@@ -233,6 +236,46 @@ fn a_state_that_a_shards_last_part_refuses_leaves_every_part_as_it_was() {
     assert!(why.contains("an odd count"), "{why}");
     assert_eq!(envs.save_state().unwrap(), before);
     assert_eq!(means(&statistics), were);
+}
+
+/// A stack of layers above and below a failure policy and a shard, whose parts
+/// normalise, and the statistics of the lowest layer of all.
+fn tower(seed: i64) -> (Box<dyn VecEnv>, [Statistics; 2]) {
+    let make = |n| {
+        let source = source("CartPole-v1", &Options::new());
+        let asked = VecConfig { seed: Some(seed), ..config(n, AutoresetMode::NextStep) };
+        Box::new(Serial::new(&*source, asked).unwrap()) as Box<dyn VecEnv>
+    };
+    let (shard, statistics) = normalized(make);
+    let stacked = FrameStack::over(Box::new(shard), 2).unwrap();
+    let tolerant = FailurePolicy::new(Box::new(stacked), OnFailure::Restart, 3).unwrap();
+    (Box::new(FrameStack::over(Box::new(tolerant), 2).unwrap()), statistics)
+}
+
+#[test]
+fn layers_anywhere_in_a_stack_keep_what_they_keep() {
+    let (mut envs, statistics) = tower(3);
+    reset(&mut *envs, &[Begin::Seed(3); SLOTS]);
+    (0..30).for_each(|t| drop(step(&mut *envs, t)));
+    let state = envs.save_state().unwrap();
+    let (mut other, theirs) = tower(8);
+    other.load_state(&state).unwrap();
+    assert_eq!(means(&theirs), means(&statistics));
+    assert_eq!(other.save_state().unwrap(), state);
+    let one = envs.save(1).unwrap();
+    (30..60).for_each(|t| assert_eq!(step(&mut *other, t), step(&mut *envs, t)));
+    // A slot's state is of the same sections, and a stack that lacks one refuses it.
+    other.load(2, &one).unwrap();
+    assert_eq!(other.save(2).unwrap(), one);
+    let before = saved(&mut *other);
+    let (mut low, _) = normalized(|n| Box::new(serial("CartPole-v1", n, AutoresetMode::NextStep)));
+    reset(&mut low, &[Begin::Own; SLOTS]);
+    for error in
+        [refusal(other.load(0, &low.save(0).unwrap())), refusal(other.load_state(&low.save_state().unwrap()))]
+    {
+        assert!(error.contains("another layer: "), "{error}");
+    }
+    assert_eq!(saved(&mut *other), before);
 }
 
 #[test]

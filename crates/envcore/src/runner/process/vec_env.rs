@@ -15,6 +15,7 @@ use crate::caps::Caps;
 use crate::episode::saved_life;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::frame::Frame;
+use crate::saved::{Sections, SlotState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
 
@@ -303,7 +304,7 @@ impl VecEnv for Process {
         self.front.in_flight()
     }
 
-    fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
         let slots = Slots::List(vec![slot]);
         self.front.check_slots(&slots)?;
         self.front.spec.caps.require(Caps::SAVE, &self.front.spec.id, "save its state")?;
@@ -328,7 +329,7 @@ impl VecEnv for Process {
         states.into_iter().next().ok_or_else(|| Error::env("a worker saved nothing"))
     }
 
-    fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
+    fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         let slots = Slots::List(vec![slot]);
         self.front.check_slots(&slots)?;
         self.front.spec.caps.require(Caps::SAVE, &self.front.spec.id, "load a state")?;
@@ -339,7 +340,7 @@ impl VecEnv for Process {
         self.order(
             &slots,
             Phase::Load,
-            |own, _| Question::Load(own[0], state.to_vec()),
+            |own, _| Question::Load(own[0], state.to_state()),
             |_| Change::Life(slot, saved_life(state).map(Box::new)),
         )
     }

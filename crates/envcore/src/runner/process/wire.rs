@@ -16,6 +16,7 @@ use crate::caps::Caps;
 use crate::error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 use crate::frame::Frame;
 use crate::object::Object;
+use crate::saved::SlotState;
 use crate::space::{Options, Space, Value};
 use crate::vec_config::{AutoresetMode, VecConfig};
 use crate::vec_env::Spec;
@@ -70,7 +71,7 @@ pub(super) enum Question {
     CheckReset(Vec<usize>, Vec<Begin>, Packed),
     SetNext(Vec<usize>, Vec<Begin>),
     Save(usize),
-    Load(usize, #[serde(with = "crate::bytes")] Vec<u8>),
+    Load(usize, SlotState),
     Render(Vec<usize>),
     Call(Vec<usize>, CallKind, String, Packed, Packed),
 }
@@ -86,7 +87,7 @@ pub(super) struct PackedFrame(
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
     Done,
-    State(#[serde(with = "crate::bytes")] Vec<u8>),
+    State(SlotState),
     Frames(Vec<PackedFrame>),
     Values(Vec<Packed>),
 }

@@ -279,9 +279,9 @@ impl Worker<'_> {
                 self.envs.set_next(&Slots::List(slots), &begin)?;
                 Ok(Answer::Done)
             }
-            Question::Save(slot) => Ok(Answer::State(self.envs.save(slot)?)),
+            Question::Save(slot) => Ok(Answer::State(self.envs.save_slot(slot)?)),
             Question::Load(slot, state) => {
-                self.envs.load(slot, &state)?;
+                self.envs.load_slot(slot, state.sections())?;
                 Ok(Answer::Done)
             }
             Question::Render(slots) => {

@@ -21,17 +21,16 @@ use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Fixed, RowKind, Slots};
 use crate::caps::Caps;
 use crate::entry::Entry;
-use crate::env::state;
 use crate::error::{Error, Result};
 use crate::on_failure::{FailurePolicy, OnFailure};
 use crate::runner;
+use crate::saved::{SlotState, seal, unseal};
 use crate::simd::Kernel;
 use crate::vec_config::{AutoresetMode, VecConfig};
 use crate::vec_env::{VecEnv, Want};
-use crate::whole::{foreign, seal, unseal};
 
 /// What a slot's state begins with; changes with its layout.
-const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " libenv slot 1");
+const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " libenv slot 2");
 
 /// Restarts of a slot that ends no episode in between: as `corral.make_vec` has
 /// it.
@@ -43,14 +42,13 @@ const FEW: usize = 4;
 /// A slot's state, and what the host saw with it.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Saved {
-    format: String,
     reward: f64,
     terminated: bool,
     truncated: bool,
     kind: u8,
     /// The episode's return and length so far.
     so_far: (f64, i32),
-    below: Vec<u8>,
+    below: SlotState,
 }
 
 /// See the module.
@@ -249,32 +247,28 @@ impl Instance {
     pub(super) fn save(&mut self, slot: i32) -> Result<Vec<u8>> {
         let slot = self.slot(slot)?;
         self.settle(false)?;
-        let below = self.envs.save(slot)?;
+        let below = self.envs.save_slot(slot)?;
         let patch = self.patches.iter().find(|(patched, _)| *patched == slot);
         let last = self.last.as_deref().map(|batch| (batch, slot));
         let (batch, row) = patch.map(|(_, batch)| (&**batch, 0)).or(last).ok_or_else(nothing_yet)?;
         let flag = |column: &Fixed| column.as_slice::<bool>()[row];
-        Ok(seal(state::to_bytes(&Saved {
-            format: FORMAT.into(),
+        let saved = Saved {
             reward: batch.reward.as_slice::<f64>()[row],
             terminated: flag(&batch.terminated),
             truncated: flag(&batch.truncated),
             kind: batch.kind(row) as u8,
             so_far: self.sums.of(slot),
             below,
-        })?))
+        };
+        seal(FORMAT, &saved)
     }
 
     /// Takes up a state that `save` gave, of any slot.
     pub(super) fn load(&mut self, slot: i32, bytes: &[u8]) -> Result<()> {
         let slot = self.slot(slot)?;
         self.settle(false)?;
-        let inner = unseal(bytes)?;
-        if state::first_text(inner) != Some(FORMAT) {
-            return Err(foreign("kind or version", state::first_text(inner).unwrap_or_default(), FORMAT));
-        }
-        let saved: Saved = state::from_bytes(inner)?;
-        self.envs.load(slot, &saved.below)?;
+        let saved: Saved = unseal(FORMAT, bytes)?;
+        self.envs.load_slot(slot, saved.below.sections())?;
         let slots = Slots::List(vec![slot]);
         let batch = self.envs.reset(&slots, &[Begin::Keep], None, Want::all())?;
         let mut batch = batch.expect("there is no deadline");
