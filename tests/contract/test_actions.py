@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import gymnasium
@@ -299,6 +300,18 @@ def test_quantities_are_accepted_exactly_if_finite_and_as_the_policy_says(
     energy = envs.step(force(actions))[4]["energy"]
     given = np.clip(actions, -1, 1) if policy == "clip" else actions
     np.testing.assert_array_equal(energy, given[:, 1].astype(np.float64))
+
+
+@pytest.mark.parametrize("runner", ["thread", "process"])
+def test_every_runner_clips_and_refuses_as_the_serial_one(runner: str) -> None:
+    beyond = force(np.full((3, 2), 5.0, np.float32))
+    with closing(started(FAULTY, action_bounds="clip", runner=runner)) as envs:
+        envs.step(beyond)
+        # The next step is every env's third: it tells the force that it was given.
+        energy = envs.step(beyond)[4]["energy"]
+        np.testing.assert_array_equal(energy, np.ones(3))
+    with closing(started(FAULTY, action_bounds="error", runner=runner)) as envs:
+        assert "5.0 is outside -1.0 to 1.0" in refused(envs, beyond)
 
 
 def test_labels_outside_their_range_are_refused_whatever_the_policy() -> None:

@@ -34,7 +34,7 @@ def echo(start: int, labels: int) -> Callable[[], Echo]:
     return lambda: Echo(Discrete(labels, start=start))
 
 
-@pytest.mark.parametrize("runner", ["serial", "thread"])
+@pytest.mark.parametrize("runner", ["serial", "thread", "process"])
 @pytest.mark.parametrize("start", [0, 3, -2])
 def test_a_label_outside_its_space_reaches_the_env_as_it_is(runner: str, start: int) -> None:
     envs = corral.from_gymnasium(

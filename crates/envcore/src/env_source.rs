@@ -107,17 +107,8 @@ impl<E: Env> Source for EnvSource<E> {
                 return Err(error);
             }
             flatten(Phase::Build, built).map(Some).map_err(|failure| {
-                Error::Slots(vec![SlotError {
-                    env: self.spec.id.clone(),
-                    slot: first_slot + k,
-                    begin: Begin::Seed(seed),
-                    seed: Some(seed),
-                    episode: 0,
-                    step: 0,
-                    action: None,
-                    failure,
-                    replay: None,
-                }])
+                let (id, slot) = (self.spec.id.as_str(), first_slot + k);
+                Error::Slots(vec![SlotError::in_build(id, slot, Begin::Seed(seed), failure)])
             })
         };
         Ok((self.chunk_of)(self.list(seeds.iter().enumerate().map(build).collect::<Result<_>>()?)))

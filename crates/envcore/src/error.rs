@@ -258,6 +258,19 @@ pub struct SlotError {
     pub replay: Option<Result<PathBuf, String>>,
 }
 
+impl SlotError {
+    /// The failure of a `slot` whose env does not exist yet. `begin` is how its
+    /// construction seeds it.
+    pub fn in_build(env: impl Into<String>, slot: usize, begin: Begin, failure: Failure) -> Self {
+        let seed = match begin {
+            Begin::Seed(seed) => Some(seed),
+            _ => None,
+        };
+        let env = env.into();
+        SlotError { env, slot, begin, seed, episode: 0, step: 0, action: None, failure, replay: None }
+    }
+}
+
 impl fmt::Display for SlotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { phase, cause, message, .. } = &self.failure;

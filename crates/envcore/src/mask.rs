@@ -1,7 +1,8 @@
 //! Action masks: which discrete choices an env allows now.
 
 use crate::error::{Error, Result};
-use crate::space::{Leaf, LeafKind, Scalar, Space};
+use crate::rng::Rng;
+use crate::space::{Leaf, LeafKind, Scalar, Space, Value, sample_scalar};
 
 /// The name of the info leaf that a row's action mask is: `int8`, one element for
 /// each choice of each discrete element of the action, 1 where it is allowed.
@@ -67,6 +68,37 @@ impl Choices {
     }
 }
 
+impl Space {
+    /// As [`sample`](Self::sample), but of labels only those that an action mask
+    /// allows: a 1 for each choice of each discrete element, in order
+    /// ([`ACTION_MASK`](crate::ACTION_MASK)). An element that is allowed nothing gets
+    /// its first label.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the mask is not as long as there are choices.
+    pub fn sample_masked(&self, rng: &mut Rng, mask: &[i8]) -> Result<Vec<Value>> {
+        let choices = Choices::of(self);
+        if mask.len() != choices.count() {
+            let (given, due) = (mask.len(), choices.count());
+            return Err(Error::Argument(format!(
+                "the action mask has {given} elements: it has one for each of the {due} choices"
+            )));
+        }
+        Ok(self.draw(rng, |rng, leaf, k, bounds| match choices.of_leaf(leaf).get(k) {
+            None => sample_scalar(bounds, rng),
+            Some(element) => {
+                let of_element = &mask[element.first..element.first + element.count];
+                let allowed = || of_element.iter().enumerate().filter(|(_, allowed)| **allowed != 0);
+                let choice = match allowed().count() {
+                    0 => 0,
+                    n => allowed().nth(rng.integers(0, n as i64) as usize).map_or(0, |(choice, _)| choice),
+                };
+                Scalar::Int(element.low + choice as i128)
+            }
+        }))
+    }
+}
+
 /// The info leaf of the action mask of `id`, whose actions are of `space`.
 ///
 /// # Errors
@@ -110,5 +142,24 @@ mod tests {
         for space in [none, huge] {
             assert!(mask_leaf("E", &space).is_err());
         }
+    }
+
+    #[test]
+    fn a_masked_sample_is_one_of_the_allowed_choices_and_every_one_of_them_comes() {
+        let space = Space::of([
+            Leaf::discrete_from(-1, 3).named("a"),
+            Leaf::real::<f32>(&[2]).named("b"),
+            Leaf::labels::<u8>(&[2], 5, 2).named("c"),
+        ]);
+        let mask = [1, 0, 1, 0, 1, 0, 0];
+        let mut rng = Rng::new(3);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..64 {
+            let drawn = space.sample_masked(&mut rng, &mask).unwrap();
+            let [Value::Array(a), Value::Array(_), Value::Array(c)] = &drawn[..] else { panic!("{drawn:?}") };
+            seen.insert((a.to_vec::<i64>().unwrap(), c.to_vec::<u8>().unwrap()));
+        }
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), [(vec![-1], vec![6, 5]), (vec![1], vec![6, 5])]);
+        assert!(space.sample_masked(&mut rng, &mask[1..]).unwrap_err().to_string().contains("7 choices"));
     }
 }

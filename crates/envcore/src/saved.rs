@@ -100,8 +100,8 @@ impl<'a> Sections<'a> {
     pub fn take<S: DeserializeOwned>(self, name: &str) -> Result<(S, Self)> {
         match self.0.split_last() {
             Some((last, rest)) if last.name == name => Ok((state::from_bytes(&last.bytes)?, Sections(rest))),
-            Some((last, _)) => Err(foreign("layer", &last.name, name)),
-            None => Err(foreign("layer", "none", name)),
+            Some((last, _)) => Err(foreign_layer(&last.name, name)),
+            None => Err(foreign_layer("none", name)),
         }
     }
 
@@ -122,7 +122,7 @@ impl<'a> Sections<'a> {
     /// [`Error::State`].
     pub fn end(self) -> Result<()> {
         match self.0.last() {
-            Some(last) => Err(foreign("layer", &last.name, "none")),
+            Some(last) => Err(foreign_layer(&last.name, "none")),
             None => Ok(()),
         }
     }
@@ -242,7 +242,7 @@ impl AllSections<'_> {
             states.push(state);
         }
         match shared.next() {
-            Some(section) => Err(foreign("layer", &section.name, "none")),
+            Some(section) => Err(foreign_layer(&section.name, "none")),
             None => Ok(states),
         }
     }
@@ -279,4 +279,11 @@ pub(crate) fn unseal<S: DeserializeOwned>(format: &str, bytes: &[u8]) -> Result<
 /// The error of a state that belongs elsewhere.
 pub(crate) fn foreign(what: &str, theirs: &str, ours: &str) -> Error {
     Error::State(format!("this state is of another {what}: {theirs}, not {ours}"))
+}
+
+/// The error of a state whose vec env has other layers: what the state ends in,
+/// where this vec env keeps `ours`.
+fn foreign_layer(theirs: &str, ours: &str) -> Error {
+    let what = foreign("layer", theirs, ours);
+    Error::State(format!("{what}: make the vec env with the options that the state was saved under"))
 }

@@ -18,6 +18,7 @@ pub use check::ActionBounds;
 pub use dtype::{DType, Element, Scalar};
 pub(crate) use leaf::MAX_AXES;
 pub use leaf::{Bounds, Leaf, LeafKind, Tensor};
+pub(crate) use sample::sample_scalar;
 pub use space::Space;
 pub use tree::Tree;
 pub(crate) use tree::{Node, NodeKind};

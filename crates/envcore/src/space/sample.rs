@@ -1,7 +1,5 @@
 //! Drawing values from a space, for tests, benchmarks and conformance checks.
 
-use crate::error::{Error, Result};
-use crate::mask::Choices;
 use crate::rng::Rng;
 use crate::space::dtype::Scalar;
 use crate::space::leaf::{Leaf, LeafKind, Tensor};
@@ -16,37 +14,8 @@ impl Space {
         self.draw(rng, |rng, _, _, bounds| sample_scalar(bounds, rng))
     }
 
-    /// As [`sample`](Self::sample), but of labels only those that an action mask
-    /// allows: a 1 for each choice of each discrete element, in order
-    /// ([`ACTION_MASK`](crate::ACTION_MASK)). An element that is allowed nothing gets
-    /// its first label.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] where the mask is not as long as there are choices.
-    pub fn sample_masked(&self, rng: &mut Rng, mask: &[i8]) -> Result<Vec<Value>> {
-        let choices = Choices::of(self);
-        if mask.len() != choices.count() {
-            let (given, due) = (mask.len(), choices.count());
-            return Err(Error::Argument(format!(
-                "the action mask has {given} elements: it has one for each of the {due} choices"
-            )));
-        }
-        Ok(self.draw(rng, |rng, leaf, k, bounds| match choices.of_leaf(leaf).get(k) {
-            None => sample_scalar(bounds, rng),
-            Some(element) => {
-                let of_element = &mask[element.first..element.first + element.count];
-                let allowed = || of_element.iter().enumerate().filter(|(_, allowed)| **allowed != 0);
-                let choice = match allowed().count() {
-                    0 => 0,
-                    n => allowed().nth(rng.integers(0, n as i64) as usize).map_or(0, |(choice, _)| choice),
-                };
-                Scalar::Int(element.low + choice as i128)
-            }
-        }))
-    }
-
     /// One value per leaf; `scalar` draws element k of a leaf of fixed shape.
-    fn draw(
+    pub(crate) fn draw(
         &self,
         rng: &mut Rng,
         mut scalar: impl FnMut(&mut Rng, usize, usize, (Scalar, Scalar)) -> Scalar,
@@ -75,7 +44,8 @@ fn array_of(tensor: &Tensor, element: impl FnMut(usize) -> Scalar) -> Array {
     })
 }
 
-fn sample_scalar(bounds: (Scalar, Scalar), rng: &mut Rng) -> Scalar {
+/// One element within `bounds`.
+pub(crate) fn sample_scalar(bounds: (Scalar, Scalar), rng: &mut Rng) -> Scalar {
     match bounds {
         (Scalar::Int(low), Scalar::Int(high)) => {
             let low64 = low.max(i64::MIN.into()) as i64;
@@ -86,29 +56,5 @@ fn sample_scalar(bounds: (Scalar, Scalar), rng: &mut Rng) -> Scalar {
             (low, high) if (high - low).is_finite() => rng.uniform(low, high),
             (low, high) => rng.normal(0.0, 1.0).clamp(low, high),
         }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_masked_sample_is_one_of_the_allowed_choices_and_every_one_of_them_comes() {
-        let space = Space::of([
-            Leaf::discrete_from(-1, 3).named("a"),
-            Leaf::real::<f32>(&[2]).named("b"),
-            Leaf::labels::<u8>(&[2], 5, 2).named("c"),
-        ]);
-        let mask = [1, 0, 1, 0, 1, 0, 0];
-        let mut rng = Rng::new(3);
-        let mut seen = std::collections::BTreeSet::new();
-        for _ in 0..64 {
-            let drawn = space.sample_masked(&mut rng, &mask).unwrap();
-            let [Value::Array(a), Value::Array(_), Value::Array(c)] = &drawn[..] else { panic!("{drawn:?}") };
-            seen.insert((a.to_vec::<i64>().unwrap(), c.to_vec::<u8>().unwrap()));
-        }
-        assert_eq!(seen.into_iter().collect::<Vec<_>>(), [(vec![-1], vec![6, 5]), (vec![1], vec![6, 5])]);
-        assert!(space.sample_masked(&mut rng, &mask[1..]).unwrap_err().to_string().contains("7 choices"));
     }
 }

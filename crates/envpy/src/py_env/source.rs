@@ -41,17 +41,8 @@ pub(crate) struct PySource {
 
 /// `slot` is the source's own.
 fn unbuilt(id: &str, slot: usize, seed: Option<i64>, failure: Failure) -> Error {
-    Error::Slots(vec![SlotError {
-        env: id.into(),
-        slot,
-        begin: seed.map_or(Begin::Own, Begin::Seed),
-        seed,
-        episode: 0,
-        step: 0,
-        action: None,
-        failure,
-        replay: None,
-    }])
+    let begin = seed.map_or(Begin::Own, Begin::Seed);
+    Error::Slots(vec![SlotError::in_build(id, slot, begin, failure)])
 }
 
 impl PySource {

@@ -68,16 +68,9 @@ impl PluginSource {
             return Ok(Box::new(PluginChunk::new(*raw, handle, &self.spec, num_slots)));
         }
         let of_slots = |told: &&Told| told.slot < seeds.len();
-        let slot_error = |told: &Told| SlotError {
-            env: self.spec.id.clone(),
-            slot: first_slot + told.slot,
-            begin: Begin::Seed(seeds[told.slot]),
-            seed: Some(seeds[told.slot]),
-            episode: 0,
-            step: 0,
-            action: None,
-            failure: told.failure(Phase::Build),
-            replay: None,
+        let slot_error = |told: &Told| {
+            let (slot, begin) = (first_slot + told.slot, Begin::Seed(seeds[told.slot]));
+            SlotError::in_build(self.spec.id.as_str(), slot, begin, told.failure(Phase::Build))
         };
         let slots: Vec<_> = heard.failures.iter().filter(of_slots).map(slot_error).collect();
         Err(if slots.is_empty() { heard.error(&self.spec.id, Phase::Build) } else { Error::Slots(slots) })

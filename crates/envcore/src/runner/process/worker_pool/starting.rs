@@ -204,18 +204,8 @@ impl WorkerPool {
                 let why =
                     format!("it was told of {what} and took no part for {timeout:?} (timeout), and {end}");
                 let failure = Failure::new(Phase::Build, Cause::Silence, why);
-                Err(Error::Slots(vec![SlotError {
-                    env: format!("worker {worker}"),
-                    slot,
-                    begin: Begin::Own,
-                    seed: Some(seed),
-                    episode: 0,
-                    step: 0,
-                    action: None,
-                    failure,
-                    replay: None,
-                }])
-                .into())
+                let env = format!("worker {worker}");
+                Err(Error::Slots(vec![SlotError::in_build(env, slot, Begin::Seed(seed), failure)]).into())
             }
             Err(Mute::Dead) => {
                 let end = self.end(worker);
