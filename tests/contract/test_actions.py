@@ -302,16 +302,29 @@ def test_quantities_are_accepted_exactly_if_finite_and_as_the_policy_says(
     np.testing.assert_array_equal(energy, given[:, 1].astype(np.float64))
 
 
-@pytest.mark.parametrize("runner", ["thread", "process"])
-def test_every_runner_clips_and_refuses_as_the_serial_one(runner: str) -> None:
-    beyond = force(np.full((3, 2), 5.0, np.float32))
-    with closing(started(FAULTY, action_bounds="clip", runner=runner)) as envs:
-        envs.step(beyond)
-        # The next step is every env's third: it tells the force that it was given.
-        energy = envs.step(beyond)[4]["energy"]
-        np.testing.assert_array_equal(energy, np.ones(3))
-    with closing(started(FAULTY, action_bounds="error", runner=runner)) as envs:
-        assert "5.0 is outside -1.0 to 1.0" in refused(envs, beyond)
+@pytest.mark.parametrize("runner", ["serial", "thread", "process"])
+def test_every_runner_clips_and_refuses_beyond_the_bounds(runner: str) -> None:
+    class Doubles(gymnasium.Env[np.ndarray, np.ndarray]):
+        observation_space = gymnasium.spaces.Box(-9, 9, (2,), np.float32)
+        action_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict]:
+            return np.zeros(2, np.float32), {}
+
+        def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
+            return 2 * action, 0.0, False, False, {}
+
+    beyond = np.array([[5, 0.5], [-0.25, -3], [1, -1]], np.float32)
+    made = {"num_envs": 3, "runner": runner}
+    with closing(corral.from_gymnasium(Doubles, action_bounds="clip", **made)) as envs:
+        envs.reset(seed=0)
+        np.testing.assert_array_equal(envs.step(beyond)[0], 2 * beyond.clip(-1, 1))
+    with closing(corral.from_gymnasium(Doubles, action_bounds="error", **made)) as envs:
+        envs.reset(seed=0)
+        with pytest.raises(InvalidActionError, match="env 0.*5.0 is outside -1.0 to 1.0"):
+            envs.step(beyond)
+        # Nothing has moved, and the next actions are taken.
+        np.testing.assert_array_equal(envs.step(beyond / 5)[0], 2 * (beyond / 5))
 
 
 def test_labels_outside_their_range_are_refused_whatever_the_policy() -> None:

@@ -1,4 +1,4 @@
-"""The pages that are written by programs say what those say now."""
+"""What is written by programs says what those say now, and the source keeps its rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 
 
 def test_the_page_of_faults_shows_what_the_user_sees() -> None:
@@ -27,12 +28,30 @@ def test_the_page_of_faults_shows_what_the_user_sees() -> None:
 
 
 def test_a_source_file_above_400_lines_says_why() -> None:
-    root = Path(__file__).resolve().parents[2]
-    files = [*root.glob("crates/*/src/**/*.rs"), *root.glob("python/**/*.py")]
+    files = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("python/**/*.py")]
     assert len(files) > 100
     silent = {}
     for path in files:
         lines = path.read_text().splitlines()
         if len(lines) > 400 and "Above 400 lines because" not in "\n".join(lines[:25]):
-            silent[str(path.relative_to(root))] = len(lines)
+            silent[str(path.relative_to(ROOT))] = len(lines)
     assert not silent
+
+
+def test_each_type_name_is_declared_once() -> None:
+    """C's declarations and Python's classes are named as what they show."""
+    declared = re.compile(
+        r"(?m)^( *)(?:pub(?:\([a-z: ]+\))? )?(?:unsafe )?(struct|enum|trait|union|type) (\w+)"
+    )
+    places: dict[str, list[str]] = {}
+    for path in ROOT.glob("crates/*/src/**/*.rs"):
+        if path.name == "sys.rs":
+            continue
+        text = path.read_text()
+        for found in declared.finditer(text):
+            indent, kind, name = found.groups()
+            attributes = text[: found.start()].rpartition("\n\n")[2]
+            if not (kind == "type" and indent) and "#[pyclass" not in attributes:
+                places.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert len(places) > 300
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}

@@ -18,22 +18,22 @@ use syn::{Data, DeriveInput, Expr, Field, Fields, LitStr, Member, Result, parse_
 #[proc_macro_derive(ToRow, attributes(leaf))]
 pub fn to_row(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand(&input, &Direction::To).unwrap_or_else(|error| error.to_compile_error()).into()
+    expand(&input, &Conversion::To).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 /// Derives `envcore::FromRow`.
 #[proc_macro_derive(FromRow, attributes(leaf))]
 pub fn from_row(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand(&input, &Direction::From).unwrap_or_else(|error| error.to_compile_error()).into()
+    expand(&input, &Conversion::From).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-enum Direction {
+enum Conversion {
     To,
     From,
 }
 
-struct Leaf {
+struct FieldLeaf {
     member: Member,
     ty: syn::Type,
     name: String,
@@ -42,7 +42,7 @@ struct Leaf {
     discrete: bool,
 }
 
-fn expand(input: &DeriveInput, direction: &Direction) -> Result<Tokens> {
+fn expand(input: &DeriveInput, direction: &Conversion) -> Result<Tokens> {
     let Data::Struct(data) = &input.data else {
         return Err(syn::Error::new_spanned(input, "only structs have leaves"));
     };
@@ -51,10 +51,10 @@ fn expand(input: &DeriveInput, direction: &Direction) -> Result<Tokens> {
     let (generics, types, bounds) = input.generics.split_for_impl();
     let name = &input.ident;
     let r#trait = match direction {
-        Direction::To => quote!(::envcore::ToRow),
-        Direction::From => quote!(::envcore::FromRow),
+        Conversion::To => quote!(::envcore::ToRow),
+        Conversion::From => quote!(::envcore::FromRow),
     };
-    let space = |Leaf { ty, name, low, high, discrete, .. }: &Leaf| {
+    let space = |FieldLeaf { ty, name, low, high, discrete, .. }: &FieldLeaf| {
         quote! {
             ::envcore::__private::field_space(
                 <#ty as #r#trait>::space()?,
@@ -75,13 +75,13 @@ fn expand(input: &DeriveInput, direction: &Direction) -> Result<Tokens> {
     };
     let members: Vec<&Member> = leaves.iter().map(|leaf| &leaf.member).collect();
     let method = match direction {
-        Direction::To => quote! {
+        Conversion::To => quote! {
             #[inline]
             fn write(&self, row: &mut ::envcore::Row<'_>) {
                 #( ::envcore::ToRow::write(&self.#members, row); )*
             }
         },
-        Direction::From => quote! {
+        Conversion::From => quote! {
             #[inline]
             fn read(row: &mut ::envcore::ActRow<'_>) -> Self {
                 Self { #( #members: ::envcore::FromRow::read(row), )* }
@@ -98,13 +98,19 @@ fn expand(input: &DeriveInput, direction: &Direction) -> Result<Tokens> {
     })
 }
 
-fn leaf(field: &Field, member: Member) -> Result<Leaf> {
+fn leaf(field: &Field, member: Member) -> Result<FieldLeaf> {
     let name = match &member {
         Member::Named(ident) => ident.unraw().to_string(),
         Member::Unnamed(index) => index.index.to_string(),
     };
-    let mut leaf =
-        Leaf { name, member, ty: field.ty.clone(), low: quote!(None), high: quote!(None), discrete: false };
+    let mut leaf = FieldLeaf {
+        name,
+        member,
+        ty: field.ty.clone(),
+        low: quote!(None),
+        high: quote!(None),
+        discrete: false,
+    };
     for attribute in field.attrs.iter().filter(|a| a.path().is_ident("leaf")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("low") {

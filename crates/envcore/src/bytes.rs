@@ -14,12 +14,12 @@ pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S:
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-    deserializer.deserialize_byte_buf(Bytes)
+    deserializer.deserialize_byte_buf(BytesVisitor)
 }
 
-struct Bytes;
+struct BytesVisitor;
 
-impl<'de> Visitor<'de> for Bytes {
+impl<'de> Visitor<'de> for BytesVisitor {
     type Value = Vec<u8>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +48,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     #[derive(Serialize, Deserialize, PartialEq, Debug)]
-    struct Listed(u8, Vec<u8>, u8);
+    struct AsList(u8, Vec<u8>, u8);
 
     #[derive(Serialize, Deserialize, PartialEq, Debug)]
     struct Blocked(u8, #[serde(with = "crate::bytes")] Vec<u8>, u8);
@@ -57,7 +57,7 @@ mod tests {
     fn a_block_is_written_as_a_list_of_numbers_is_and_read_back() {
         for n in [0, 1, 127, 128, 300, 70_000] {
             let bytes: Vec<u8> = (0..n).map(|k| (k % 251) as u8).collect();
-            let listed = postcard::to_allocvec(&Listed(1, bytes.clone(), 2)).unwrap();
+            let listed = postcard::to_allocvec(&AsList(1, bytes.clone(), 2)).unwrap();
             let block = Blocked(1, bytes, 2);
             assert_eq!(postcard::to_allocvec(&block).unwrap(), listed);
             assert_eq!(postcard::from_bytes::<Blocked>(&listed).unwrap(), block);

@@ -34,8 +34,9 @@ bitflags! {
         /// Its options are of the reset that has them alone, as Gymnasium's
         /// are, and not in force until changed.
         const OPTIONS_ONCE = 1 << 11;
-        /// Step and reset in a microsecond or two, and wait for nothing in it:
-        /// whoever calls need not let others go on meanwhile.
+        /// Step and reset in less than a microsecond, and wait for nothing in it. A
+        /// vec env is brief where its slots are brief and few, and one thread steps
+        /// them: whoever calls need not let others go on meanwhile.
         const BRIEF = 1 << 12;
         /// Reset some slots and leave others, though all of a chunk step together.
         const MASK = 1 << 13;
@@ -63,6 +64,14 @@ impl Caps {
         .union(Caps::FINAL_OBS)
         .union(Caps::TRUNCATION)
         .union(Caps::TIME_LIMIT);
+
+    /// Those of a vec env of `num_slots` slots, where `self` are those of each.
+    pub(crate) fn of_vec_env(self, num_slots: usize) -> Caps {
+        /// As many as take no longer, one after the other, than it takes to hand
+        /// half of them to another thread.
+        const FEW: usize = 64;
+        if num_slots <= FEW { self } else { self - Caps::BRIEF }
+    }
 
     /// Errors unless `self` has `wanted`.
     ///

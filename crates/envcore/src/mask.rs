@@ -71,7 +71,7 @@ impl Choices {
 impl Space {
     /// As [`sample`](Self::sample), but of labels only those that an action mask
     /// allows: a 1 for each choice of each discrete element, in order
-    /// ([`ACTION_MASK`](crate::ACTION_MASK)). An element that is allowed nothing gets
+    /// ([`ACTION_MASK`]). An element that is allowed nothing gets
     /// its first label.
     ///
     /// # Errors

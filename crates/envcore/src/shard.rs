@@ -25,12 +25,12 @@ const TURN: Duration = Duration::from_millis(1);
 /// Vec envs of one kind, joined.
 pub struct Shard {
     spec: Spec,
-    parts: Vec<Part>,
+    parts: Vec<ShardPart>,
     pool: BatchPool,
     closed: bool,
 }
 
-struct Part {
+struct ShardPart {
     envs: Box<dyn VecEnv>,
     /// Its slots' numbers here.
     slots: Range<usize>,
@@ -69,8 +69,8 @@ impl Shard {
             let slots = spec.num_slots..spec.num_slots + part.num_slots;
             spec.num_slots = slots.end;
             let remote = (spec.caps | part.caps) & Caps::REMOTE;
-            spec.caps = (spec.caps & part.caps) | remote;
-            joined.push(Part { envs, slots });
+            spec.caps = ((spec.caps & part.caps) | remote).of_vec_env(spec.num_slots);
+            joined.push(ShardPart { envs, slots });
         }
         let pool = BatchPool::new(&Layout {
             observation: spec.observation.clone(),
@@ -87,11 +87,12 @@ impl Shard {
             return Err(Error::Closed);
         }
         let Slots::List(list) = slots else {
-            let all = |part: &Part| Some(Portion { slots: Slots::All, rows: part.slots.clone().collect() });
+            let all =
+                |part: &ShardPart| Some(Portion { slots: Slots::All, rows: part.slots.clone().collect() });
             return Ok(self.parts.iter().map(all).collect());
         };
         slots.check(self.spec.num_slots)?;
-        let portion = |part: &Part| {
+        let portion = |part: &ShardPart| {
             let mine = |&row: &usize| part.slots.contains(&list[row]);
             let rows: Vec<usize> = (0..list.len()).filter(mine).collect();
             let slots = rows.iter().map(|&row| list[row] - part.slots.start).collect();
@@ -269,7 +270,7 @@ impl VecEnv for Shard {
         }
         check_idle(self, "load")?;
         state.check(&self.spec.id, self.spec.num_slots)?;
-        let about = |part: &Part| (part.envs.spec().id.clone(), part.slots.len());
+        let about = |part: &ShardPart| (part.envs.spec().id.clone(), part.slots.len());
         let parts: Vec<_> = self.parts.iter().map(about).collect();
         let parts: Vec<_> = parts.iter().map(|(id, slots)| (id.as_str(), *slots)).collect();
         let states = state.split(&parts)?;

@@ -27,7 +27,7 @@ pub trait Kernel {
 #[inline]
 pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
-    if Level::best() >= Level::Avx2 {
+    if SimdLevel::best() >= SimdLevel::Avx2 {
         // SAFETY: this CPU has what that level names.
         return unsafe { avx2(kernel) };
     }
@@ -43,7 +43,7 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
 #[inline]
 pub fn dispatch_wide<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
-    if Level::best() >= Level::Avx512 {
+    if SimdLevel::best() >= SimdLevel::Avx512 {
         // SAFETY: this CPU has what that level names.
         return unsafe { avx512(kernel) };
     }
@@ -78,33 +78,33 @@ fn avx512<K: Kernel>(kernel: K) -> K::Output {
 /// What a CPU has.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+enum SimdLevel {
     Any,
     Avx2,
     Avx512,
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Level {
+impl SimdLevel {
     /// The best of this CPU, or as `CORRAL_SIMD` (`any`, `avx2`, `avx512`) says
     /// if that is less: so that one machine can test them all.
     #[inline]
     fn best() -> Self {
-        static BEST: OnceLock<Level> = OnceLock::new();
+        static BEST: OnceLock<SimdLevel> = OnceLock::new();
         *BEST.get_or_init(|| {
             let asked = match std::env::var("CORRAL_SIMD").as_deref() {
-                Ok("any") => Level::Any,
-                Ok("avx2") => Level::Avx2,
-                _ => Level::Avx512,
+                Ok("any") => SimdLevel::Any,
+                Ok("avx2") => SimdLevel::Avx2,
+                _ => SimdLevel::Avx512,
             };
             let has_512 = is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl");
             let has = match (is_x86_feature_detected!("avx2"), has_512) {
-                (true, true) => Level::Avx512,
-                (true, false) => Level::Avx2,
-                _ => Level::Any,
+                (true, true) => SimdLevel::Avx512,
+                (true, false) => SimdLevel::Avx2,
+                _ => SimdLevel::Any,
             };
             has.min(asked)
         })

@@ -13,7 +13,7 @@ use crate::values;
 
 /// One leaf's actions, held while the core looks at them.
 #[derive(Default)]
-struct Held {
+struct HeldLeaf {
     /// `None` where they are values.
     dtype: Option<DType>,
     shape: SmallVec<[usize; 4]>,
@@ -23,13 +23,13 @@ struct Held {
     values: Vec<Value>,
 }
 
-impl Held {
+impl HeldLeaf {
     #[allow(unsafe_code)]
     fn column<'a>(&'a self, py: Python<'a>) -> ColumnIn<'a> {
         let Some(dtype) = self.dtype else { return ColumnIn::Values(&self.values) };
         let bytes = match &self.array {
             // SAFETY: an array itself is held only for calls within which the GIL is
-            // kept and no other Python code runs (`Taken::copied`).
+            // kept and no other Python code runs (`ActionForm::copied`).
             Some(array) => unsafe { array::bytes_of(array.bind(py)) },
             None => (&self.bytes).into(),
         };
@@ -45,7 +45,7 @@ impl Held {
 
 /// How actions are taken.
 #[derive(Clone, Copy)]
-pub(crate) struct Taken {
+pub(crate) struct ActionForm {
     /// Whether rows come first.
     pub(crate) batched: bool,
     /// Whether what the core has no kind for goes to Python envs, which get
@@ -57,13 +57,13 @@ pub(crate) struct Taken {
 }
 
 /// The actions of one call, leaf by leaf. Their memory serves the next call too.
-pub(crate) struct Given {
-    leaves: Vec<Held>,
+pub(crate) struct GivenActions {
+    leaves: Vec<HeldLeaf>,
 }
 
-impl Given {
+impl GivenActions {
     pub(crate) fn of(space: &Space) -> Self {
-        Given { leaves: space.leaves().iter().map(|_| Held::default()).collect() }
+        GivenActions { leaves: space.leaves().iter().map(|_| HeldLeaf::default()).collect() }
     }
 
     /// Takes apart what the user gave, nested as the space, and hands the core's view of that to `send`.
@@ -71,7 +71,7 @@ impl Given {
         &mut self,
         space: &Space,
         actions: &Bound<'_, PyAny>,
-        taken: Taken,
+        taken: ActionForm,
         send: impl FnOnce(&[ColumnIn<'_>]) -> PyResult<R>,
     ) -> PyResult<R> {
         let sent = collect(space, space.tree(), actions, "", taken, &mut self.leaves).and_then(|()| {
@@ -80,7 +80,7 @@ impl Given {
                 leaves => send(&leaves.iter().map(|leaf| leaf.column(actions.py())).collect::<Vec<_>>()),
             }
         });
-        self.leaves.iter_mut().for_each(Held::forget);
+        self.leaves.iter_mut().for_each(HeldLeaf::forget);
         sent
     }
 }
@@ -90,8 +90,8 @@ fn collect(
     tree: &Tree,
     given: &Bound<'_, PyAny>,
     path: &str,
-    taken: Taken,
-    held: &mut [Held],
+    taken: ActionForm,
+    held: &mut [HeldLeaf],
 ) -> PyResult<()> {
     let py = given.py();
     match tree {
@@ -151,11 +151,11 @@ fn hold<'py>(
     kind: &LeafKind,
     given: &Bound<'py, PyAny>,
     path: &str,
-    taken: Taken,
-    held: &mut Held,
+    taken: ActionForm,
+    held: &mut HeldLeaf,
 ) -> PyResult<()> {
     let py = given.py();
-    let Taken { batched, to_python, copied } = taken;
+    let ActionForm { batched, to_python, copied } = taken;
     if given.cast::<PyUntypedArray>().is_ok_and(|array| !array::is_plain(array)) {
         py.import("corral.vector")?.call_method1("check_unmasked", ("actions", given))?;
     }

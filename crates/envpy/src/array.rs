@@ -218,7 +218,7 @@ pub(crate) fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> Option<DType> {
 }
 
 /// Bytes of an array's, copied.
-pub(crate) type Bytes = SmallVec<[u8; 64]>;
+pub(crate) type ArrayBytes = SmallVec<[u8; 64]>;
 
 /// The bytes of a C-contiguous array; none of one that is not contiguous or holds
 /// Python objects.
@@ -251,7 +251,7 @@ pub(crate) fn read(array: &Bound<'_, PyUntypedArray>, copy: &mut Vec<u8>) {
 /// A copy of the bytes of a C-contiguous array.
 ///
 /// `None` where it is not contiguous or holds Python objects.
-pub(crate) fn bytes(array: &Bound<'_, PyUntypedArray>) -> Option<Bytes> {
+pub(crate) fn bytes(array: &Bound<'_, PyUntypedArray>) -> Option<ArrayBytes> {
     let (data, size) = memory(array)?;
     let mut copy = SmallVec::from_elem(0, size);
     // SAFETY: so many bytes are there, and other memory than the copy's.

@@ -69,8 +69,8 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
 /// The core's error that an exception of `corral.errors` is, for another
 /// process to raise; `None` for any other exception.
 pub(crate) fn from_py(py: Python<'_>, error: &PyErr) -> Option<Error> {
-    type Make = fn(String) -> Error;
-    let kinds: [(&str, Make); 7] = [
+    type MakeError = fn(String) -> Error;
+    let kinds: [(&str, MakeError); 7] = [
         ("ArgumentError", Error::Argument),
         ("ArgumentTypeError", Error::ArgumentType),
         ("OptionValueError", Error::OptionValue),

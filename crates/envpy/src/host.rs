@@ -17,7 +17,7 @@ use crate::closing::Closing;
 use crate::errors::OrRaise;
 use crate::interpreter::{ENDING, enter};
 use crate::plain;
-use crate::py_env::{How, PySource};
+use crate::py_env::{Hosting, PySource};
 use crate::source::Source;
 use crate::values::Opaque;
 
@@ -256,29 +256,29 @@ pub(crate) fn work(py: Python<'_>) -> PyResult<()> {
 }
 
 /// What a worker is told to host.
-enum Told {
+enum HostTask {
     /// Python envs: their id, what makes them, how they are hosted.
-    Envs(String, Vec<Py<PyAny>>, How),
+    Envs(String, Vec<Py<PyAny>>, Hosting),
     /// What steps in this process.
     Source(Option<Arc<dyn envcore::Source>>),
 }
 
 fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
     let made = enter(|py| {
-        let asked = || -> PyResult<Told> {
+        let asked = || -> PyResult<HostTask> {
             let worker = py.import("corral._worker")?;
             let told = worker.call_method1("told", (PyBytes::new(py, &order.payload),))?;
             match told.cast::<Source>() {
-                Ok(source) => Ok(Told::Source(source.get().here())),
+                Ok(source) => Ok(HostTask::Source(source.get().here())),
                 Err(_) => {
                     let (id, factories, check_nan, seeded) = told.extract()?;
-                    Ok(Told::Envs(id, factories, How { check_nan, seeded }))
+                    Ok(HostTask::Envs(id, factories, Hosting { check_nan, seeded }))
                 }
             }
         };
         let (id, factories, how) = match asked().map_err(core_error)? {
-            Told::Envs(id, factories, how) => (id, factories, how),
-            Told::Source(source) => {
+            HostTask::Envs(id, factories, how) => (id, factories, how),
+            HostTask::Source(source) => {
                 let nested = || Error::Argument("a worker's envs cannot be in workers of their own".into());
                 return Ok((source.ok_or_else(nested)?, Vec::new()));
             }

@@ -106,14 +106,14 @@ fn pack_array(array: &Bound<'_, PyUntypedArray>, bytes: &mut Vec<u8>) -> bool {
 
 /// The object that `pack` made these bytes of; `None` where it did not.
 pub(crate) fn unpack<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let mut reader = Reader(bytes);
+    let mut reader = PlainReader(bytes);
     let object = reader.object(py, 0)?;
     Ok(object.filter(|_| reader.0.is_empty()))
 }
 
-struct Reader<'a>(&'a [u8]);
+struct PlainReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> PlainReader<'a> {
     fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;

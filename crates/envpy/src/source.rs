@@ -12,11 +12,11 @@ use crate::closing::Closing;
 use crate::errors::OrRaise;
 use crate::host::PyHost;
 use crate::plugin::Plugin;
-use crate::py_env::{BatchSource, How, PySource};
+use crate::py_env::{BatchSource, Hosting, PySource};
 use crate::values;
 use crate::vec_env::seconds;
 
-enum Kind {
+enum Where {
     Here(Arc<dyn envcore::Source>),
     /// In worker processes.
     There {
@@ -32,7 +32,7 @@ type About = Option<Vec<u8>>;
 /// in this process or in workers.
 #[pyclass(module = "corral._native", frozen)]
 pub(crate) struct Source {
-    kind: Kind,
+    kind: Where,
     /// What a sink shows of Python envs; of those in workers the workers tell.
     about: Option<Py<PyAny>>,
 }
@@ -45,7 +45,7 @@ impl Source {
     fn builtin(py: Python<'_>, id: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let options = options.map(values::options).transpose()?.unwrap_or_default();
         let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
-        Ok(Source { kind: Kind::Here(source.into()), about: None })
+        Ok(Source { kind: Where::Here(source.into()), about: None })
     }
 
     /// An env of a plugin, which messages call `namespace/id`.
@@ -60,7 +60,7 @@ impl Source {
     ) -> PyResult<Self> {
         let options = options.map(values::options).transpose()?.unwrap_or_default();
         let source = plugin.get().0.source(namespace, id, &options).or_raise(py)?;
-        Ok(Source { kind: Kind::Here(Arc::new(source)), about: None })
+        Ok(Source { kind: Where::Here(Arc::new(source)), about: None })
     }
 
     /// Python envs in this process: `factories` make one each, the first at once.
@@ -75,10 +75,10 @@ impl Source {
         seeded: bool,
     ) -> PyResult<Self> {
         let factories = factories.iter().map(Bound::unbind).collect();
-        let how = How { check_nan, seeded };
+        let how = Hosting { check_nan, seeded };
         let source = PySource::new(py, id, factories, 0, how).or_raise(py)?;
         let about = source.about(py);
-        Ok(Source { kind: Kind::Here(Arc::new(source)), about: Some(about) })
+        Ok(Source { kind: Where::Here(Arc::new(source)), about: Some(about) })
     }
 
     /// Python envs that one object steps together, by one call; see
@@ -87,7 +87,7 @@ impl Source {
     fn python_batch(py: Python<'_>, id: &str, envs: &Bound<'_, PyAny>) -> PyResult<Self> {
         let about = py.import("corral._python_env")?.call_method1("about", (envs,))?;
         let source = BatchSource::new(py, id, envs)?;
-        Ok(Source { kind: Kind::Here(Arc::new(source)), about: Some(about.unbind()) })
+        Ok(Source { kind: Where::Here(Arc::new(source)), about: Some(about.unbind()) })
     }
 
     /// Envs of the libenv library at `path`: `instances` are the options of
@@ -118,7 +118,7 @@ impl Source {
         // functions says what they are.
         #[allow(unsafe_code)]
         let source = py.detach(|| unsafe { LibenvSource::new(&path, config) }).or_raise(py)?;
-        Ok(Source { kind: Kind::Here(Arc::new(source)), about: None })
+        Ok(Source { kind: Where::Here(Arc::new(source)), about: None })
     }
 
     /// Envs in worker processes.
@@ -141,7 +141,7 @@ impl Source {
             |timeout: &Bound<'_, PyAny>| seconds("make_timeout", timeout, false).or_raise(timeout.py());
         let make_timeout = make_timeout.map(limit).transpose()?;
         let host = Arc::new(PyHost::new(payload, launcher, what, make_timeout));
-        Ok(Source { kind: Kind::There { host, num_workers }, about: None })
+        Ok(Source { kind: Where::There { host, num_workers }, about: None })
     }
 }
 
@@ -149,39 +149,39 @@ impl Source {
     /// What steps here, if it does.
     pub(crate) fn here(&self) -> Option<Arc<dyn envcore::Source>> {
         match &self.kind {
-            Kind::Here(source) => Some(source.clone()),
-            Kind::There { .. } => None,
+            Where::Here(source) => Some(source.clone()),
+            Where::There { .. } => None,
         }
     }
 
     /// How far a vec env of it is on its way to being closed.
     pub(crate) fn closing(&self) -> Arc<Closing> {
         match &self.kind {
-            Kind::Here(_) => Arc::default(),
-            Kind::There { host, .. } => host.closing(),
+            Where::Here(_) => Arc::default(),
+            Where::There { host, .. } => host.closing(),
         }
     }
 
     pub(crate) fn usual_limit(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Here(source) => source.spec().max_episode_steps,
-            Kind::There { .. } => None,
+            Where::Here(source) => source.spec().max_episode_steps,
+            Where::There { .. } => None,
         }
     }
 
     /// A text that tells its config.
     pub(crate) fn config(&self) -> String {
         match &self.kind {
-            Kind::Here(source) => source.spec().config.clone(),
-            Kind::There { .. } => String::new(),
+            Where::Here(source) => source.spec().config.clone(),
+            Where::There { .. } => String::new(),
         }
     }
 
     /// A vec env of it, and, of workers, what they tell of their envs.
     pub(crate) fn start(&self, config: VecConfig) -> Result<(Box<dyn VecEnv>, About)> {
         match &self.kind {
-            Kind::Here(source) => Ok((start(source.clone(), config)?, None)),
-            Kind::There { host, num_workers } => {
+            Where::Here(source) => Ok((start(source.clone(), config)?, None)),
+            Where::There { host, num_workers } => {
                 let envs = Process::new(host.clone(), config, *num_workers)?;
                 let about = envs.about().to_vec();
                 Ok((Box::new(envs), Some(about)))

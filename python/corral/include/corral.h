@@ -109,7 +109,7 @@ extern "C" {
 // Call functions, get and set properties by name.
 #define CORRAL_CAP_CALL 1024
 
-// Step and reset in a microsecond or two.
+// Step and reset in less than a microsecond, and wait for nothing in it.
 #define CORRAL_CAP_BRIEF 4096
 
 // Tell of events: the info `CORRAL_EVENTS`.

@@ -24,11 +24,11 @@ pub(super) struct Handle<T> {
     /// `T`'s, once the mark is `OPEN`: a library has handles of several types.
     kind: TypeId,
     busy: AtomicBool,
-    held: UnsafeCell<Held<T>>,
+    held: UnsafeCell<HandleContent<T>>,
 }
 
 /// What one call at a time has.
-struct Held<T> {
+struct HandleContent<T> {
     object: T,
     poison: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(super) enum Misuse {
 }
 
 /// Why a call came to nothing.
-pub(super) enum Stop {
+pub(super) enum CallStop {
     /// An earlier panic, which this says.
     Poisoned(String),
     Panicked(Failure),
@@ -54,7 +54,7 @@ pub(super) enum Stop {
 impl<T: 'static> Handle<T> {
     /// The address for `object`, which is open from now on.
     pub(super) fn open(object: T) -> *mut c_void {
-        let held = UnsafeCell::new(Held { object, poison: None });
+        let held = UnsafeCell::new(HandleContent { object, poison: None });
         let (kind, busy) = (TypeId::of::<T>(), AtomicBool::new(false));
         Box::into_raw(Box::new(Handle { mark: OPEN, kind, busy, held })).cast()
     }
@@ -90,7 +90,7 @@ impl<T: 'static> Handle<T> {
 pub(super) struct InHand<'a, T>(&'a Handle<T>);
 
 impl<T> InHand<'_, T> {
-    fn held(&mut self) -> &mut Held<T> {
+    fn held(&mut self) -> &mut HandleContent<T> {
         // SAFETY: `busy` was ours to set, so this is the one hand that has it, and the
         // hand is borrowed as long.
         unsafe { &mut *self.0.held.get() }
@@ -105,16 +105,16 @@ impl<T> InHand<'_, T> {
         &mut self,
         phase: Phase,
         work: impl FnOnce(&mut T) -> Result<R>,
-    ) -> Result<R, Stop> {
-        let Held { object, poison } = self.held();
+    ) -> Result<R, CallStop> {
+        let HandleContent { object, poison } = self.held();
         if let Some(why) = poison {
-            return Err(Stop::Poisoned(why.clone()));
+            return Err(CallStop::Poisoned(why.clone()));
         }
         match guard(phase, || work(object)) {
-            Ok(done) => done.map_err(Stop::Failed),
+            Ok(done) => done.map_err(CallStop::Failed),
             Err(failure) => {
                 *poison = Some(failure.message.clone());
-                Err(Stop::Panicked(failure))
+                Err(CallStop::Panicked(failure))
             }
         }
     }
@@ -161,10 +161,10 @@ mod tests {
         let mut hand = take(handle).ok().unwrap();
         assert!(matches!(
             hand.work(Phase::Call, |_| -> Result<()> { panic!("dear") }),
-            Err(Stop::Panicked(_))
+            Err(CallStop::Panicked(_))
         ));
         let again = hand.work(Phase::Call, |_| Ok(()));
-        assert!(matches!(again, Err(Stop::Poisoned(why)) if why.starts_with("dear")));
+        assert!(matches!(again, Err(CallStop::Poisoned(why)) if why.starts_with("dear")));
         hand.close();
     }
 }

@@ -13,7 +13,7 @@ use crate::space::{Options, Value};
 const OWN: &str = "env_id, seed, index, indices, max_episode_steps, num_threads";
 
 /// One option as a host gives it.
-pub(super) trait Given {
+pub(super) trait HostOption {
     fn name(&self) -> &str;
 
     /// As text.
@@ -33,7 +33,7 @@ pub(super) trait Given {
 }
 
 /// What options ask for.
-pub(super) struct Asked {
+pub(super) struct Chosen {
     pub(super) entry: &'static Entry,
     /// The env's own.
     pub(super) config: Options,
@@ -49,17 +49,21 @@ pub(super) struct Asked {
 }
 
 /// The option `name` of `given`, which it leaves.
-pub(super) fn take<G: Given>(given: &mut Vec<G>, name: &str) -> Option<G> {
+pub(super) fn take<G: HostOption>(given: &mut Vec<G>, name: &str) -> Option<G> {
     let at = given.iter().position(|given| given.name() == name);
     at.map(|at| given.remove(at))
 }
 
-impl Asked {
+impl Chosen {
     /// What `given` ask for, for `num` slots of an env of `table`.
     ///
     /// # Errors
     /// Each names the option.
-    pub(super) fn read<G: Given>(table: &'static [Entry], num: usize, mut given: Vec<G>) -> Result<Self> {
+    pub(super) fn read<G: HostOption>(
+        table: &'static [Entry],
+        num: usize,
+        mut given: Vec<G>,
+    ) -> Result<Self> {
         let mut own = |name: &str| take(&mut given, name);
         let id = own("env_id").map(|given| given.text()).transpose()?;
         let entry = choose(table, id.as_deref())?;
@@ -88,7 +92,7 @@ impl Asked {
         };
         let config = config(entry, &given)?;
         let seed = seed.map(|seed| seed as i64);
-        Ok(Asked { entry, config, seed, begin, indices, max_episode_steps, num_threads })
+        Ok(Chosen { entry, config, seed, begin, indices, max_episode_steps, num_threads })
     }
 }
 
@@ -108,7 +112,7 @@ fn choose(table: &'static [Entry], id: Option<&str>) -> Result<&'static Entry> {
 }
 
 /// The env's own options.
-fn config<G: Given>(entry: &Entry, given: &[G]) -> Result<Options> {
+fn config<G: HostOption>(entry: &Entry, given: &[G]) -> Result<Options> {
     let defaults: Json = serde_json::from_str(&entry.defaults()).unwrap_or_default();
     let mut options = Options::new();
     for given in given {

@@ -42,14 +42,14 @@ impl<'a> ColumnIn<'a> {
 }
 
 /// A leaf's actions, a row per slot.
-enum Held {
+enum ActionColumn {
     Fixed(Fixed),
     Values(Box<[UnsafeCell<Value>]>),
 }
 
 // SAFETY: writes are `store_shared`'s alone, whose caller vouches that nobody
 // reads those rows meanwhile; all else only reads.
-unsafe impl Sync for Held {}
+unsafe impl Sync for ActionColumn {}
 
 /// The last action of every slot: checked, unless it was skipped then or the
 /// request was refused.
@@ -57,7 +57,7 @@ pub struct Actions {
     env: String,
     space: Space,
     bounds: ActionBounds,
-    columns: Vec<Held>,
+    columns: Vec<ActionColumn>,
     /// Of `columns`, which do not move.
     heads: Heads,
     num_slots: usize,
@@ -66,16 +66,16 @@ pub struct Actions {
 /// Where each leaf's actions are.
 struct Heads(Vec<Place>);
 
-// SAFETY: addresses only; `Held` says who may follow them.
+// SAFETY: addresses only; `ActionColumn` says who may follow them.
 unsafe impl Send for Heads {}
 // SAFETY: as above.
 unsafe impl Sync for Heads {}
 
 impl Heads {
-    fn of(columns: &mut [Held]) -> Self {
-        let head = |held: &mut Held| match held {
-            Held::Fixed(fixed) => Place::of_fixed(fixed),
-            Held::Values(values) => Place::of_values(values.as_mut_ptr().cast()),
+    fn of(columns: &mut [ActionColumn]) -> Self {
+        let head = |held: &mut ActionColumn| match held {
+            ActionColumn::Fixed(fixed) => Place::of_fixed(fixed),
+            ActionColumn::Values(values) => Place::of_values(values.as_mut_ptr().cast()),
         };
         Heads(columns.iter_mut().map(head).collect())
     }
@@ -93,9 +93,9 @@ impl Actions {
         let column = |leaf: &crate::Leaf| match &leaf.kind {
             LeafKind::Fixed(t) => {
                 let lease = Pool::new(num_slots * t.row_bytes()).take()?;
-                Ok(Held::Fixed(Fixed::new(lease, t.dtype, t.elements(), num_slots)))
+                Ok(ActionColumn::Fixed(Fixed::new(lease, t.dtype, t.elements(), num_slots)))
             }
-            _ => Ok(Held::Values((0..num_slots).map(|_| UnsafeCell::new(Value::None)).collect())),
+            _ => Ok(ActionColumn::Values((0..num_slots).map(|_| UnsafeCell::new(Value::None)).collect())),
         };
         let mut columns = space.leaves().iter().map(column).collect::<Result<Vec<_>>>()?;
         let heads = Heads::of(&mut columns);
@@ -109,8 +109,8 @@ impl Actions {
     /// Where a block is smaller than all slots' actions.
     pub(crate) fn copy_to(&self, slots: &Slots, blocks: &[Lease]) {
         let fixed = self.columns.iter().filter_map(|column| match column {
-            Held::Fixed(fixed) => Some(fixed),
-            Held::Values(_) => None,
+            ActionColumn::Fixed(fixed) => Some(fixed),
+            ActionColumn::Values(_) => None,
         });
         for (column, block) in fixed.zip(blocks) {
             match slots {
@@ -129,10 +129,10 @@ impl Actions {
         for (to, from) in copy.columns.iter_mut().zip(&self.columns) {
             for slot in 0..self.num_slots {
                 match (&mut *to, from) {
-                    (Held::Fixed(to), Held::Fixed(from)) => {
+                    (ActionColumn::Fixed(to), ActionColumn::Fixed(from)) => {
                         to.put_bytes(slot, 0, &from.copy_of(slot, usize::MAX))
                     }
-                    (Held::Values(to), Held::Values(from)) => {
+                    (ActionColumn::Values(to), ActionColumn::Values(from)) => {
                         // SAFETY: as `ActRow::value`.
                         let value = unsafe { &*from[slot].get() };
                         *to[slot].get_mut() = value.clone();
@@ -177,7 +177,11 @@ impl Actions {
         for (leaf, (column, input)) in self.columns.iter().zip(input).enumerate() {
             let kind = &self.space.leaves()[leaf].kind;
             let refused = match (kind, column, input) {
-                (LeafKind::Fixed(tensor), Held::Fixed(column), ColumnIn::Fixed { dtype, shape, bytes }) => {
+                (
+                    LeafKind::Fixed(tensor),
+                    ActionColumn::Fixed(column),
+                    ColumnIn::Fixed { dtype, shape, bytes },
+                ) => {
                     let right = shape.first() == Some(&rows) && shape[1..] == tensor.shape[..];
                     if !right {
                         let mut expected = vec![rows];
@@ -195,7 +199,7 @@ impl Actions {
                         }))
                     }
                 }
-                (_, Held::Values(column), ColumnIn::Values(values)) if values.len() == rows => {
+                (_, ActionColumn::Values(column), ColumnIn::Values(values)) if values.len() == rows => {
                     slots.iter(self.num_slots).zip(*values).filter(|(slot, _)| !skip[*slot]).try_for_each(
                         |(slot, value)| {
                             accept_value(value, kind).map_err(|why| (Some((slot, 0)), why))?;
@@ -229,8 +233,8 @@ impl Actions {
 
     /// `slot`'s action, for reading by people.
     pub fn describe(&self, slot: usize) -> String {
-        let show = |column: &Held| match column {
-            Held::Fixed(fixed) => with_element!(fixed.dtype(), T => {
+        let show = |column: &ActionColumn| match column {
+            ActionColumn::Fixed(fixed) => with_element!(fixed.dtype(), T => {
                 // A copy of what may be shared with other processes, as elements
                 // whatever the bytes are.
                 let first = fixed.copy_of(slot, 16);
@@ -243,7 +247,7 @@ impl Actions {
                 }
             }),
             // SAFETY: as `ActRow::value`.
-            Held::Values(values) => shortened(format!("{:?}", unsafe { &*values[slot].get() })),
+            ActionColumn::Values(values) => shortened(format!("{:?}", unsafe { &*values[slot].get() })),
         };
         if self.space.is_single() {
             return show(&self.columns[0]);
@@ -270,7 +274,7 @@ fn may_cast(from: DType, tensor: &Tensor) -> bool {
     (!from.is_float() && !tensor.dtype.is_float()) || from.casts_losslessly_to(tensor.dtype)
 }
 
-type Refused = (Option<(usize, usize)>, String);
+type ActionRefusal = (Option<(usize, usize)>, String);
 
 /// # Safety
 /// Nobody may use the rows of `slots` meanwhile.
@@ -281,7 +285,7 @@ unsafe fn store_fixed<S: Element, D: Element>(
     bounds: ActionBounds,
     slots: &Slots,
     skip: &[bool],
-) -> Result<(), Refused> {
+) -> Result<(), ActionRefusal> {
     let n = tensor.elements();
     if n == 0 {
         return Ok(());

@@ -4,16 +4,16 @@ use crate::buffer::{Bytes, ColumnIn};
 use crate::space::{DType, Value};
 
 /// Some rows of a column of actions.
-enum Taken<'a> {
+enum PickedRows<'a> {
     Neighbours(DType, Vec<usize>, Bytes<'a>),
     Gathered(DType, Vec<usize>, Vec<u8>),
     Values(Vec<Value>),
     Untouched(ColumnIn<'a>),
 }
 
-fn take<'a>(rows: &[usize], column: &ColumnIn<'a>) -> Taken<'a> {
+fn take<'a>(rows: &[usize], column: &ColumnIn<'a>) -> PickedRows<'a> {
     let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else {
-        return Taken::Untouched(*column);
+        return PickedRows::Untouched(*column);
     };
     let most = rows.iter().copied().max().unwrap_or(last);
     let count = rows.len();
@@ -25,17 +25,17 @@ fn take<'a>(rows: &[usize], column: &ColumnIn<'a>) -> Taken<'a> {
             let n = bytes.len() / all;
             let shape = [&[count], rest].concat();
             if contiguous {
-                return Taken::Neighbours(dtype, shape, bytes.part(first * n..(first + count) * n));
+                return PickedRows::Neighbours(dtype, shape, bytes.part(first * n..(first + count) * n));
             }
             let mut gathered = Vec::with_capacity(count * n);
             rows.iter().for_each(|row| bytes.part(row * n..(row + 1) * n).append_to(&mut gathered));
-            Taken::Gathered(dtype, shape, gathered)
+            PickedRows::Gathered(dtype, shape, gathered)
         }
         ColumnIn::Values(values) if values.len() > most => {
-            Taken::Values(rows.iter().map(|&row| values[row].clone()).collect())
+            PickedRows::Values(rows.iter().map(|&row| values[row].clone()).collect())
         }
         // Too few rows: whoever checks them says so.
-        other => Taken::Untouched(other),
+        other => PickedRows::Untouched(other),
     }
 }
 
@@ -45,14 +45,14 @@ pub(crate) fn with_rows<R>(
     columns: &[ColumnIn<'_>],
     use_them: impl FnOnce(&[ColumnIn<'_>]) -> R,
 ) -> R {
-    let taken: Vec<Taken<'_>> = columns.iter().map(|column| take(rows, column)).collect();
+    let taken: Vec<PickedRows<'_>> = columns.iter().map(|column| take(rows, column)).collect();
     let view = |taken| match taken {
-        &Taken::Neighbours(dtype, ref shape, bytes) => ColumnIn::Fixed { dtype, shape, bytes },
-        &Taken::Gathered(dtype, ref shape, ref bytes) => {
+        &PickedRows::Neighbours(dtype, ref shape, bytes) => ColumnIn::Fixed { dtype, shape, bytes },
+        &PickedRows::Gathered(dtype, ref shape, ref bytes) => {
             ColumnIn::Fixed { dtype, shape, bytes: bytes.into() }
         }
-        Taken::Values(values) => ColumnIn::Values(values),
-        Taken::Untouched(column) => *column,
+        PickedRows::Values(values) => ColumnIn::Values(values),
+        PickedRows::Untouched(column) => *column,
     };
     use_them(&taken.iter().map(view).collect::<Vec<_>>())
 }

@@ -11,7 +11,7 @@ use crate::saved::{POLICY, SavedPolicy, Sections, SlotState, foreign};
 const ENV: &str = "env";
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Saved {
+struct SavedEnv {
     id: String,
     config: String,
     life: Life,
@@ -28,7 +28,7 @@ pub(crate) fn saved_life(state: Sections<'_>) -> Option<Life> {
 
 /// The section of the env, below which there is none. A run may be taken up without
 /// the failure policy that it had.
-fn split(state: Sections<'_>) -> Result<Saved> {
+fn split(state: Sections<'_>) -> Result<SavedEnv> {
     let (_, state) = state.take_if::<SavedPolicy>(POLICY)?;
     let (saved, rest) = state.take(ENV)?;
     rest.end()?;
@@ -43,7 +43,7 @@ impl Episodes {
             Status::Lost => Vec::new(),
             _ => self.chunk.save(slot).map_err(|error| self.named(slot, Phase::Save, error))?,
         };
-        let saved = Saved {
+        let saved = SavedEnv {
             id: self.lives.env.clone(),
             config: self.config.clone(),
             life: self.lives.of(slot),
@@ -58,7 +58,7 @@ impl Episodes {
     /// Takes up a state that `save` gave.
     pub(crate) fn load(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         self.lives.caps.require(Caps::SAVE, &self.lives.env, "load a state")?;
-        let Saved { id, config, life, returns, env } = split(state)?;
+        let SavedEnv { id, config, life, returns, env } = split(state)?;
         if id != self.lives.env {
             return Err(foreign("env", &id, &self.lives.env));
         }

@@ -25,7 +25,7 @@ use crate::vec_env::{Spec, VecEnv};
 const MAX_FRAMES: usize = 1 << 16;
 
 /// One leaf's frames: `[slots, k, frame]`.
-struct Ring {
+struct FrameRing {
     dtype: DType,
     frame_bytes: usize,
     bytes: Vec<u8>,
@@ -35,7 +35,7 @@ struct Ring {
 pub struct FrameStack {
     k: usize,
     mode: AutoresetMode,
-    rings: Vec<Ring>,
+    rings: Vec<FrameRing>,
     /// By slot: where the oldest frame is, and the next goes.
     heads: Vec<usize>,
     /// By slot: whether the ring holds an episode's frames.
@@ -81,7 +81,7 @@ impl FrameStack {
             let mut bytes = Vec::new();
             bytes.try_reserve_exact(size).map_err(|_| Error::Memory(size))?;
             bytes.resize(size, 0);
-            rings.push(Ring { dtype: tensor.dtype, frame_bytes, bytes });
+            rings.push(FrameRing { dtype: tensor.dtype, frame_bytes, bytes });
         }
         let n = spec.num_slots;
         let mode = spec.autoreset;
@@ -198,7 +198,7 @@ impl Transform for FrameStack {
     }
 
     fn slot(&self, slot: usize) -> SavedFrames {
-        let frames = |(k, ring): (usize, &Ring)| {
+        let frames = |(k, ring): (usize, &FrameRing)| {
             let (newer, older) =
                 ring.bytes[self.range(k, slot)].split_at(self.heads[slot] * ring.frame_bytes);
             [older, newer].concat()
@@ -209,7 +209,7 @@ impl Transform for FrameStack {
 
     fn check_slot(&self, saved: &SavedFrames) -> Result<()> {
         let Some(leaves) = &saved.leaves else { return Ok(()) };
-        let fits = |(ring, bytes): (&Ring, &Vec<u8>)| {
+        let fits = |(ring, bytes): (&FrameRing, &Vec<u8>)| {
             let is_bool = ring.dtype == DType::Bool;
             bytes.len() == self.k * ring.frame_bytes && !(is_bool && bytes.iter().any(|byte| *byte > 1))
         };

@@ -26,7 +26,7 @@ impl LeafMemory {
 pub(super) type Fresh = Vec<Option<Fixed>>;
 
 /// One pool per changed leaf.
-pub(super) struct Memory {
+pub(super) struct LayerPools {
     leaves: Vec<Option<LeafMemory>>,
     changed: Vec<bool>,
     /// Whether batches have finals.
@@ -57,7 +57,7 @@ pub(super) fn replace(columns: &mut [Column], fresh: Fresh) {
     }
 }
 
-impl Memory {
+impl LayerPools {
     pub(super) fn new(below: &Spec, spec: &Spec) -> Self {
         let leaf = |(below, leaf): (&crate::Leaf, &crate::Leaf)| {
             let (was, is) = (below.as_fixed()?, leaf.as_fixed()?);
@@ -75,7 +75,7 @@ impl Memory {
         let leaves: Vec<_> = pairs.map(leaf).collect();
         let changed = leaves.iter().map(Option::is_some).collect();
         let finals = spec.autoreset == AutoresetMode::SameStep && spec.caps.contains(Caps::FINAL_OBS);
-        Memory { leaves, changed, finals }
+        LayerPools { leaves, changed, finals }
     }
 
     /// By leaf: whether it has memory here.

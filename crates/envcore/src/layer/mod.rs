@@ -38,7 +38,7 @@ use crate::frame::Frame;
 use crate::saved::{AllSections, Sections, SlotState, VecEnvState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
-use memory::{Memory, Passing};
+use memory::{LayerPools, Passing};
 
 /// What batches become, and what must be remembered for it.
 pub trait Transform: Send {
@@ -94,7 +94,7 @@ pub struct Layer<T> {
     envs: Box<dyn VecEnv>,
     transform: T,
     spec: Spec,
-    memory: Memory,
+    memory: LayerPools,
 }
 
 impl<T: Transform> Layer<T> {
@@ -106,7 +106,7 @@ impl<T: Transform> Layer<T> {
     pub(crate) fn new(envs: Box<dyn VecEnv>, transform: T) -> Result<Self> {
         let spec = transform.spec(envs.spec());
         spec.check_spaces()?;
-        let memory = Memory::new(envs.spec(), &spec);
+        let memory = LayerPools::new(envs.spec(), &spec);
         Ok(Layer { envs, transform, spec, memory })
     }
 

@@ -66,7 +66,7 @@ impl FromStr for OnFailure {
 
 /// A slot, as far as the policy goes.
 #[derive(Clone, Default)]
-struct Slot {
+struct SlotPolicy {
     /// It failed and shows nothing until it is reset.
     lost: bool,
     /// Restarts since it last ended an episode.
@@ -91,7 +91,7 @@ pub struct FailurePolicy {
     envs: Box<dyn VecEnv>,
     policy: OnFailure,
     max_restarts: u32,
-    slots: Vec<Slot>,
+    slots: Vec<SlotPolicy>,
     /// Whether any slot is lost, or has restarts that count.
     troubled: bool,
     pool: BatchPool,
@@ -140,7 +140,7 @@ impl FailurePolicy {
             capacity: spec.num_slots,
         })?;
         let n = spec.num_slots;
-        let slots = vec![Slot::default(); n];
+        let slots = vec![SlotPolicy::default(); n];
         let staging = match policy {
             OnFailure::Raise => None,
             _ => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::landing::Collected;
-use super::{FailurePolicy, OnFailure, Slot};
+use super::{FailurePolicy, OnFailure, SlotPolicy};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots, with_private, with_rows};
 use crate::call::Call;
@@ -22,7 +22,7 @@ pub(super) fn of_rows(slots: &Slots, rows: &[usize]) -> Slots {
 impl FailurePolicy {
     /// Adds to `state` what is kept of `slot`, if it is anything.
     fn keep(&self, slot: usize, state: &mut SlotState) -> Result<()> {
-        let Slot { lost, restarts, .. } = self.slots[slot];
+        let SlotPolicy { lost, restarts, .. } = self.slots[slot];
         match (SavedPolicy { lost, restarts }) {
             nothing if nothing == SavedPolicy::default() => Ok(()),
             saved => state.push(POLICY, &saved),
@@ -31,7 +31,7 @@ impl FailurePolicy {
 
     /// Takes up what was kept of `slot`.
     fn take_up(&mut self, slot: usize, SavedPolicy { lost, restarts }: SavedPolicy) {
-        self.slots[slot] = Slot { lost, restarts, ..Slot::default() };
+        self.slots[slot] = SlotPolicy { lost, restarts, ..SlotPolicy::default() };
         self.troubled |= lost || restarts > 0;
     }
 

@@ -33,7 +33,7 @@ const BEGAN: u8 = 3;
 
 /// What happened to one slot.
 #[derive(Debug, PartialEq)]
-pub(super) enum Event {
+pub(super) enum SlotEvent {
     Reset {
         begin: Begin,
         options: Option<Options>,
@@ -52,7 +52,7 @@ pub(super) enum Cell {
 }
 
 #[derive(Default)]
-struct Segment {
+struct LogSegment {
     /// How many bytes were written before it, ever.
     start: u64,
     bytes: Vec<u8>,
@@ -64,8 +64,8 @@ pub(super) struct Log {
     num_slots: usize,
     /// How long a segment grows.
     limit: usize,
-    older: Segment,
-    newer: Segment,
+    older: LogSegment,
+    newer: LogSegment,
     turned: bool,
     /// Loose values on their way into a record.
     scratch: Vec<u8>,
@@ -154,7 +154,7 @@ impl Log {
         let at = self.begin(STEP, size + self.scratch.len());
         self.slots(slots);
         let out = &mut self.newer.bytes;
-        let mut loose = Reader(&self.scratch);
+        let mut loose = LogReader(&self.scratch);
         for column in actions {
             match column {
                 ColumnIn::Fixed { dtype, bytes, .. } => {
@@ -221,15 +221,15 @@ impl Log {
     }
 
     /// What happened to `slot` from place `from` on, oldest first.
-    pub(super) fn events(&self, slot: usize, from: u64) -> Vec<Event> {
+    pub(super) fn events(&self, slot: usize, from: u64) -> Vec<SlotEvent> {
         let mut events = Vec::new();
         for segment in [&self.older, &self.newer] {
             let (mut rest, mut at) = (segment.bytes.as_slice(), segment.start);
             while !rest.is_empty() {
-                let length = Reader(rest).u64() as usize;
+                let length = LogReader(rest).u64() as usize;
                 let (record, after) = rest[HEADER..].split_at(length);
                 if at >= from {
-                    events.extend(self.event(Reader(record), slot));
+                    events.extend(self.event(LogReader(record), slot));
                 }
                 (rest, at) = (after, at + (HEADER + length) as u64);
             }
@@ -237,22 +237,22 @@ impl Log {
         events
     }
 
-    fn event(&self, mut record: Reader<'_>, slot: usize) -> Option<Event> {
+    fn event(&self, mut record: LogReader<'_>, slot: usize) -> Option<SlotEvent> {
         let tag = record.u8();
         if tag == BEGAN {
             let mut slots = record.0.chunks_exact(4);
-            return slots.any(|bytes| Reader(bytes).u32() as usize == slot).then_some(Event::Began);
+            return slots.any(|bytes| LogReader(bytes).u32() as usize == slot).then_some(SlotEvent::Began);
         }
         let (row, rows) = match record.u32() {
             ALL => (slot, self.num_slots),
             count => {
                 let list = record.take(4 * count as usize);
-                let row = list.chunks_exact(4).position(|bytes| Reader(bytes).u32() as usize == slot);
+                let row = list.chunks_exact(4).position(|bytes| LogReader(bytes).u32() as usize == slot);
                 (row?, count as usize)
             }
         };
         Some(match tag {
-            STEP => Event::Step(cells(record, row, rows)),
+            STEP => SlotEvent::Step(cells(record, row, rows)),
             tag => {
                 let options = match record.u32() {
                     NONE => None,
@@ -268,14 +268,14 @@ impl Log {
                     2 => Begin::Index(record.u64()),
                     _ => Begin::Keep,
                 };
-                if tag == NEXT { Event::Next(begin) } else { Event::Reset { begin, options } }
+                if tag == NEXT { SlotEvent::Next(begin) } else { SlotEvent::Reset { begin, options } }
             }
         })
     }
 }
 
 /// Row `row` of a step's columns, of `rows` rows each.
-fn cells(mut record: Reader<'_>, row: usize, rows: usize) -> Vec<Cell> {
+fn cells(mut record: LogReader<'_>, row: usize, rows: usize) -> Vec<Cell> {
     let mut cells = Vec::new();
     while !record.0.is_empty() {
         let cell = match record.u8() {
@@ -329,9 +329,9 @@ fn blob(out: &mut Vec<u8>, bytes: Option<Vec<u8>>) {
 }
 
 /// Reads what this module wrote.
-struct Reader<'a>(&'a [u8]);
+struct LogReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> LogReader<'a> {
     fn take(&mut self, n: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(n);
         self.0 = rest;
@@ -340,7 +340,7 @@ impl<'a> Reader<'a> {
 
     /// What `blob` wrote, its length with it.
     fn blob(&mut self) -> &'a [u8] {
-        let length = match Reader(self.0).u32() {
+        let length = match LogReader(self.0).u32() {
             OPAQUE => 0,
             length => length as usize,
         };
@@ -373,7 +373,7 @@ mod tests {
     const SLOTS: usize = 5;
 
     /// What happened to a slot.
-    type Told = Box<dyn Fn(usize) -> Event>;
+    type TellSlot = Box<dyn Fn(usize) -> SlotEvent>;
 
     /// A call, as a test makes it up.
     #[derive(Clone, Debug)]
@@ -402,7 +402,7 @@ mod tests {
     }
 
     /// Makes the call; which slots it names, and what happened to each.
-    fn make(log: &mut Log, call: &Made) -> (Vec<usize>, Told) {
+    fn make(log: &mut Log, call: &Made) -> (Vec<usize>, TellSlot) {
         match call.clone() {
             Made::Step(list, n) => {
                 let number = move |slot: usize| n * 10 + slot as i64;
@@ -415,7 +415,7 @@ mod tests {
                     let mut bytes = Vec::new();
                     number(slot).extend_ne(&mut bytes);
                     let word = number(slot).to_string().repeat(3).as_str().into();
-                    Event::Step(vec![Cell::Fixed { dtype: DType::I64, bytes }, Cell::Loose(word)])
+                    SlotEvent::Step(vec![Cell::Fixed { dtype: DType::I64, bytes }, Cell::Loose(word)])
                 };
                 (list, Box::new(event))
             }
@@ -423,16 +423,16 @@ mod tests {
                 let each: Vec<Begin> = list.iter().map(|slot| begin(*slot, n)).collect();
                 let at = log.reset(&slots(&list), &each, options(n).as_ref());
                 assert!(at < log.end() && at >= log.oldest());
-                (list, Box::new(move |slot| Event::Reset { begin: begin(slot, n), options: options(n) }))
+                (list, Box::new(move |slot| SlotEvent::Reset { begin: begin(slot, n), options: options(n) }))
             }
             Made::Next(list, n) => {
                 let each: Vec<Begin> = list.iter().map(|slot| begin(*slot, n)).collect();
                 log.next(&slots(&list), &each);
-                (list, Box::new(move |slot| Event::Next(begin(slot, n))))
+                (list, Box::new(move |slot| SlotEvent::Next(begin(slot, n))))
             }
             Made::Began(list) => {
                 log.began(list.iter().copied());
-                (list, Box::new(|_| Event::Began))
+                (list, Box::new(|_| SlotEvent::Began))
             }
         }
     }
@@ -467,7 +467,7 @@ mod tests {
             calls in some_calls(), limit in 1usize..6000,
         ) {
             let mut log = Log::new(SLOTS, limit);
-            let mut told: Vec<(u64, Vec<usize>, Told)> = Vec::new();
+            let mut told: Vec<(u64, Vec<usize>, TellSlot)> = Vec::new();
             for call in &calls {
                 let (list, event) = make(&mut log, call);
                 told.push((log.end(), list, event));
@@ -475,7 +475,7 @@ mod tests {
             for from in told.iter().map(|(end, ..)| *end).chain([0]).filter(|from| *from >= log.oldest()) {
                 for slot in 0..SLOTS {
                     let since = told.iter().filter(|(end, list, _)| *end > from && list.contains(&slot));
-                    let expected: Vec<Event> = since.map(|(_, _, event)| event(slot)).collect();
+                    let expected: Vec<SlotEvent> = since.map(|(_, _, event)| event(slot)).collect();
                     prop_assert_eq!(log.events(slot, from), expected);
                 }
             }

@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::caps::Caps;
 use crate::error::{Error, Phase, Result, SlotError};
 use crate::frame::Frame;
-use crate::replay::log::{Event, Log};
+use crate::replay::log::{Log, SlotEvent};
 use crate::replay::recording::{Recording, Start, to_hex};
 use crate::replay::story::Story;
 use crate::replay::text::options_to_json;
@@ -48,7 +48,7 @@ pub struct Recorder {
     dir: PathBuf,
     limit: usize,
     log: Log,
-    lives: Vec<Life>,
+    lives: Vec<SlotHistory>,
     /// How many slots owe a base.
     owing: usize,
     /// Whether all that owe one were asked for it once.
@@ -67,7 +67,7 @@ struct Base {
 }
 
 /// What is kept of a slot beside the log.
-struct Life {
+struct SlotHistory {
     /// Oldest first.
     bases: Vec<Base>,
     /// The latest reset to an index: good for that episode, where there is no
@@ -82,9 +82,9 @@ struct Life {
     owes: bool,
 }
 
-impl Life {
+impl SlotHistory {
     fn new() -> Self {
-        Life {
+        SlotHistory {
             bases: vec![Base { at: 0, state: None, options: Arc::default() }],
             indexed: None,
             options: Arc::default(),
@@ -125,7 +125,7 @@ impl Recorder {
             dir: path,
             limit: LIMIT,
             log: Log::new(n, LIMIT.saturating_mul(n)),
-            lives: std::iter::repeat_with(Life::new).take(n).collect(),
+            lives: std::iter::repeat_with(SlotHistory::new).take(n).collect(),
             owing: 0,
             swept: true,
             files: 0,
@@ -307,13 +307,13 @@ impl Recorder {
         life.lost = true;
         // Options that a reset may have failed of are not in force.
         if let Some(before) = life.before.take()
-            && let Some(Event::Reset { .. }) = self.log.events(error.slot, self.log.oldest()).last()
+            && let Some(SlotEvent::Reset { .. }) = self.log.events(error.slot, self.log.oldest()).last()
         {
             life.options = before;
         }
     }
 
-    fn recording(&self, life: &Life, error: &SlotError) -> Recording {
+    fn recording(&self, life: &SlotHistory, error: &SlotError) -> Recording {
         let tell = |base: &Base| {
             let events = self.log.events(error.slot, base.at);
             Story::new(self.inner.spec(), events, error.failure.phase, base.state.is_some())

@@ -11,7 +11,7 @@ use crate::begin::Begin;
 use crate::buffer::{Batch, Slots};
 use crate::error::{Error, Result, SlotError};
 use crate::os;
-use crate::replay::story::{Call, Story, begin_to_json};
+use crate::replay::story::{Story, StoryCall, begin_to_json};
 use crate::replay::text::{action_from_json, options_from_json};
 use crate::replay::write::{plain, write};
 use crate::space::{ActionBounds, Options};
@@ -30,7 +30,7 @@ const FORMAT_VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
     head: Head,
-    calls: Vec<Call>,
+    calls: Vec<StoryCall>,
 }
 
 /// All but the calls, in the file's order.
@@ -203,7 +203,7 @@ impl Recording {
         let calls = json.get_mut("calls").map(Json::take).unwrap_or_default();
         let head = serde_json::from_value(json).map_err(|e| foreign(e.to_string()))?;
         let calls = calls.as_array().ok_or_else(|| foreign("it has no calls".into()))?;
-        let call = |json| Call::from_json(json).ok_or_else(|| foreign(format!("{json} is no call")));
+        let call = |json| StoryCall::from_json(json).ok_or_else(|| foreign(format!("{json} is no call")));
         Ok(Recording { head, calls: calls.iter().map(call).collect::<Result<_>>()? })
     }
 
@@ -219,7 +219,7 @@ impl Recording {
 
     /// Whether call number `call` is a reset that was asked for.
     pub fn is_reset(&self, call: usize) -> bool {
-        matches!(self.calls.get(call), Some(Call::Reset(..)))
+        matches!(self.calls.get(call), Some(StoryCall::Reset(..)))
     }
 
     /// What call number `call` is, as JSON text.
@@ -232,7 +232,7 @@ impl Recording {
     pub fn seed(&self) -> Option<i64> {
         match (&self.head.start, self.calls.first()) {
             // It was built from another, and only then seeded.
-            (_, Some(Call::Reset(Begin::Seed(seed), _))) => Some(seed ^ 1),
+            (_, Some(StoryCall::Reset(Begin::Seed(seed), _))) => Some(seed ^ 1),
             (Start::Built { seed, .. }, _) => *seed,
             (Start::State(_), _) => None,
         }
@@ -277,9 +277,9 @@ impl Recording {
     pub fn play(&self, call: usize, envs: &mut dyn VecEnv) -> Result<Option<Box<Batch>>> {
         match self.calls.get(call) {
             None => Err(Error::Argument(format!("there is no call {call}: there are {}", self.calls.len()))),
-            Some(Call::Next(begin)) => envs.set_next(&Slots::All, &[*begin]).map(|()| None),
-            Some(Call::Render) => envs.render(&Slots::All).map(|_| None),
-            Some(Call::Reset(begin, given)) => {
+            Some(StoryCall::Next(begin)) => envs.set_next(&Slots::All, &[*begin]).map(|()| None),
+            Some(StoryCall::Render) => envs.render(&Slots::All).map(|_| None),
+            Some(StoryCall::Reset(begin, given)) => {
                 let mut options = match &self.head.start {
                     Start::Built { options, .. } if call == 0 => {
                         options_from_json(options).unwrap_or_default()
@@ -289,7 +289,7 @@ impl Recording {
                 given.iter().for_each(|given| options.merge(given));
                 envs.reset(&Slots::All, &[*begin], Some(&options), Want::all())
             }
-            Some(Call::Step(action)) => {
+            Some(StoryCall::Step(action)) => {
                 let rows = action_from_json(&envs.spec().action, action.as_ref())?;
                 let columns: Vec<_> = rows.iter().map(|row| row.column()).collect();
                 envs.step(&Slots::All, &columns, Want::all())

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::begin::Begin;
 use crate::error::Phase;
-use crate::replay::log::{Cell, Event};
+use crate::replay::log::{Cell, SlotEvent};
 use crate::replay::text::{action_to_json, options_from_json, options_to_json};
 use crate::space::{Options, Space};
 use crate::vec_config::AutoresetMode;
@@ -12,7 +12,7 @@ use crate::vec_env::Spec;
 
 /// What can be called.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Call {
+pub(super) enum StoryCall {
     Reset(Begin, Option<Options>),
     /// What the next autoreset plays.
     Next(Begin),
@@ -23,7 +23,7 @@ pub(super) enum Call {
 
 /// The calls of a slot, and the one of them that began the failing episode.
 pub(super) struct Story {
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<StoryCall>,
     pub(super) begin_call: Option<usize>,
     /// Why it is not whole.
     pub(super) gap: Option<&'static str>,
@@ -32,7 +32,7 @@ pub(super) struct Story {
 impl Story {
     /// What `events` tell from a state on, or from an env newly built; ends with
     /// the call that failed in `phase`.
-    pub(super) fn new(spec: &Spec, events: Vec<Event>, phase: Phase, from_state: bool) -> Self {
+    pub(super) fn new(spec: &Spec, events: Vec<SlotEvent>, phase: Phase, from_state: bool) -> Self {
         let mut story = Story { calls: Vec::new(), begin_call: None, gap: None };
         let resetting = matches!(phase, Phase::Build | Phase::Reset);
         let (mut given, mut next) = (Options::new(), Begin::Own);
@@ -40,7 +40,7 @@ impl Story {
         while let Some(event) = events.next() {
             let failed = resetting && events.peek().is_none();
             match event {
-                Event::Reset { begin, options } => {
+                SlotEvent::Reset { begin, options } => {
                     let options = options.filter(|_| begin != Begin::Keep);
                     if options.as_ref().is_some_and(|options| options_to_json(options).is_err()) {
                         story.gap =
@@ -54,21 +54,21 @@ impl Story {
                             story.begin_call = Some(story.calls.len());
                         }
                     }
-                    story.calls.push(Call::Reset(begin, options));
+                    story.calls.push(StoryCall::Reset(begin, options));
                 }
-                Event::Next(begin) => {
+                SlotEvent::Next(begin) => {
                     next = begin;
-                    story.calls.push(Call::Next(begin));
+                    story.calls.push(StoryCall::Next(begin));
                 }
-                Event::Step(cells) => {
+                SlotEvent::Step(cells) => {
                     story.step(&spec.action, &cells);
                     if failed {
                         story.autoreset(spec, next, &given, from_state);
                     }
                 }
                 // A reset's row says so too, and tells nothing new.
-                Event::Began => {
-                    if matches!(story.calls.last(), Some(Call::Step(_))) {
+                SlotEvent::Began => {
+                    if matches!(story.calls.last(), Some(StoryCall::Step(_))) {
                         story.autoreset(spec, std::mem::take(&mut next), &given, from_state);
                         story.begin_call = Some(story.calls.len() - 1);
                     }
@@ -76,7 +76,7 @@ impl Story {
             }
         }
         if phase == Phase::Render {
-            story.calls.push(Call::Render);
+            story.calls.push(StoryCall::Render);
         }
         story
     }
@@ -87,8 +87,8 @@ impl Story {
             // The seed that the env was built from is forgotten, and nothing from
             // before matters but the options.
             self.calls.clear();
-            self.calls.push(Call::Reset(next, Some(given.clone())));
-        } else if let (AutoresetMode::NextStep, Some(Call::Step(action))) =
+            self.calls.push(StoryCall::Reset(next, Some(given.clone())));
+        } else if let (AutoresetMode::NextStep, Some(StoryCall::Step(action))) =
             (spec.autoreset, self.calls.last_mut())
         {
             *action = None;
@@ -100,7 +100,7 @@ impl Story {
         if action.is_err() {
             self.gap = Some("an action holds an object that cannot be written to a file");
         }
-        self.calls.push(Call::Step(Some(action.unwrap_or_default())));
+        self.calls.push(StoryCall::Step(Some(action.unwrap_or_default())));
     }
 
     /// Actions played between the episode's begin, or the story's, and the
@@ -108,21 +108,21 @@ impl Story {
     pub(super) fn steps(&self) -> u64 {
         let last = self.calls.len().saturating_sub(1);
         let from = self.begin_call.map_or(0, |begin| begin + 1);
-        let played = |call: &&Call| matches!(call, Call::Step(Some(_)));
+        let played = |call: &&StoryCall| matches!(call, StoryCall::Step(Some(_)));
         self.calls.get(from..last).unwrap_or_default().iter().filter(played).count() as u64
     }
 }
 
-impl Call {
+impl StoryCall {
     pub(super) fn to_json(&self) -> Json {
         match self {
-            Call::Reset(begin, None) => json!({ "reset": begin_to_json(*begin) }),
-            Call::Reset(begin, Some(options)) => {
+            StoryCall::Reset(begin, None) => json!({ "reset": begin_to_json(*begin) }),
+            StoryCall::Reset(begin, Some(options)) => {
                 json!({ "reset": begin_to_json(*begin), "options": options_to_json(options).unwrap_or_default() })
             }
-            Call::Next(begin) => json!({ "next": begin_to_json(*begin) }),
-            Call::Step(action) => json!({ "step": action }),
-            Call::Render => json!({ "render": null }),
+            StoryCall::Next(begin) => json!({ "next": begin_to_json(*begin) }),
+            StoryCall::Step(action) => json!({ "step": action }),
+            StoryCall::Render => json!({ "render": null }),
         }
     }
 
@@ -133,15 +133,15 @@ impl Call {
                 None => None,
                 Some(options) => Some(options_from_json(options)?),
             };
-            return Some(Call::Reset(begin_from_json(begin)?, options));
+            return Some(StoryCall::Reset(begin_from_json(begin)?, options));
         }
         if let Some(begin) = map.get("next") {
-            return Some(Call::Next(begin_from_json(begin)?));
+            return Some(StoryCall::Next(begin_from_json(begin)?));
         }
         if map.contains_key("render") {
-            return Some(Call::Render);
+            return Some(StoryCall::Render);
         }
-        Some(Call::Step(Some(map.get("step")?.clone()).filter(|action| !action.is_null())))
+        Some(StoryCall::Step(Some(map.get("step")?.clone()).filter(|action| !action.is_null())))
     }
 }
 

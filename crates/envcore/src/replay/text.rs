@@ -12,13 +12,13 @@ use crate::space::{Array, DType, Element, Leaf, LeafKind, Options, Scalar, Space
 use crate::with_element;
 
 /// Why something has no JSON.
-pub(super) type Opaque = &'static str;
+pub(super) type Unwritable = &'static str;
 
-const OPAQUE: Opaque = "it holds an object that cannot be written to a file";
+const OPAQUE: Unwritable = "it holds an object that cannot be written to a file";
 
 /// One slot's action, nested as its space: an object for a struct, an array for a
 /// tuple.
-pub(super) fn action_to_json(space: &Space, cells: &[Cell]) -> Result<Json, Opaque> {
+pub(super) fn action_to_json(space: &Space, cells: &[Cell]) -> Result<Json, Unwritable> {
     let one = |(cell, leaf): (&Cell, &Leaf)| match (cell, &leaf.kind) {
         (Cell::Fixed { dtype, bytes }, LeafKind::Fixed(tensor)) => {
             Ok(nested(&tensor.shape, &mut numbers(*dtype, bytes).into_iter()))
@@ -62,7 +62,7 @@ fn scatter<'a>(tree: &Tree, json: &'a Json, leaves: &mut [&'a Json]) {
 ///
 /// # Errors
 /// [`Error::State`] where it is no action of this space.
-pub(super) fn action_from_json(space: &Space, action: Option<&Json>) -> Result<Vec<Row>> {
+pub(super) fn action_from_json(space: &Space, action: Option<&Json>) -> Result<Vec<ColumnRow>> {
     let mut given = vec![&Json::Null; space.leaves().len()];
     if let Some(action) = action {
         scatter(space.tree(), action, &mut given);
@@ -79,11 +79,11 @@ pub(super) fn action_from_json(space: &Space, action: Option<&Json>) -> Result<V
                         flat(tensor.dtype, given).filter(|b| b.len() == bytes.len()).ok_or_else(misfit)?;
                 }
                 let shape = [&[1], tensor.shape.as_slice()].concat();
-                Ok(Row::Fixed { dtype: tensor.dtype, shape, bytes })
+                Ok(ColumnRow::Fixed { dtype: tensor.dtype, shape, bytes })
             }
             _ => {
                 let value = given.map_or(Some(Value::None), value_from_json);
-                Ok(Row::Loose([value.ok_or_else(misfit)?]))
+                Ok(ColumnRow::Loose([value.ok_or_else(misfit)?]))
             }
         }
     };
@@ -91,27 +91,27 @@ pub(super) fn action_from_json(space: &Space, action: Option<&Json>) -> Result<V
 }
 
 /// One row of a column.
-pub(super) enum Row {
+pub(super) enum ColumnRow {
     Fixed { dtype: DType, shape: Vec<usize>, bytes: Vec<u8> },
     Loose([Value; 1]),
 }
 
-impl Row {
+impl ColumnRow {
     /// As a vec env takes it.
     pub(super) fn column(&self) -> ColumnIn<'_> {
         match self {
-            Row::Fixed { dtype, shape, bytes } => {
+            ColumnRow::Fixed { dtype, shape, bytes } => {
                 ColumnIn::Fixed { dtype: *dtype, shape, bytes: bytes.into() }
             }
-            Row::Loose(values) => ColumnIn::Values(values),
+            ColumnRow::Loose(values) => ColumnIn::Values(values),
         }
     }
 }
 
 /// Options as `[name, value]` pairs: their order may matter.
-pub(super) fn options_to_json(options: &Options) -> Result<Json, Opaque> {
+pub(super) fn options_to_json(options: &Options) -> Result<Json, Unwritable> {
     let pair = |(name, value): (&str, &Value)| Ok(json!([name, value_to_json(value)?]));
-    Ok(Json::Array(options.iter().map(pair).collect::<Result<_, Opaque>>()?))
+    Ok(Json::Array(options.iter().map(pair).collect::<Result<_, Unwritable>>()?))
 }
 
 /// What `options_to_json` gave.
@@ -124,7 +124,7 @@ pub(super) fn options_from_json(json: &Json) -> Option<Options> {
     Some(options)
 }
 
-fn value_to_json(value: &Value) -> Result<Json, Opaque> {
+fn value_to_json(value: &Value) -> Result<Json, Unwritable> {
     Ok(match value {
         Value::None => Json::Null,
         Value::Bool(v) => (*v).into(),
@@ -136,7 +136,9 @@ fn value_to_json(value: &Value) -> Result<Json, Opaque> {
             "dtype": array.dtype().name(),
             "shape": array.shape(),
         }),
-        Value::List(items) => Json::Array(items.iter().map(value_to_json).collect::<Result<_, Opaque>>()?),
+        Value::List(items) => {
+            Json::Array(items.iter().map(value_to_json).collect::<Result<_, Unwritable>>()?)
+        }
         Value::Map(map) => json!({ "map": options_to_json(map)? }),
         Value::Object(_) => return Err(OPAQUE),
     })
@@ -213,7 +215,7 @@ mod tests {
     use crate::Leaf;
     use proptest::prelude::*;
 
-    fn there_and_back(space: &Space, cells: &[Cell]) -> Vec<Row> {
+    fn there_and_back(space: &Space, cells: &[Cell]) -> Vec<ColumnRow> {
         let json = action_to_json(space, cells).unwrap();
         let read: Json = serde_json::from_str(&json.to_string()).unwrap();
         action_from_json(space, Some(&read)).unwrap()
@@ -225,11 +227,11 @@ mod tests {
         let space = Space::of([Leaf::real::<T>(&[2, elements.len() / 2]).named("push")]);
         let cell = Cell::Fixed { dtype: T::DTYPE, bytes: bytes.clone() };
         match &there_and_back(&space, &[cell])[0] {
-            Row::Fixed { dtype, shape, bytes: back } => {
+            ColumnRow::Fixed { dtype, shape, bytes: back } => {
                 assert_eq!((*dtype, shape.as_slice()), (T::DTYPE, &[1, 2, elements.len() / 2][..]));
                 assert_eq!(*back, bytes, "{elements:?}");
             }
-            Row::Loose(other) => panic!("{other:?}"),
+            ColumnRow::Loose(other) => panic!("{other:?}"),
         }
     }
 
@@ -279,8 +281,8 @@ mod tests {
         let space = Space::of([Leaf::object()]);
         for value in values {
             match &there_and_back(&space, &[Cell::Loose(value.clone())])[0] {
-                Row::Loose([back]) => assert_eq!(*back, value),
-                Row::Fixed { .. } => panic!("{value:?}"),
+                ColumnRow::Loose([back]) => assert_eq!(*back, value),
+                ColumnRow::Fixed { .. } => panic!("{value:?}"),
             }
         }
         let object = Value::List(vec![Value::Object(std::sync::Arc::new(1u8))]);
@@ -296,7 +298,7 @@ mod tests {
         let json = action_to_json(&space, &cells).unwrap();
         assert_eq!(json.to_string(), r#"[1,{"a":{"b":3},"a.b":2},[]]"#);
         for (row, cell) in action_from_json(&space, Some(&json)).unwrap().iter().zip(&cells) {
-            let (Row::Fixed { bytes, .. }, Cell::Fixed { bytes: given, .. }) = (row, cell) else {
+            let (ColumnRow::Fixed { bytes, .. }, Cell::Fixed { bytes: given, .. }) = (row, cell) else {
                 panic!("labels are of fixed shape")
             };
             assert_eq!(bytes[..], given[..]);

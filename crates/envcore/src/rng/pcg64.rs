@@ -29,7 +29,7 @@ const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 /// assert_eq!(bits.next_u64(), 14276969152011380360);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Saved", into = "Saved")]
+#[serde(try_from = "SavedPcg64", into = "SavedPcg64")]
 pub struct Pcg64 {
     state: u128,
     /// Odd: with an even increment the recurrence falls into short cycles.
@@ -117,22 +117,22 @@ impl TryRng for Pcg64 {
 /// since many serde formats have no integers above 64 bits.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Saved {
+struct SavedPcg64 {
     state: [u64; 2],
     increment: [u64; 2],
     half: Option<u32>,
 }
 
-impl From<Pcg64> for Saved {
+impl From<Pcg64> for SavedPcg64 {
     fn from(bits: Pcg64) -> Self {
         Self { state: split(bits.state), increment: split(bits.increment), half: bits.half }
     }
 }
 
-impl TryFrom<Saved> for Pcg64 {
+impl TryFrom<SavedPcg64> for Pcg64 {
     type Error = String;
 
-    fn try_from(saved: Saved) -> Result<Self, String> {
+    fn try_from(saved: SavedPcg64) -> Result<Self, String> {
         let increment = join(saved.increment);
         if increment.is_multiple_of(2) {
             return Err(format!(

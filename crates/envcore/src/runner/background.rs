@@ -41,7 +41,7 @@ pub struct Background {
     front: Front,
     source: Arc<dyn Source>,
     rules: Rules,
-    parts: Native<Parts>,
+    parts: Native<BackgroundParts>,
     threads: usize,
     limits: Limits,
     pool: BatchPool,
@@ -55,13 +55,13 @@ pub struct Background {
     epoch: Instant,
 }
 
-struct Parts {
+struct BackgroundParts {
     /// One per slot, which writes to a row of a staging of its own.
     partition: Partition,
     thread_pool: ThreadPool<PooledGroup>,
 }
 
-impl Parts {
+impl BackgroundParts {
     fn episodes(&mut self, slot: usize) -> &mut Episodes {
         &mut self.partition.inside(slot).group.episodes
     }
@@ -99,7 +99,7 @@ impl Background {
         let mut thread_pool = ThreadPool::new(n, config.thread_affinity_offset)?;
         thread_pool.grow(threads)?;
         Ok(Background {
-            parts: Native::new(Parts { partition, thread_pool }),
+            parts: Native::new(BackgroundParts { partition, thread_pool }),
             limits: Limits::new(&config, rules.autoreset),
             rules,
             threads,

@@ -171,9 +171,9 @@ impl Front {
 
 /// Jobs in the order in which they were sent.
 #[derive(Default)]
-pub(super) struct Queue(VecDeque<Run>);
+pub(super) struct JobQueue(VecDeque<Run>);
 
-impl Queue {
+impl JobQueue {
     /// Adds `job` for each of `slots`.
     pub(super) fn steps(&mut self, slots: &Slots, num_slots: usize) {
         match slots {
@@ -277,7 +277,7 @@ fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Result<Spe
         action: source.action.clone(),
         info: rules.info(source)?,
         autoreset: rules.autoreset,
-        caps: source.caps,
+        caps: source.caps.of_vec_env(config.num_slots),
         max_episode_steps: config.max_episode_steps,
         metadata: source.metadata.clone(),
         num_agents: source.num_agents,

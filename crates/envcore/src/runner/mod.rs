@@ -29,6 +29,7 @@ pub use process::{Child, Ended, Host, Objects, Order, Process, adopt, serve, spa
 pub use serial::Serial;
 pub use threaded::Threaded;
 
+use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::vec_config::VecConfig;
@@ -38,7 +39,8 @@ use crate::vec_env::VecEnv;
 const MAX_THREADS: usize = 1024;
 
 /// The runner of `source` that `config` asks for: [`Background`] with a batch
-/// size or a timeout, [`Serial`] for one thread, else [`Threaded`].
+/// size or a timeout, [`Serial`] for one thread and, where it does not say how many
+/// threads, for what is brief, else [`Threaded`].
 ///
 /// # Errors
 /// As theirs; [`Error::Argument`] for numbers that make no sense.
@@ -49,6 +51,8 @@ pub fn start(source: Arc<dyn Source>, config: VecConfig) -> Result<Box<dyn VecEn
     if config.batch_size.is_some_and(|size| size < n) || config.is_timed() {
         return Ok(Box::new(Background::new(source, config)?));
     }
+    let is_brief = source.spec().caps.of_vec_env(n).contains(Caps::BRIEF);
+    let threads = if is_brief && config.num_threads.is_none() { 1 } else { threads };
     if n == 1 || source.chunks().unwrap_or(threads) == 1 {
         return Ok(Box::new(Serial::new(&*source, config)?));
     }

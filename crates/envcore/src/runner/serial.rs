@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use super::front::{Front, Queue, check_resets, reset_jobs};
+use super::front::{Front, JobQueue, check_resets, reset_jobs};
 use super::slot_group::{Job, Run, SlotGroup};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
@@ -24,7 +24,7 @@ use crate::vec_env::{Spec, VecEnv, Want};
 pub struct Serial {
     front: Front,
     group: Native<SlotGroup>,
-    queue: Queue,
+    queue: JobQueue,
     pool: BatchPool,
     actions: Actions,
 }
@@ -41,7 +41,7 @@ impl Serial {
         let actions = Actions::new(&spec.id, &spec.action, spec.num_slots, config.action_bounds)?;
         Ok(Serial {
             group: Native::new(SlotGroup::new(Episodes::new(source, &rules, 0, &seeds)?, 0)),
-            queue: Queue::default(),
+            queue: JobQueue::default(),
             pool: front.pool(&rules)?,
             actions,
             front,

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::front::{Front, Queue, check_resets, reset_jobs};
+use super::front::{Front, JobQueue, check_resets, reset_jobs};
 use super::pace::{Pace, Way};
 use super::partition::{Partition, PooledGroup};
 use super::slot_group::{Job, Notes, Run, SlotGroup};
@@ -40,9 +40,9 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// Steps slots on several threads, the caller's among them.
 pub struct Threaded {
     front: Front,
-    parts: Native<Parts>,
+    parts: Native<ThreadedParts>,
     threads: usize,
-    queue: Queue,
+    queue: JobQueue,
     pool: BatchPool,
     actions: Arc<Actions>,
     /// Whether each slot's next step plays no action.
@@ -55,7 +55,7 @@ pub struct Threaded {
     round: Option<Round>,
 }
 
-struct Parts {
+struct ThreadedParts {
     partition: Partition,
     thread_pool: ThreadPool<PooledGroup>,
 }
@@ -91,7 +91,7 @@ impl Threaded {
     /// threads.
     pub fn new(source: &dyn Source, config: VecConfig) -> Result<Self> {
         let (mut front, rules, seeds) = Front::new(source, &config)?;
-        let brief = front.spec.caps.contains(Caps::BRIEF);
+        let brief = source.spec().caps.contains(Caps::BRIEF);
         front.spec.caps -= Caps::BRIEF;
         let n = front.spec.num_slots;
         let threads = super::threads(&config)?;
@@ -115,9 +115,9 @@ impl Threaded {
         let thread_pool = ThreadPool::new(partition.len(), config.thread_affinity_offset)?;
         Ok(Threaded {
             pool: front.pool(&rules)?,
-            parts: Native::new(Parts { partition, thread_pool }),
+            parts: Native::new(ThreadedParts { partition, thread_pool }),
             threads,
-            queue: Queue::default(),
+            queue: JobQueue::default(),
             actions,
             skip: vec![false; n],
             steps: Pace::default(),

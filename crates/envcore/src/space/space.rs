@@ -22,7 +22,7 @@ use crate::space::tree::{MAX_LEVELS, Node, Tree, too_deep};
 /// assert_eq!(pair.leaves()[2].name, "1.body.velocity");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Packed", into = "Packed")]
+#[serde(try_from = "PackedSpace", into = "PackedSpace")]
 pub struct Space {
     leaves: Vec<Leaf>,
     tree: Tree,
@@ -31,21 +31,21 @@ pub struct Space {
 /// A space as it travels: a tree of any depth is read without recursion that has
 /// no end.
 #[derive(Serialize, Deserialize)]
-struct Packed {
+struct PackedSpace {
     leaves: Vec<Leaf>,
     nodes: Vec<Node>,
 }
 
-impl From<Space> for Packed {
+impl From<Space> for PackedSpace {
     fn from(space: Space) -> Self {
-        Packed { nodes: space.tree.nodes(), leaves: space.leaves }
+        PackedSpace { nodes: space.tree.nodes(), leaves: space.leaves }
     }
 }
 
-impl TryFrom<Packed> for Space {
+impl TryFrom<PackedSpace> for Space {
     type Error = String;
 
-    fn try_from(packed: Packed) -> Result<Self, String> {
+    fn try_from(packed: PackedSpace) -> Result<Self, String> {
         Ok(Space { leaves: packed.leaves, tree: Tree::from_nodes(packed.nodes)? })
     }
 }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
-use super::shape::{Node, Part, Shape};
+use super::shape::{KeyedNode, Shape, ShapeLeaf};
 use crate::array;
 use crate::values;
 
@@ -40,7 +40,8 @@ const MOST: i128 = 4096;
 impl Actor {
     pub(super) fn new(py: Python<'_>, shape: Shape) -> PyResult<Self> {
         let mut labels = None;
-        if let (Node::Leaf(_), [Part { tensor: Some((tensor, descr)), .. }]) = (&shape.node, &shape.parts[..])
+        if let (KeyedNode::Leaf(_), [ShapeLeaf { tensor: Some((tensor, descr)), .. }]) =
+            (&shape.node, &shape.parts[..])
             && tensor.is_discrete_scalar()
             && tensor.dtype == envcore::DType::I64
             && let (envcore::Scalar::Int(low), envcore::Scalar::Int(high)) = tensor.bounds.at(0)
@@ -72,24 +73,24 @@ impl Actor {
 /// Leaves as `node` nests them.
 pub(super) fn nest<'py>(
     py: Python<'py>,
-    node: &Node,
+    node: &KeyedNode,
     leaves: &[Bound<'py, PyAny>],
 ) -> PyResult<Bound<'py, PyAny>> {
     match node {
-        Node::Leaf(leaf) => Ok(leaves[*leaf].clone()),
-        Node::Dict(branches) => {
+        KeyedNode::Leaf(leaf) => Ok(leaves[*leaf].clone()),
+        KeyedNode::Dict(branches) => {
             let dict = PyDict::new(py);
             branches.iter().try_for_each(|(key, branch)| dict.set_item(key, nest(py, branch, leaves)?))?;
             Ok(dict.into_any())
         }
-        Node::Tuple(branches) => {
+        KeyedNode::Tuple(branches) => {
             let items = branches.iter().map(|branch| nest(py, branch, leaves));
             Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
     }
 }
 
-fn leaf_of<'py>(py: Python<'py>, part: &Part, row: &mut ActRow<'_>) -> PyResult<Bound<'py, PyAny>> {
+fn leaf_of<'py>(py: Python<'py>, part: &ShapeLeaf, row: &mut ActRow<'_>) -> PyResult<Bound<'py, PyAny>> {
     let Some((tensor, descr)) = &part.tensor else {
         return values::to_py(py, row.value());
     };

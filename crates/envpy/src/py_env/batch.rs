@@ -22,7 +22,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::env::{failure, is_exit, refused, tell};
 use super::observe::{Refused, as_array, by_numpy, loose, place, tuple};
-use super::shape::{Node, Part, Shape};
+use super::shape::{KeyedNode, Shape, ShapeLeaf};
 use super::{act, cast};
 use crate::array;
 use crate::errors::OrRaise;
@@ -32,13 +32,13 @@ use crate::values;
 /// A Python object that steps all its envs by one call.
 pub(crate) struct BatchSource {
     spec: SourceSpec,
-    common: Arc<Common>,
+    common: Arc<BatchCommon>,
     num_envs: usize,
     /// It has become a chunk, of which there is one.
     is_taken: AtomicBool,
 }
 
-struct Common {
+struct BatchCommon {
     envs: Py<PyAny>,
     observation: Shape,
     action: Shape,
@@ -66,7 +66,7 @@ impl BatchSource {
             config: String::new(),
         };
         let num_envs = envs.getattr("num_envs")?.extract()?;
-        let common = Arc::new(Common { envs: envs.clone().unbind(), observation, action });
+        let common = Arc::new(BatchCommon { envs: envs.clone().unbind(), observation, action });
         Ok(BatchSource { spec, common, num_envs, is_taken: AtomicBool::new(false) })
     }
 }
@@ -96,19 +96,19 @@ impl Source for BatchSource {
 }
 
 /// One leaf of what all envs show.
-enum Shown {
+enum ShownLeaf {
     /// Their array, and how many bytes of it are an env's.
     Fixed(DType, Py<PyUntypedArray>, usize),
     /// A copy, which nobody makes anything but bools.
-    Bools(array::Bytes, usize),
+    Bools(array::ArrayBytes, usize),
     Values(Vec<Py<PyAny>>),
 }
 
 struct BatchChunk {
-    common: Arc<Common>,
+    common: Arc<BatchCommon>,
     num_envs: usize,
     /// What they show now; `None` before the first reset.
-    shown: Option<Vec<Shown>>,
+    shown: Option<Vec<ShownLeaf>>,
     is_open: bool,
 }
 
@@ -174,7 +174,7 @@ impl BatchChunk {
     }
 }
 
-impl Common {
+impl BatchCommon {
     /// All slots' actions, as the action space nests them.
     fn gather<'py>(&self, py: Python<'py>, actions: StepArgs<'_>, n: usize) -> PyResult<Bound<'py, PyAny>> {
         let Shape { parts, node, .. } = &self.action;
@@ -189,7 +189,7 @@ impl Common {
                 }
             }
         }
-        let leaf = |(leaf, part): (usize, &Part)| match &part.tensor {
+        let leaf = |(leaf, part): (usize, &ShapeLeaf)| match &part.tensor {
             Some((tensor, descr)) => {
                 let shape: Vec<usize> = std::iter::once(n).chain(tensor.shape.iter().copied()).collect();
                 array::copy_of(py, descr, &shape, &bytes[leaf])
@@ -201,7 +201,7 @@ impl Common {
     }
 
     /// What is shown, leaf by leaf.
-    fn read(&self, given: &Bound<'_, PyAny>, n: usize) -> Result<Vec<Shown>, Refused> {
+    fn read(&self, given: &Bound<'_, PyAny>, n: usize) -> Result<Vec<ShownLeaf>, Refused> {
         let mut shown = Vec::with_capacity(self.observation.parts.len());
         self.collect(&self.observation.node, given, n, &mut shown)?;
         Ok(shown)
@@ -209,17 +209,17 @@ impl Common {
 
     fn collect(
         &self,
-        node: &Node,
+        node: &KeyedNode,
         given: &Bound<'_, PyAny>,
         n: usize,
-        shown: &mut Vec<Shown>,
+        shown: &mut Vec<ShownLeaf>,
     ) -> Result<(), Refused> {
         match node {
-            Node::Leaf(leaf) => {
+            KeyedNode::Leaf(leaf) => {
                 shown.push(read_leaf(&self.observation.parts[*leaf], given, n)?);
                 Ok(())
             }
-            Node::Dict(branches) => branches.iter().try_for_each(|(key, branch)| {
+            KeyedNode::Dict(branches) => branches.iter().try_for_each(|(key, branch)| {
                 let item = given.get_item(key).map_err(|_| {
                     Refused::Misfit(format!(
                         "the observations are a {} without the key {key}",
@@ -228,7 +228,7 @@ impl Common {
                 })?;
                 self.collect(branch, &item, n, shown)
             }),
-            Node::Tuple(branches) => branches.iter().enumerate().try_for_each(|(k, branch)| {
+            KeyedNode::Tuple(branches) => branches.iter().enumerate().try_for_each(|(k, branch)| {
                 let item = given.get_item(k).map_err(|_| {
                     let parts = branches.len();
                     Refused::Misfit(format!(
@@ -247,7 +247,7 @@ fn kind_of(given: &Bound<'_, PyAny>) -> String {
 }
 
 /// One leaf of all envs' observations, checked and in the leaf's dtype.
-fn read_leaf(part: &Part, given: &Bound<'_, PyAny>, n: usize) -> Result<Shown, Refused> {
+fn read_leaf(part: &ShapeLeaf, given: &Bound<'_, PyAny>, n: usize) -> Result<ShownLeaf, Refused> {
     let at = place(part);
     let Some((tensor, _)) = &part.tensor else {
         let rows = given.try_iter()?.map(|row| row.map(Bound::unbind)).collect::<PyResult<Vec<_>>>()?;
@@ -255,7 +255,7 @@ fn read_leaf(part: &Part, given: &Bound<'_, PyAny>, n: usize) -> Result<Shown, R
             let why = format!("the observations{at} have {} rows for {n} envs", rows.len());
             return Err(Refused::Misfit(why));
         }
-        return Ok(Shown::Values(rows));
+        return Ok(ShownLeaf::Values(rows));
     };
     let array = as_array(given).map_err(|error| {
         Refused::Misfit(format!("the observations{at} are a {} that is no array: {error}", kind_of(given)))
@@ -283,23 +283,29 @@ fn read_leaf(part: &Part, given: &Bound<'_, PyAny>, n: usize) -> Result<Shown, R
         if bools.iter().any(|byte| *byte > 1) {
             return Err(Refused::Misfit(format!("the observations{at} hold bools that are none")));
         }
-        return Ok(Shown::Bools(bools, tensor.row_bytes()));
+        return Ok(ShownLeaf::Bools(bools, tensor.row_bytes()));
     }
-    Ok(Shown::Fixed(tensor.dtype, array.unbind(), tensor.row_bytes()))
+    Ok(ShownLeaf::Fixed(tensor.dtype, array.unbind(), tensor.row_bytes()))
 }
 
 /// Writes env `slot`'s part of what is shown to row `row`.
-fn show(py: Python<'_>, shown: &[Shown], rows: &mut RowsMut<'_>, slot: usize, row: usize) -> PyResult<()> {
+fn show(
+    py: Python<'_>,
+    shown: &[ShownLeaf],
+    rows: &mut RowsMut<'_>,
+    slot: usize,
+    row: usize,
+) -> PyResult<()> {
     let mut observation = rows.observation(row);
     for leaf in shown {
         match leaf {
-            Shown::Bools(bools, size) => {
+            ShownLeaf::Bools(bools, size) => {
                 observation.bytes(DType::Bool, &bools[slot * size..(slot + 1) * size]);
             }
-            Shown::Fixed(dtype, array, size) => {
+            ShownLeaf::Fixed(dtype, array, size) => {
                 array::put(array.bind(py), slot * size..(slot + 1) * size, *dtype, &mut observation);
             }
-            Shown::Values(values) => observation.value(loose(values[slot].bind(py))?),
+            ShownLeaf::Values(values) => observation.value(loose(values[slot].bind(py))?),
         }
     }
     Ok(())

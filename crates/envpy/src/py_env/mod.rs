@@ -15,4 +15,4 @@ mod shape;
 mod source;
 
 pub(crate) use batch::BatchSource;
-pub(crate) use source::{How, PySource};
+pub(crate) use source::{Hosting, PySource};

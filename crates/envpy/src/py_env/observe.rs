@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyString, PyTuple};
 
 use super::cast;
-use super::shape::{Node, Part, Shape};
+use super::shape::{KeyedNode, Shape, ShapeLeaf};
 use crate::array;
 use crate::values;
 
@@ -37,7 +37,7 @@ pub(super) fn write(
 }
 
 fn write_node(
-    node: &Node,
+    node: &KeyedNode,
     shape: &Shape,
     given: &Bound<'_, PyAny>,
     row: &mut Row<'_>,
@@ -45,8 +45,8 @@ fn write_node(
 ) -> Result<(), Refused> {
     match node {
         // Leaves are written in their order, which is the tree's.
-        Node::Leaf(leaf) => write_leaf(&shape.parts[*leaf], given, row, check_nan),
-        Node::Dict(branches) => {
+        KeyedNode::Leaf(leaf) => write_leaf(&shape.parts[*leaf], given, row, check_nan),
+        KeyedNode::Dict(branches) => {
             for (key, branch) in branches {
                 let item = match given.cast::<PyDict>() {
                     Ok(dict) => dict.get_item(key)?,
@@ -62,7 +62,7 @@ fn write_node(
             }
             Ok(())
         }
-        Node::Tuple(branches) => {
+        KeyedNode::Tuple(branches) => {
             let n = given.len().unwrap_or(0);
             if n != branches.len() {
                 let (kind, wanted) = (kind_of(given), branches.len());
@@ -92,24 +92,24 @@ pub(super) fn is_plain(shape: &Shape, given: &Bound<'_, PyAny>) -> bool {
     is_plain_node(&shape.node, shape, given)
 }
 
-fn is_plain_node(node: &Node, shape: &Shape, given: &Bound<'_, PyAny>) -> bool {
+fn is_plain_node(node: &KeyedNode, shape: &Shape, given: &Bound<'_, PyAny>) -> bool {
     match node {
-        Node::Leaf(leaf) => is_plain_leaf(&shape.parts[*leaf], given),
-        Node::Dict(branches) => given.cast_exact::<PyDict>().is_ok_and(|dict| {
+        KeyedNode::Leaf(leaf) => is_plain_leaf(&shape.parts[*leaf], given),
+        KeyedNode::Dict(branches) => given.cast_exact::<PyDict>().is_ok_and(|dict| {
             dict.len() == branches.len()
                 && branches.iter().all(|(key, branch)| {
                     let item = dict.get_item(key).ok().flatten();
                     item.is_some_and(|item| is_plain_node(branch, shape, &item))
                 })
         }),
-        Node::Tuple(branches) => given.cast_exact::<PyTuple>().is_ok_and(|tuple| {
+        KeyedNode::Tuple(branches) => given.cast_exact::<PyTuple>().is_ok_and(|tuple| {
             let mut pairs = branches.iter().zip(tuple.iter_borrowed());
             pairs.all(|(branch, item)| is_plain_node(branch, shape, &item))
         }),
     }
 }
 
-fn is_plain_leaf(part: &Part, given: &Bound<'_, PyAny>) -> bool {
+fn is_plain_leaf(part: &ShapeLeaf, given: &Bound<'_, PyAny>) -> bool {
     let Some((tensor, descr)) = &part.tensor else { return true };
     let descr = descr.bind(given.py());
     if tensor.is_discrete_scalar() && tensor.dtype != DType::Bool {
@@ -122,7 +122,7 @@ fn is_plain_leaf(part: &Part, given: &Bound<'_, PyAny>) -> bool {
 
 #[inline]
 fn write_leaf(
-    part: &Part,
+    part: &ShapeLeaf,
     given: &Bound<'_, PyAny>,
     row: &mut Row<'_>,
     check_nan: bool,
@@ -167,7 +167,7 @@ fn write_number(tensor: &Tensor, given: &Bound<'_, PyAny>, row: &mut Row<'_>, ch
 /// Writes a contiguous array of the leaf's own shape and dtype, of which others may
 /// change the elements meanwhile: what is looked at is what was written.
 fn write_array(
-    part: &Part,
+    part: &ShapeLeaf,
     tensor: &Tensor,
     array: &Bound<'_, PyUntypedArray>,
     row: &mut Row<'_>,
@@ -181,7 +181,7 @@ fn write_array(
 }
 
 fn write_bytes(
-    part: &Part,
+    part: &ShapeLeaf,
     tensor: &Tensor,
     bytes: &[u8],
     row: &mut Row<'_>,
@@ -199,7 +199,7 @@ fn write_bytes(
 
 /// What is no array, or not one like the leaf.
 fn write_cast(
-    part: &Part,
+    part: &ShapeLeaf,
     tensor: &Tensor,
     given: &Bound<'_, PyAny>,
     row: &mut Row<'_>,
@@ -277,11 +277,11 @@ pub(super) fn by_numpy<'py>(
     Ok(array.call_method("astype", (dtype.name(),), Some(&kwargs))?.cast_into()?)
 }
 
-fn holds_nan(part: &Part) -> Refused {
+fn holds_nan(part: &ShapeLeaf) -> Refused {
     Refused::Misfit(format!("the observation{} holds NaN (check_nan=False lets it pass)", place(part)))
 }
 
-pub(super) fn place(part: &Part) -> String {
+pub(super) fn place(part: &ShapeLeaf) -> String {
     if part.name.is_empty() { String::new() } else { format!(", leaf '{}',", part.name) }
 }
 

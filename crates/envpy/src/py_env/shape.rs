@@ -9,7 +9,7 @@ use crate::array;
 use crate::errors::raise;
 
 /// One leaf, ready to be read and written.
-pub(crate) struct Part {
+pub(crate) struct ShapeLeaf {
     /// Its path, for messages.
     pub(crate) name: String,
     /// `None` for a leaf that is not of fixed shape.
@@ -17,17 +17,17 @@ pub(crate) struct Part {
 }
 
 /// The space's tree, with keys that Python knows.
-pub(crate) enum Node {
+pub(crate) enum KeyedNode {
     Leaf(usize),
-    Dict(Vec<(Py<PyString>, Node)>),
-    Tuple(Vec<Node>),
+    Dict(Vec<(Py<PyString>, KeyedNode)>),
+    Tuple(Vec<KeyedNode>),
 }
 
 /// A space of a Python env.
 pub(crate) struct Shape {
     pub(crate) space: Space,
-    pub(crate) parts: Vec<Part>,
-    pub(crate) node: Node,
+    pub(crate) parts: Vec<ShapeLeaf>,
+    pub(crate) node: KeyedNode,
 }
 
 impl Shape {
@@ -38,27 +38,27 @@ impl Shape {
             py.import("corral._python_env")?.call_method1("leaves_of", (space,))?.extract()?;
         let leaves = leaves.iter().map(|leaf| read_leaf(&leaf)).collect::<PyResult<Vec<_>>>()?;
         let space = Space::with_tree(leaves, read_tree(&tree)?);
-        let part = |leaf: &Leaf| -> PyResult<Part> {
+        let part = |leaf: &Leaf| -> PyResult<ShapeLeaf> {
             let tensor = match &leaf.kind {
                 LeafKind::Fixed(tensor) => Some((tensor.clone(), array::descr(py, tensor.dtype)?)),
                 _ => None,
             };
-            Ok(Part { name: leaf.name.clone(), tensor })
+            Ok(ShapeLeaf { name: leaf.name.clone(), tensor })
         };
         let parts = space.leaves().iter().map(part).collect::<PyResult<_>>()?;
         Ok(Shape { parts, node: node(py, space.tree()), space })
     }
 }
 
-fn node(py: Python<'_>, tree: &Tree) -> Node {
+fn node(py: Python<'_>, tree: &Tree) -> KeyedNode {
     match tree {
-        Tree::Leaf(leaf) => Node::Leaf(*leaf),
+        Tree::Leaf(leaf) => KeyedNode::Leaf(*leaf),
         Tree::Dict(branches) => {
             let named =
                 branches.iter().map(|(key, tree)| (PyString::intern(py, key).unbind(), node(py, tree)));
-            Node::Dict(named.collect())
+            KeyedNode::Dict(named.collect())
         }
-        Tree::Tuple(branches) => Node::Tuple(branches.iter().map(|tree| node(py, tree)).collect()),
+        Tree::Tuple(branches) => KeyedNode::Tuple(branches.iter().map(|tree| node(py, tree)).collect()),
     }
 }
 

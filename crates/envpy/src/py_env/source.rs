@@ -18,7 +18,7 @@ use crate::interpreter::{ENDING, enter};
 
 /// How Python envs are hosted.
 #[derive(Clone, Copy)]
-pub(crate) struct How {
+pub(crate) struct Hosting {
     /// Whether a NaN is the env's failure.
     pub(crate) check_nan: bool,
     /// Whether the user gave seeds: else their first reset is given none.
@@ -54,7 +54,7 @@ impl PySource {
         id: &str,
         factories: Vec<Py<PyAny>>,
         first_slot: usize,
-        how: How,
+        how: Hosting,
     ) -> Result<Self> {
         let Some(factory) = factories.first() else {
             return Err(Error::Argument("there are no envs: give at least one".into()));

@@ -9,22 +9,22 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::VecEnv;
-use crate::actions::Given;
+use crate::actions::GivenActions;
 use crate::assemble::Assembler;
 use crate::closing::Closing;
 use crate::errors::{self, failed};
 use crate::interpreter::{Visit, detach, enter};
 
-pub(super) struct State {
+pub(super) struct HeldState {
     pub(super) envs: Box<dyn envcore::VecEnv>,
     pub(super) assembler: Assembler,
-    pub(super) given: Given,
+    pub(super) given: GivenActions,
     /// What is in flight was left there by a call that Ctrl-C ended.
     pub(super) interrupted: bool,
     pub(super) closing: Arc<Closing>,
 }
 
-impl Drop for State {
+impl Drop for HeldState {
     fn drop(&mut self) {
         let envs = &mut self.envs;
         // Ending threads may take a moment: not with the GIL in hand.
@@ -46,20 +46,20 @@ pub(super) fn this_thread() -> usize {
 pub(super) struct Held<'a> {
     pub(super) of: &'a VecEnv,
     /// `None` only while it is given up.
-    pub(super) state: Option<MutexGuard<'a, State>>,
+    pub(super) state: Option<MutexGuard<'a, HeldState>>,
     pub(super) _visit: Visit,
 }
 
 impl Deref for Held<'_> {
-    type Target = State;
+    type Target = HeldState;
 
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &HeldState {
         self.state.as_ref().expect("it is held")
     }
 }
 
 impl DerefMut for Held<'_> {
-    fn deref_mut(&mut self) -> &mut State {
+    fn deref_mut(&mut self) -> &mut HeldState {
         self.state.as_mut().expect("it is held")
     }
 }
@@ -74,7 +74,7 @@ impl Drop for Held<'_> {
     }
 }
 
-impl State {
+impl HeldState {
     /// What `assemble` makes of the batch; an exception that carries it where
     /// slots failed.
     pub(super) fn finish<'py>(

@@ -17,8 +17,8 @@ use envcore::{Batch, Birth, Caps, Error, Slots, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
-use self::held::{Held, State, this_thread};
-use crate::actions::{Given, Taken};
+use self::held::{Held, HeldState, this_thread};
+use crate::actions::{ActionForm, GivenActions};
 use crate::assemble::Assembler;
 use crate::begin;
 use crate::closing::Closing;
@@ -30,9 +30,6 @@ use crate::values;
 /// How long a wait goes on before signals are looked at.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// So many slots that are brief are brief together.
-const FEW: usize = 16;
-
 /// Least and most rows of a wait for all that is in flight.
 const ALL: (usize, usize) = (usize::MAX, usize::MAX);
 
@@ -43,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A vec env: what `corral.VectorEnv` and `corral.Env` drive.
 #[pyclass(module = "corral._native", frozen)]
 pub(crate) struct VecEnv {
-    state: Mutex<State>,
+    state: Mutex<HeldState>,
     spec: envcore::Spec,
     /// Rows of a `recv`.
     batch_size: usize,
@@ -70,7 +67,7 @@ pub(crate) struct VecEnv {
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// A wait that came to no batch.
-enum Cut {
+enum NoBatch {
     /// By the caller's own time limit.
     Late,
     Failed(PyErr),
@@ -87,17 +84,16 @@ impl VecEnv {
         let spec = envs.spec().clone();
         let as_shown = layers.frame_stack.is_none() && layers.observation.is_none();
         let assembler = Assembler::new(py, &spec, as_shown)?;
-        let brief = spec.caps.contains(Caps::BRIEF) && spec.num_slots <= FEW;
         Ok(VecEnv {
-            state: Mutex::new(State {
+            state: Mutex::new(HeldState {
                 envs,
                 assembler,
-                given: Given::of(&spec.action),
+                given: GivenActions::of(&spec.action),
                 interrupted: false,
                 closing: closing.clone(),
             }),
             batch_size: batch_size.unwrap_or(spec.num_slots),
-            brief,
+            brief: spec.caps.contains(Caps::BRIEF),
             remote: spec.caps.contains(Caps::REMOTE),
             runs_python_within_send: spec.caps.contains(Caps::REMOTE)
                 || spec.action.leaves().iter().any(|leaf| leaf.as_fixed().is_none()),
@@ -218,14 +214,15 @@ impl VecEnv {
     /// Puts `slots` in flight with their actions.
     fn put(
         &self,
-        state: &mut State,
+        state: &mut HeldState,
         slots: &Slots,
         actions: &Bound<'_, PyAny>,
         batched: bool,
     ) -> PyResult<()> {
         let py = actions.py();
-        let State { envs, given, interrupted, .. } = state;
-        let taken = Taken { batched, to_python: self.about.is_some(), copied: self.runs_python_within_send };
+        let HeldState { envs, given, interrupted, .. } = state;
+        let taken =
+            ActionForm { batched, to_python: self.about.is_some(), copied: self.runs_python_within_send };
         given.take(&self.spec.action, actions, taken, |columns| {
             if !self.remote {
                 return envs.send(slots, columns).or_raise(py);
@@ -241,15 +238,15 @@ impl VecEnv {
     fn wait(
         &self,
         py: Python<'_>,
-        state: &mut State,
+        state: &mut HeldState,
         (least, most): (usize, usize),
         deadline: Option<Instant>,
-    ) -> Result<Box<Batch>, Cut> {
+    ) -> Result<Box<Batch>, NoBatch> {
         if self.brief {
             let want = Want { min_rows: least, max_rows: most, ..Want::all() };
             let received = state.envs.recv(want).or_raise(py);
             state.interrupted = state.envs.in_flight() > 0 && (state.interrupted || received.is_err());
-            return received.map_err(Cut::Failed)?.ok_or(Cut::Late);
+            return received.map_err(NoBatch::Failed)?.ok_or(NoBatch::Late);
         }
         loop {
             let slice = Instant::now() + SLICE;
@@ -258,7 +255,7 @@ impl VecEnv {
             let want = || Want { min_rows: least, max_rows: most, deadline: Some(until), buffers: None };
             let received = detach(py, || envs.recv(want())).or_raise(py).map_err(|error| {
                 state.interrupted = state.envs.in_flight() > 0;
-                Cut::Failed(error)
+                NoBatch::Failed(error)
             })?;
             if let Some(batch) = received {
                 state.interrupted &= state.envs.in_flight() > 0;
@@ -266,29 +263,29 @@ impl VecEnv {
             }
             py.check_signals().map_err(|error| {
                 state.interrupted = true;
-                Cut::Failed(error)
+                NoBatch::Failed(error)
             })?;
             if self.closing.is_asked() {
-                return Err(Cut::Failed(to_py(py, Error::Closed)));
+                return Err(NoBatch::Failed(to_py(py, Error::Closed)));
             }
             if self.about.is_some() && !self.remote && interpreter::is_late() {
                 // The threads that play these envs have been left asleep.
-                return Err(Cut::Failed(to_py(py, Error::env(interpreter::ENDING))));
+                return Err(NoBatch::Failed(to_py(py, Error::env(interpreter::ENDING))));
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                return Err(Cut::Late);
+                return Err(NoBatch::Late);
             }
         }
     }
 
     /// All that a call has put in flight. Where Ctrl-C ends the wait it stays
     /// there.
-    fn finish_call(&self, py: Python<'_>, state: &mut State) -> PyResult<Box<Batch>> {
+    fn finish_call(&self, py: Python<'_>, state: &mut HeldState) -> PyResult<Box<Batch>> {
         self.wait(py, state, ALL, None).map_err(|cut| {
             state.interrupted = state.envs.in_flight() > 0;
             match cut {
-                Cut::Failed(error) => error,
-                Cut::Late => to_py(py, Error::NothingPending),
+                NoBatch::Failed(error) => error,
+                NoBatch::Late => to_py(py, Error::NothingPending),
             }
         })
     }
@@ -305,8 +302,8 @@ impl VecEnv {
         let mut state = self.lock(py)?;
         match self.wait(py, &mut state, rows, deadline) {
             Ok(batch) => state.finish(py, batch, Assembler::receive),
-            Err(Cut::Failed(error)) => Err(error),
-            Err(Cut::Late) => {
+            Err(NoBatch::Failed(error)) => Err(error),
+            Err(NoBatch::Late) => {
                 let n = state.envs.in_flight();
                 let why = format!("{}: no batch yet; {n} envs stay in flight", self.spec.id);
                 Err(raise(py, "RecvTimeoutError", why))
@@ -318,7 +315,7 @@ impl VecEnv {
     fn begin(
         &self,
         py: Python<'_>,
-        state: &mut State,
+        state: &mut HeldState,
         slots: &Slots,
         (seed, index, mask): (Maybe<'_, '_>, Maybe<'_, '_>, Maybe<'_, '_>),
         options: Option<&Bound<'_, PyDict>>,
@@ -332,8 +329,8 @@ impl VecEnv {
         if state.interrupted && mask.is_none() && *slots == Slots::All {
             // What Ctrl-C left in flight belongs to episodes that end here.
             self.wait(py, state, ALL, None).map_err(|cut| match cut {
-                Cut::Failed(error) => error,
-                Cut::Late => to_py(py, Error::NothingPending),
+                NoBatch::Failed(error) => error,
+                NoBatch::Late => to_py(py, Error::NothingPending),
             })?;
         }
         let envs = &mut state.envs;

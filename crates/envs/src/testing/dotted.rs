@@ -10,7 +10,7 @@ pub const SEEN: [&str; 4] = ["a", "a.b", "a.", "in.side"];
 
 /// What it shows, each times ten to the power of its place.
 #[derive(ToRow)]
-pub struct Seen {
+pub struct DottedSeen {
     one: f32,
     ten: [f32; 2],
     hundred: i32,
@@ -20,7 +20,7 @@ pub struct Seen {
 /// What it takes: `a.b` and `a`, of which the reward is 10 times the one and the
 /// other.
 #[derive(Clone, FromRow)]
-pub struct Taken {
+pub struct DottedAction {
     tens: i32,
     ones: f32,
 }
@@ -32,16 +32,16 @@ pub struct Dotted {
 }
 
 impl Dotted {
-    fn show(&self) -> Seen {
+    fn show(&self) -> DottedSeen {
         let n = self.count as f32;
-        Seen { one: n, ten: [10.0 * n; 2], hundred: 100 * self.count, thousand: 1000.0 * n }
+        DottedSeen { one: n, ten: [10.0 * n; 2], hundred: 100 * self.count, thousand: 1000.0 * n }
     }
 }
 
 impl Env for Dotted {
     type Config = ();
-    type Obs = Seen;
-    type Act = Taken;
+    type Obs = DottedSeen;
+    type Act = DottedAction;
     /// The count, under `x.`.
     type Info = i32;
 
@@ -49,21 +49,21 @@ impl Env for Dotted {
         Ok(Dotted { count: 0 })
     }
 
-    fn step(&mut self, a: &Taken) -> Result<(Step<Self>, Record)> {
+    fn step(&mut self, a: &DottedAction) -> Result<(Step<Self>, Record)> {
         self.count += 1;
         let reward = f64::from(10 * a.tens) + f64::from(a.ones);
         let step = Step::new(a.clone(), self.show(), reward, self.count);
         Ok((step.terminated_if(self.count == 5), Record::empty()))
     }
 
-    fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<Seen> {
+    fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<DottedSeen> {
         if wants_reset(is_done)? {
             self.count = 0;
         }
         Ok(self.show())
     }
 
-    fn reset_with_index(&mut self, _: usize) -> Result<Seen> {
+    fn reset_with_index(&mut self, _: usize) -> Result<DottedSeen> {
         self.reset(None)
     }
 

@@ -85,14 +85,14 @@ pub struct Push {
 
 /// What it tells, at resets too.
 #[derive(ToRow)]
-pub struct Told {
+pub struct FaultyInfo {
     left: i32,
-    nested: Nested,
+    nested: FaultyPair,
 }
 
 /// A nested part of what it tells.
 #[derive(ToRow)]
-pub struct Nested {
+pub struct FaultyPair {
     pair: [i16; 2],
 }
 
@@ -159,10 +159,10 @@ impl Faulty {
         }
     }
 
-    fn told(&self) -> Told {
-        Told {
+    fn told(&self) -> FaultyInfo {
+        FaultyInfo {
             left: self.length as i32 - self.count as i32,
-            nested: Nested { pair: [self.count as i16, -(self.count as i16)] },
+            nested: FaultyPair { pair: [self.count as i16, -(self.count as i16)] },
         }
     }
 }
@@ -191,7 +191,7 @@ impl Env for Faulty {
     type Config = FaultyConfig;
     type Obs = Shown;
     type Act = Push;
-    type Info = Told;
+    type Info = FaultyInfo;
 
     const CAPS: Caps = Caps::SAVE.union(Caps::RENDER).union(Caps::OPTIONS);
 
@@ -271,7 +271,7 @@ impl Env for Faulty {
         Ok(Shown { seen: self.seen(), broken: None })
     }
 
-    fn info(&self) -> Option<Told> {
+    fn info(&self) -> Option<FaultyInfo> {
         Some(self.told())
     }
 

@@ -544,7 +544,11 @@ fn a_wrong_state_is_refused_and_leaves_all_as_it_was() {
     }
     refuse(&bare.save(0).unwrap(), Some(0), "another layer: env, not ");
     let mut two = FrameStack::over(plain("CartPole-v1", mode, 100), 2).unwrap();
-    refuse(&two.save_state().unwrap(), None, "another layer: frame_stack=2, not frame_stack=3: make the vec env with");
+    refuse(
+        &two.save_state().unwrap(),
+        None,
+        "another layer: frame_stack=2, not frame_stack=3: make the vec env with",
+    );
     // Right layer, other env below: nothing of the upper layers is taken.
     let (mut maze, _) = layered("Maze-v0", mode, 100);
     refuse(&maze.save_state().unwrap(), None, "");

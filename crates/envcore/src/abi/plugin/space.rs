@@ -49,7 +49,7 @@ pub(super) unsafe fn owned_text(from: *const c_char, most: usize, what: &str) ->
 
 /// What a `sys::Space` points to.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct SpaceParts {
     names: Vec<CString>,
     shapes: Vec<Vec<usize>>,
     bounds: Vec<Vec<sys::Bound>>,
@@ -59,11 +59,11 @@ pub(super) struct Parts {
 }
 
 // SAFETY: what they point to is owned here, and only read.
-unsafe impl Send for Parts {}
+unsafe impl Send for SpaceParts {}
 // SAFETY: as above.
-unsafe impl Sync for Parts {}
+unsafe impl Sync for SpaceParts {}
 
-impl Parts {
+impl SpaceParts {
     /// `space` for the other side; holds while `self` does.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ mod tests {
         let leaf = || Space::from(Leaf::discrete(2));
         let nested =
             Space::tuple([flat.clone(), Space::dict(keys.map(|key| (key, leaf()))), Space::tuple([])]);
-        let mut parts = Parts::default();
+        let mut parts = SpaceParts::default();
         for space in [flat.clone(), nested, Space::empty(), leaf()] {
             let encoded = parts.encode(&space).unwrap();
             // SAFETY: `parts` is here.
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_space_with_counts_that_nothing_can_have_is_an_error_and_is_not_read() {
         let space = Space::from(Leaf::real::<f32>(&[2]).bounded_by(&[-1f32, 0.1], &[1f32, 2.0]));
-        let mut parts = Parts::default();
+        let mut parts = SpaceParts::default();
         let encoded = parts.encode(&space).unwrap();
         // SAFETY: `parts` is here.
         let sound = unsafe { *encoded.leaves };

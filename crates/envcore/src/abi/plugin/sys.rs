@@ -65,7 +65,7 @@ pub const CORRAL_CAP_SAVE: u32 = 256;
 pub const CORRAL_CAP_RENDER: u32 = 512;
 /// Call functions, get and set properties by name.
 pub const CORRAL_CAP_CALL: u32 = 1024;
-/// Step and reset in a microsecond or two.
+/// Step and reset in less than a microsecond, and wait for nothing in it.
 pub const CORRAL_CAP_BRIEF: u32 = 4096;
 /// Tell of events: the info `CORRAL_EVENTS`.
 pub const CORRAL_CAP_EVENTS: u32 = 65536;

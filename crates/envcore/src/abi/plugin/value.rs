@@ -106,18 +106,18 @@ pub(super) const NOTHING: sys::Value = sys::Value {
 /// What a `sys::Value` points to, apart from what it borrows from the value that
 /// it was made of.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct ValueParts {
     lists: Vec<Vec<sys::Value>>,
     maps: Vec<Vec<sys::Field>>,
 }
 
 // SAFETY: what they point to is owned here, or borrowed from values that nobody
 // changes.
-unsafe impl Send for Parts {}
+unsafe impl Send for ValueParts {}
 // SAFETY: as above; they are only read.
-unsafe impl Sync for Parts {}
+unsafe impl Sync for ValueParts {}
 
-impl Parts {
+impl ValueParts {
     /// `value` for the other side; holds while `self` and `value` do.
     ///
     /// # Errors
@@ -345,7 +345,7 @@ mod tests {
                 .with("none", Array::new::<f32>(&[0, 3], &[]).unwrap())
                 .with("inner", inner),
         );
-        let mut parts = Parts::default();
+        let mut parts = ValueParts::default();
         let encoded = parts.encode(&value).unwrap();
         // SAFETY: `parts` and `value` are here.
         assert_eq!(unsafe { decode(&encoded) }.unwrap(), value);
@@ -361,7 +361,7 @@ mod tests {
         let array = sys::Value { kind: sys::CORRAL_VALUE_ARRAY, ..NOTHING };
         assert!(fault(array).contains("no element type"));
         assert!(fault(sys::Value { dtype: sys::CORRAL_INT64, ..array }).contains("0 bytes are no array"));
-        let mut parts = Parts::default();
+        let mut parts = ValueParts::default();
         let object = Value::Object(std::sync::Arc::new(1));
         assert!(matches!(parts.encode(&object), Err(Error::Unsupported(_))));
     }

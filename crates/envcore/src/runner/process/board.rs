@@ -102,7 +102,7 @@ pub(super) enum Work {
 
 /// Work for consecutive slots, or that it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct WorkEntry {
     pub(super) work: Work,
     /// A message belongs to it.
     pub(super) mail: bool,
@@ -110,7 +110,7 @@ pub(super) struct Entry {
     pub(super) count: usize,
 }
 
-impl Entry {
+impl WorkEntry {
     pub(super) fn slots(&self) -> Range<usize> {
         self.first..self.first + self.count
     }
@@ -122,7 +122,7 @@ impl Entry {
     fn unpack(word: u64) -> Self {
         let work = [Work::Step, Work::StepWhole, Work::Reset, Work::Ask, Work::Close];
         let low = (1 << 28) - 1;
-        Entry {
+        WorkEntry {
             work: work[(word >> 60) as usize % work.len()],
             mail: word >> 56 & 1 == 1,
             first: (word & low) as usize,
@@ -268,7 +268,7 @@ impl Board {
 
     /// Adds `entry` as the worker's number `posted`; [`ring`](Self::ring)
     /// makes it look.
-    pub(super) fn post(&self, worker: usize, posted: u64, entry: Entry) {
+    pub(super) fn post(&self, worker: usize, posted: u64, entry: WorkEntry) {
         self.job(worker, posted).store(entry.pack(), Ordering::Relaxed);
         self.worker_line(worker, POSTED).store(posted as u32 + 1, Ordering::SeqCst);
     }
@@ -307,9 +307,9 @@ impl Board {
 
     /// How many results of the worker are there, and, if it is there, which one
     /// is number `collected`: as the board says, which others can write to.
-    pub(super) fn completed(&self, worker: usize, collected: u64) -> (u64, Entry) {
+    pub(super) fn completed(&self, worker: usize, collected: u64) -> (u64, WorkEntry) {
         let completed = self.count(worker).load(Ordering::Acquire);
-        (completed, Entry::unpack(self.result(worker, collected).load(Ordering::Relaxed)))
+        (completed, WorkEntry::unpack(self.result(worker, collected).load(Ordering::Relaxed)))
     }
 
     /// How much all workers have done so far, in slots, around 2³².
@@ -349,7 +349,7 @@ impl Board {
 impl Board {
     /// The entry after `taken`, once it is there; `None` to look around, every
     /// now and then.
-    pub(super) fn next(&self, worker: usize, taken: u64) -> Option<Entry> {
+    pub(super) fn next(&self, worker: usize, taken: u64) -> Option<WorkEntry> {
         let posted = self.worker_line(worker, POSTED);
         let there = || posted.load(Ordering::SeqCst) != taken as u32;
         if !look(self.look, there) {
@@ -364,7 +364,7 @@ impl Board {
                 return None;
             }
         }
-        Some(Entry::unpack(self.job(worker, taken).load(Ordering::Relaxed)))
+        Some(WorkEntry::unpack(self.job(worker, taken).load(Ordering::Relaxed)))
     }
 
     /// Says that the worker begins on `slot`.
@@ -376,7 +376,7 @@ impl Board {
 
     /// Adds `entry` as the worker's result number `completed`, and wakes the
     /// parent if that is what it sleeps for.
-    pub(super) fn complete(&self, worker: usize, completed: u64, entry: Entry) {
+    pub(super) fn complete(&self, worker: usize, completed: u64, entry: WorkEntry) {
         self.busy(worker).0.store(0, Ordering::Relaxed);
         self.result(worker, completed).store(entry.pack(), Ordering::Relaxed);
         self.count(worker).store(completed + 1, Ordering::Release);
@@ -433,8 +433,8 @@ mod tests {
     fn entries_survive_their_packing() {
         for work in [Work::Step, Work::StepWhole, Work::Reset, Work::Ask, Work::Close] {
             for (mail, first, count) in [(false, 0, 0), (true, (1 << 24) - 1, 1), (false, 17, 1 << 24)] {
-                let entry = Entry { work, mail, first, count };
-                assert_eq!(Entry::unpack(entry.pack()), entry);
+                let entry = WorkEntry { work, mail, first, count };
+                assert_eq!(WorkEntry::unpack(entry.pack()), entry);
             }
         }
     }
@@ -464,7 +464,7 @@ mod tests {
                     }
                 });
                 for posted in 0..1000u64 {
-                    let entry = Entry { work: Work::Step, mail: posted % 3 == 0, first: 2, count: 1 };
+                    let entry = WorkEntry { work: Work::Step, mail: posted % 3 == 0, first: 2, count: 1 };
                     parent.post(1, posted, entry);
                     parent.ring_all(0..2);
                     parent.wait(before.wrapping_add(posted as u32 + 1), deadline);

@@ -200,13 +200,13 @@ const LINES: usize = 20;
 const BYTES: usize = 4096;
 
 #[derive(Default)]
-struct Said {
+struct StderrTail {
     lines: VecDeque<String>,
     /// What came after the last line's end.
     rest: Vec<u8>,
 }
 
-impl Said {
+impl StderrTail {
     fn hear(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = BYTES.saturating_sub(self.rest.len());
@@ -231,7 +231,7 @@ impl Said {
 
 /// Hears what a worker says on its standard error, and passes it on.
 pub(super) struct Ear {
-    said: Arc<Mutex<Said>>,
+    said: Arc<Mutex<StderrTail>>,
     /// A byte into it ends the thread.
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
@@ -246,7 +246,7 @@ impl Ear {
         let (stopped, stop) = rustix::pipe::pipe_with(flags).map_err(system)?;
         let [hears, speaks, stopped, stop] = [hears, speaks, stopped, stop].map(super::aside);
         let (hears, speaks, stopped, stop) = (hears?, speaks?, stopped?, stop?);
-        let said = Arc::<Mutex<Said>>::default();
+        let said = Arc::<Mutex<StderrTail>>::default();
         let heard = said.clone();
         let thread = std::thread::Builder::new()
             .name(format!("corral-ear-{worker}"))
@@ -282,7 +282,7 @@ impl Drop for Ear {
     }
 }
 
-fn listen(hears: OwnedFd, stopped: &OwnedFd, said: &Mutex<Said>) {
+fn listen(hears: OwnedFd, stopped: &OwnedFd, said: &Mutex<StderrTail>) {
     let mut file = std::fs::File::from(hears);
     let mut piece = [0; 4096];
     loop {
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_remembered_however_much_was_said() {
-        let mut said = Said::default();
+        let mut said = StderrTail::default();
         for k in 0..1000 {
             said.hear(format!("line {k}\nand ").as_bytes());
         }

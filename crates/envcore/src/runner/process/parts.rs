@@ -72,7 +72,7 @@ impl Buffers for Lender<'_> {
 }
 
 /// Rows of those buffers, for a worker to write.
-pub(super) struct Rows<'a> {
+pub(super) struct SharedRows<'a> {
     pub(super) mapped: &'a mut Mapped,
     pub(super) board: &'a Board,
     pub(super) counts: Counts,
@@ -81,7 +81,7 @@ pub(super) struct Rows<'a> {
     pub(super) rows: usize,
 }
 
-impl Rows<'_> {
+impl SharedRows<'_> {
     /// Where these rows of `part` are, which take `bytes` bytes.
     pub(super) fn place(&mut self, part: Part, bytes: usize) -> Result<NonNull<u8>> {
         let span = self.board.part(self.whole, self.counts.number(part));
@@ -92,7 +92,7 @@ impl Rows<'_> {
     }
 }
 
-impl Buffers for Rows<'_> {
+impl Buffers for SharedRows<'_> {
     fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease> {
         // Where there is none, the worker says so once it has the batch.
         let place = self.place(part, bytes).ok()?;

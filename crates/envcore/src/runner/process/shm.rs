@@ -60,7 +60,7 @@ pub(super) struct Arena {
 }
 
 /// A block on loan.
-pub(super) struct Block {
+pub(super) struct SharedBlock {
     _arena: Arc<Arena>,
     ptr: NonNull<u8>,
     pub(super) span: Span,
@@ -68,11 +68,11 @@ pub(super) struct Block {
 }
 
 // SAFETY: the block is its holder's alone, as far as this process goes.
-unsafe impl Send for Block {}
+unsafe impl Send for SharedBlock {}
 // SAFETY: `&Block` gives no access to the memory.
-unsafe impl Sync for Block {}
+unsafe impl Sync for SharedBlock {}
 
-impl Keeper for Block {}
+impl Keeper for SharedBlock {}
 
 impl Arena {
     pub(super) fn new() -> Result<Arc<Self>> {
@@ -98,7 +98,7 @@ impl Arena {
     }
 
     /// A new block of `bytes` bytes, zeroed.
-    pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Result<Block> {
+    pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Result<SharedBlock> {
         let size = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or(Error::Memory(bytes))?;
         let mut ground = self.ground.lock().unwrap_or_else(PoisonError::into_inner);
         if ground.rest < size as u64 {
@@ -120,7 +120,7 @@ impl Arena {
         ground.rest -= size as u64;
         self.taken.fetch_add(1, Ordering::Relaxed);
         let ptr = NonNull::new(ptr).expect("a map is not at 0");
-        Ok(Block { _arena: self.clone(), ptr, span, bytes: size })
+        Ok(SharedBlock { _arena: self.clone(), ptr, span, bytes: size })
     }
 }
 
@@ -133,7 +133,7 @@ pub(super) fn first_segment(bytes: usize) -> u64 {
     segment_for(bytes.max(1).next_multiple_of(ALIGN)) as u64
 }
 
-impl Block {
+impl SharedBlock {
     pub(super) fn as_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }

@@ -3,10 +3,10 @@
 //! Above 400 lines because a vec env has sixteen functions, each of which may meet
 //! a worker that died.
 
-use super::board::{Entry, Work};
+use super::board::{Work, WorkEntry};
 use super::mirror::Sent;
 use super::parent::{Change, Process};
-use super::wire::{Answer, Packed, PackedFrame, Question, ToWorker, pack_call};
+use super::wire::{Answer, PackedFrame, PackedValue, Question, ToWorker, pack_call};
 use super::worker_pool::Mute;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
@@ -20,7 +20,7 @@ use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
 
 /// A question that a worker was asked, and the rows that it is about.
-struct Asked {
+struct PendingQuestion {
     worker: usize,
     question: u64,
     rows: Vec<usize>,
@@ -33,7 +33,7 @@ impl Process {
         &mut self,
         slots: &Slots,
         question: impl Fn(Vec<usize>, &[usize]) -> Question,
-    ) -> Result<Vec<Asked>> {
+    ) -> Result<Vec<PendingQuestion>> {
         let mut rows = vec![Vec::new(); self.worker_pool.members.len()];
         for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
             rows[self.worker_pool.of(slot)].push(row);
@@ -49,7 +49,11 @@ impl Process {
         match self.worker_pool.ask(questions) {
             Ok(asked) => Ok(asked
                 .into_iter()
-                .map(|(worker, question)| Asked { worker, question, rows: std::mem::take(&mut rows[worker]) })
+                .map(|(worker, question)| PendingQuestion {
+                    worker,
+                    question,
+                    rows: std::mem::take(&mut rows[worker]),
+                })
                 .collect()),
             Err((_, Mute::Failed(error) | Mute::Stopped(error))) => Err(error),
             Err((worker, Mute::Dead | Mute::Silent(_))) => Err(self.dead(worker)),
@@ -84,7 +88,7 @@ impl Process {
     ) -> Result<Vec<(Vec<usize>, Answer)>> {
         let asked = self.question(slots, question)?;
         let mut answers = Ok(Vec::with_capacity(asked.len()));
-        for (k, Asked { worker, question, rows }) in asked.iter().enumerate() {
+        for (k, PendingQuestion { worker, question, rows }) in asked.iter().enumerate() {
             match (self.answer(*worker, *question, phase), &mut answers) {
                 (Ok(Ok(answer)), Ok(answers)) => answers.push((rows.clone(), answer)),
                 (Ok(Err(error)), Ok(_)) => answers = Err(error),
@@ -110,7 +114,7 @@ impl Process {
         question: impl Fn(Vec<usize>, &[usize]) -> Question,
         change: impl Fn(&[usize]) -> Change,
     ) -> Result<()> {
-        for Asked { worker, question, rows } in self.question(slots, question)? {
+        for PendingQuestion { worker, question, rows } in self.question(slots, question)? {
             self.owe(worker, question, phase, change(&rows));
         }
         self.settle()?
@@ -150,7 +154,7 @@ impl Process {
 
     /// Checks and keeps `actions`: their columns that are not of fixed shape, as
     /// they travel.
-    fn accept(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<Vec<Vec<Packed>>> {
+    fn accept(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<Vec<Vec<PackedValue>>> {
         self.front.check_slots(slots)?;
         self.check_chunks(slots, None)?;
         self.settle_earlier()?;
@@ -162,7 +166,8 @@ impl Process {
         let mut loose = Vec::new();
         for column in actions {
             let ColumnIn::Values(values) = column else { continue };
-            let packed: Vec<Packed> = values.iter().map(|value| Packed::of(value, &*host)).collect();
+            let packed: Vec<PackedValue> =
+                values.iter().map(|value| PackedValue::of(value, &*host)).collect();
             // Ctrl-C while it was packed is no trouble of the action's.
             self.worker_pool.heed()?;
             if let Some((row, why)) =
@@ -200,7 +205,7 @@ impl VecEnv for Process {
             self.mirror.lives.check_reset(slot, begin, options.is_some())?;
         }
         let Some(options) = options else { return Ok(()) };
-        let packed = Packed::options(options, &*self.worker_pool.host);
+        let packed = PackedValue::options(options, &*self.worker_pool.host);
         self.worker_pool.heed()?;
         if let Some(why) = packed.trouble() {
             return Err(Error::Argument(format!("an option cannot go to another process: {why}")));
@@ -214,7 +219,7 @@ impl VecEnv for Process {
         let host = self.worker_pool.host.clone();
         self.ask(&Slots::List(slots), Phase::Reset, |own, rows| {
             let begin = rows.iter().map(|&row| begin[row]).collect();
-            Question::CheckReset(own, begin, Packed::options(options, &*host))
+            Question::CheckReset(own, begin, PackedValue::options(options, &*host))
         })?;
         Ok(())
     }
@@ -250,10 +255,10 @@ impl VecEnv for Process {
                 let options = of[at].1;
                 let same = of[at..end].iter().take_while(|(_, o)| *o == options).count();
                 let (first, mail) = (of[at].0, options.is_some());
-                self.worker_pool.post(worker, Entry { work: Work::Reset, mail, first, count: same });
+                self.worker_pool.post(worker, WorkEntry { work: Work::Reset, mail, first, count: same });
                 if let Some(options) = options {
                     self.worker_pool.ring(worker);
-                    self.worker_pool.mail(worker, &ToWorker::Options(Packed::options(options, &*host)));
+                    self.worker_pool.mail(worker, &ToWorker::Options(PackedValue::options(options, &*host)));
                 }
                 at += same;
             }
@@ -367,7 +372,7 @@ impl VecEnv for Process {
         self.front.spec.caps.require(Caps::CALL, id, &format!("call anything by name ('{}')", call.name))?;
         let host = self.worker_pool.host.clone();
         for value in call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value)) {
-            let packed = Packed::of(value, &*host);
+            let packed = PackedValue::of(value, &*host);
             self.worker_pool.heed()?;
             if let Some(why) = packed.trouble() {
                 let why = format!("{id}: an argument of {} cannot go to another process: {why}", call.name);

@@ -49,9 +49,9 @@ pub(super) enum ToWorker {
     Build(Order),
     Plan(Plan),
     /// Columns of the next step's actions that are not of fixed shape.
-    Actions(Vec<Vec<Packed>>),
+    Actions(Vec<Vec<PackedValue>>),
     /// Options of the next reset.
-    Options(Packed),
+    Options(PackedValue),
     Ask(u64, Question),
 }
 
@@ -68,12 +68,12 @@ pub(super) enum FromWorker {
 /// Slots are the worker's own.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Question {
-    CheckReset(Vec<usize>, Vec<Begin>, Packed),
+    CheckReset(Vec<usize>, Vec<Begin>, PackedValue),
     SetNext(Vec<usize>, Vec<Begin>),
     Save(usize),
     Load(usize, SlotState),
     Render(Vec<usize>),
-    Call(Vec<usize>, CallKind, String, Packed, Packed),
+    Call(Vec<usize>, CallKind, String, PackedValue, PackedValue),
 }
 
 /// A picture: height, width, pixels.
@@ -89,7 +89,7 @@ pub(super) enum Answer {
     Done,
     State(SlotState),
     Frames(Vec<PackedFrame>),
-    Values(Vec<Packed>),
+    Values(Vec<PackedValue>),
 }
 
 /// What went on beside the rows of fixed shape of one piece of work.
@@ -98,9 +98,9 @@ pub(super) struct News {
     /// All of it was refused.
     pub(super) refused: Option<String>,
     /// Columns that are not of fixed shape, in the batch's order.
-    pub(super) columns: Vec<Vec<Packed>>,
-    pub(super) infos: Vec<(usize, String, Packed)>,
-    pub(super) final_infos: Vec<(usize, String, Packed)>,
+    pub(super) columns: Vec<Vec<PackedValue>>,
+    pub(super) infos: Vec<(usize, String, PackedValue)>,
+    pub(super) final_infos: Vec<(usize, String, PackedValue)>,
     pub(super) failures: Vec<PackedFailure>,
 }
 
@@ -116,10 +116,10 @@ impl News {
 
 /// A value that may travel.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Packed {
+pub(super) enum PackedValue {
     Plain(Value),
-    List(Vec<Packed>),
-    Map(Vec<(String, Packed)>),
+    List(Vec<PackedValue>),
+    Map(Vec<(String, PackedValue)>),
     Object(#[serde(with = "crate::bytes")] Vec<u8>),
     /// One that could not be packed, and why.
     Lost(String),
@@ -134,50 +134,52 @@ fn holds_objects(value: &Value) -> bool {
     }
 }
 
-impl Packed {
+impl PackedValue {
     pub(super) fn of(value: &Value, objects: &dyn Objects) -> Self {
         match value {
-            plain if !holds_objects(plain) => Packed::Plain(plain.clone()),
-            Value::List(items) => Packed::List(items.iter().map(|v| Packed::of(v, objects)).collect()),
-            Value::Map(map) => Packed::options(map, objects),
+            plain if !holds_objects(plain) => PackedValue::Plain(plain.clone()),
+            Value::List(items) => {
+                PackedValue::List(items.iter().map(|v| PackedValue::of(v, objects)).collect())
+            }
+            Value::Map(map) => PackedValue::options(map, objects),
             Value::Object(object) => match objects.pack(object) {
-                Ok(bytes) => Packed::Object(bytes),
-                Err(why) => Packed::Lost(why),
+                Ok(bytes) => PackedValue::Object(bytes),
+                Err(why) => PackedValue::Lost(why),
             },
-            plain => Packed::Plain(plain.clone()),
+            plain => PackedValue::Plain(plain.clone()),
         }
     }
 
     pub(super) fn options(options: &Options, objects: &dyn Objects) -> Self {
-        Packed::Map(options.iter().map(|(k, v)| (k.to_string(), Packed::of(v, objects))).collect())
+        PackedValue::Map(options.iter().map(|(k, v)| (k.to_string(), PackedValue::of(v, objects))).collect())
     }
 
     /// Why some of it cannot travel.
     pub(super) fn trouble(&self) -> Option<&str> {
         match self {
-            Packed::Lost(why) => Some(why),
-            Packed::List(items) => items.iter().find_map(Packed::trouble),
-            Packed::Map(entries) => entries.iter().find_map(|(_, value)| value.trouble()),
-            Packed::Plain(_) | Packed::Object(_) => None,
+            PackedValue::Lost(why) => Some(why),
+            PackedValue::List(items) => items.iter().find_map(PackedValue::trouble),
+            PackedValue::Map(entries) => entries.iter().find_map(|(_, value)| value.trouble()),
+            PackedValue::Plain(_) | PackedValue::Object(_) => None,
         }
     }
 
     /// The value, or why it did not come through.
     pub(super) fn open(self, objects: &dyn Objects) -> Result<Value> {
         Ok(match self {
-            Packed::Plain(value) => value,
-            Packed::List(items) => {
+            PackedValue::Plain(value) => value,
+            PackedValue::List(items) => {
                 Value::List(items.into_iter().map(|item| item.open(objects)).collect::<Result<_>>()?)
             }
-            Packed::Map(_) => Value::Map(self.open_options(objects)?),
-            Packed::Object(bytes) => Value::Object(objects.unpack(&bytes).map_err(lost)?),
-            Packed::Lost(why) => return Err(lost(why)),
+            PackedValue::Map(_) => Value::Map(self.open_options(objects)?),
+            PackedValue::Object(bytes) => Value::Object(objects.unpack(&bytes).map_err(lost)?),
+            PackedValue::Lost(why) => return Err(lost(why)),
         })
     }
 
     pub(super) fn open_options(self, objects: &dyn Objects) -> Result<Options> {
         let mut options = Options::new();
-        if let Packed::Map(entries) = self {
+        if let PackedValue::Map(entries) = self {
             for (name, value) in entries {
                 options.set(name, value.open(objects)?);
             }
@@ -329,7 +331,7 @@ pub(super) struct PackedSpec {
     autoreset: AutoresetMode,
     caps: u32,
     max_episode_steps: Option<u64>,
-    metadata: Packed,
+    metadata: PackedValue,
     num_agents: usize,
 }
 
@@ -344,7 +346,7 @@ impl PackedSpec {
             autoreset: spec.autoreset,
             caps: spec.caps.bits(),
             max_episode_steps: spec.max_episode_steps,
-            metadata: Packed::options(&spec.metadata, objects),
+            metadata: PackedValue::options(&spec.metadata, objects),
             num_agents: spec.num_agents,
         }
     }
@@ -368,8 +370,11 @@ impl PackedSpec {
 }
 
 /// Undeclared infos that may travel.
-pub(super) fn pack_extras(extras: &[Extra], objects: &dyn Objects) -> Vec<(usize, String, Packed)> {
-    extras.iter().map(|extra| (extra.row, extra.key.clone(), Packed::of(&extra.value, objects))).collect()
+pub(super) fn pack_extras(extras: &[Extra], objects: &dyn Objects) -> Vec<(usize, String, PackedValue)> {
+    extras
+        .iter()
+        .map(|extra| (extra.row, extra.key.clone(), PackedValue::of(&extra.value, objects)))
+        .collect()
 }
 
 pub(super) fn pack_frames(frames: Vec<Frame>) -> Vec<PackedFrame> {
@@ -378,14 +383,14 @@ pub(super) fn pack_frames(frames: Vec<Frame>) -> Vec<PackedFrame> {
 }
 
 pub(super) fn pack_call(slots: Vec<usize>, call: &Call, objects: &dyn Objects) -> Question {
-    let args = Packed::List(call.args.iter().map(|arg| Packed::of(arg, objects)).collect());
-    Question::Call(slots, call.kind, call.name.clone(), args, Packed::options(&call.kwargs, objects))
+    let args = PackedValue::List(call.args.iter().map(|arg| PackedValue::of(arg, objects)).collect());
+    Question::Call(slots, call.kind, call.name.clone(), args, PackedValue::options(&call.kwargs, objects))
 }
 
 pub(super) fn open_call(
     (kind, name): (CallKind, String),
-    args: Packed,
-    kwargs: Packed,
+    args: PackedValue,
+    kwargs: PackedValue,
     objects: &dyn Objects,
 ) -> Result<Call> {
     let args = match args.open(objects)? {
@@ -427,7 +432,7 @@ mod tests {
                 autoreset: AutoresetMode::NextStep,
                 caps: Caps::ENV.bits(),
                 max_episode_steps: None,
-                metadata: Packed::Map(Vec::new()),
+                metadata: PackedValue::Map(Vec::new()),
                 num_agents: 1,
             };
             let bytes = postcard::to_allocvec(&packed).unwrap();

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getpgrp, getpid, getppid, kill_process, kill_process_group};
 
-use super::board::{Board, Entry, Work};
+use super::board::{Board, Work, WorkEntry};
 use super::link::{Cut, Link, hangs_up};
 use super::look_for;
-use super::parts::{Counts, Rows};
+use super::parts::{Counts, SharedRows};
 use super::shm::Mapped;
 use super::wire::{
-    Answer, FromWorker, News, Objects, Order, Packed, PackedError, PackedFailure, PackedSpec, Question,
+    Answer, FromWorker, News, Objects, Order, PackedError, PackedFailure, PackedSpec, PackedValue, Question,
     ToWorker, open_call, pack_extras, pack_frames,
 };
 use crate::begin::Begin;
@@ -153,7 +153,7 @@ impl Worker<'_> {
                     if mail {
                         self.link.post(&FromWorker::News(news)).map_err(|cut| unheard(&cut))?;
                     }
-                    self.complete(Entry { mail, ..entry });
+                    self.complete(WorkEntry { mail, ..entry });
                     if mail {
                         self.link.finish().map_err(|cut| unheard(&cut))?;
                     }
@@ -177,19 +177,19 @@ impl Worker<'_> {
         }
     }
 
-    fn complete(&mut self, entry: Entry) {
+    fn complete(&mut self, entry: WorkEntry) {
         self.board.complete(self.worker, self.completed, entry);
         self.completed += 1;
     }
 
     /// The worker's own numbers of an entry's slots.
-    fn slots(&self, entry: Entry) -> Slots {
+    fn slots(&self, entry: WorkEntry) -> Slots {
         let own = entry.first - self.first..entry.first - self.first + entry.count;
         if own == (0..self.envs.spec().num_slots) { Slots::All } else { Slots::List(own.collect()) }
     }
 
     /// Does what `entry` says, with the `message` that belongs to it.
-    fn play(&mut self, entry: Entry, message: Option<ToWorker>) -> Result<News> {
+    fn play(&mut self, entry: WorkEntry, message: Option<ToWorker>) -> Result<News> {
         let slots = self.slots(entry);
         if entry.work == Work::Reset {
             let begin: Vec<Begin> = entry.slots().map(|slot| self.board.begin(slot)).collect();
@@ -202,7 +202,7 @@ impl Worker<'_> {
         } else {
             self.send_actions(entry, &slots, message)?;
         }
-        let mut rows = Rows {
+        let mut rows = SharedRows {
             mapped: &mut self.mapped,
             board: &self.board,
             counts: self.counts,
@@ -217,7 +217,7 @@ impl Worker<'_> {
     }
 
     /// Sends the slots of `entry` with the actions that lie in shared memory.
-    fn send_actions(&mut self, entry: Entry, slots: &Slots, message: Option<ToWorker>) -> Result<()> {
+    fn send_actions(&mut self, entry: WorkEntry, slots: &Slots, message: Option<ToWorker>) -> Result<()> {
         let mut loose = Vec::new();
         if let Some(message) = message {
             let ToWorker::Actions(columns) = message else { return Err(confused()) };
@@ -291,7 +291,7 @@ impl Worker<'_> {
             Question::Call(slots, kind, name, args, kwargs) => {
                 let call = open_call((kind, name), args, kwargs, self.objects)?;
                 let values = self.each(slots, |envs, slots| envs.call(slots, &call))?;
-                Ok(Answer::Values(values.iter().map(|v| Packed::of(v, self.objects)).collect()))
+                Ok(Answer::Values(values.iter().map(|v| PackedValue::of(v, self.objects)).collect()))
             }
         }
     }
@@ -301,7 +301,7 @@ impl Worker<'_> {
 ///
 /// # Errors
 /// Where this process has no room to see the batch's memory.
-fn put_in_place(batch: &Batch, rows: &mut Rows<'_>) -> Result<()> {
+fn put_in_place(batch: &Batch, rows: &mut SharedRows<'_>) -> Result<()> {
     let mut placed = Ok(());
     batch.visit(|part, column| {
         if let Either::Fixed(fixed) = column {
@@ -324,7 +324,7 @@ fn news(batch: &Batch, objects: &dyn Objects) -> News {
     let mut columns = Vec::new();
     batch.visit(|_, column| {
         if let Either::Values(values) = column {
-            columns.push(values.iter().map(|value| Packed::of(value, objects)).collect());
+            columns.push(values.iter().map(|value| PackedValue::of(value, objects)).collect());
         }
     });
     let finals = batch.finals.as_ref();

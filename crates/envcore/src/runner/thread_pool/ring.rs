@@ -10,13 +10,13 @@ use crossbeam_utils::CachePadded;
 
 use super::sync::{AtomicUsize, Ordering};
 
-struct Place {
+struct Seat {
     turn: AtomicUsize,
     number: AtomicUsize,
 }
 
 pub(super) struct Ring {
-    places: Box<[Place]>,
+    places: Box<[Seat]>,
     /// Numbers ever put in.
     tail: CachePadded<AtomicUsize>,
     /// Numbers ever taken out.
@@ -26,7 +26,7 @@ pub(super) struct Ring {
 impl Ring {
     /// Room for `capacity` numbers.
     pub(super) fn new(capacity: usize) -> Self {
-        let place = |turn| Place { turn: AtomicUsize::new(turn), number: AtomicUsize::new(0) };
+        let place = |turn| Seat { turn: AtomicUsize::new(turn), number: AtomicUsize::new(0) };
         Ring {
             // With one place a full and an empty ring would look the same.
             places: (0..capacity.max(2)).map(place).collect(),

@@ -47,7 +47,7 @@ impl Kernel for Carts<'_> {
         let reward = self.reward[..n].as_chunks_mut::<BLOCK>();
         let fallen = self.terminated[..n].as_chunks_mut::<BLOCK>();
         for i in 0..n / BLOCK {
-            Block {
+            CartBlock {
                 fields: [&mut x.0[i], &mut v.0[i], &mut angle.0[i], &mut spin.0[i]],
                 actions: &actions.0[i],
                 reward_of: self.reward_of,
@@ -68,7 +68,7 @@ impl Kernel for Carts<'_> {
         let mut pushes = [0; BLOCK];
         pushes[..rest].copy_from_slice(actions.1);
         let (mut seen, mut gained, mut fell) = ([[0.0; 4]; BLOCK], [0.0; BLOCK], [false; BLOCK]);
-        Block {
+        CartBlock {
             fields: padded.each_mut(),
             actions: &pushes,
             reward_of: self.reward_of,
@@ -89,7 +89,7 @@ impl Kernel for Carts<'_> {
 const BLOCK: usize = 64;
 
 /// Some neighbours of [`Carts`].
-struct Block<'a> {
+struct CartBlock<'a> {
     fields: [&'a mut [f64; BLOCK]; 4],
     actions: &'a [i64; BLOCK],
     reward_of: [f64; 2],
@@ -98,12 +98,12 @@ struct Block<'a> {
     fallen: &'a mut [bool; BLOCK],
 }
 
-impl Block<'_> {
+impl CartBlock<'_> {
     /// Three loops, each so short that a CPU sees several turns of it at once:
     /// one of all waits for its own results.
     #[inline(always)]
     fn step(self) {
-        let Block { fields: [x, v, angle, spin], actions, reward_of, observation, reward, fallen } = self;
+        let CartBlock { fields: [x, v, angle, spin], actions, reward_of, observation, reward, fallen } = self;
         let (mut sin, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
         if angle.iter().fold(true, |near, angle| near & (angle.abs() <= FRAC_PI_4)) {
             for i in 0..BLOCK {

@@ -8,14 +8,14 @@
 //! pixels, the light and the sprites are drawn finer. Scale 1 is the observation.
 
 use super::grid::{Direction, Grid};
-use super::layout::{FRAME_SIDE, Layout};
+use super::layout::{FRAME_SIDE, MazeLayout};
 use super::sprite::Skin;
 use super::theme::{BLACK, Rgb, THEMES, Theme, WHITE, mix};
 
 /// What a background shows.
 pub(super) struct Scene {
     pub(super) grid: Grid,
-    pub(super) layout: Layout,
+    pub(super) layout: MazeLayout,
     /// Which of the themes colours it.
     pub(super) theme: usize,
     /// Where it starts reading the table of grain; below [`GRAIN_STARTS`].
@@ -24,7 +24,7 @@ pub(super) struct Scene {
 }
 
 /// Where the cell's corridor begins in a frame.
-pub(super) fn byte_at(layout: &Layout, cell: usize, scale: usize) -> usize {
+pub(super) fn byte_at(layout: &MazeLayout, cell: usize, scale: usize) -> usize {
     let (x, y) = layout.corner(cell);
     (y * FRAME_SIDE * scale + x) * scale * 3
 }
@@ -114,19 +114,19 @@ fn palette(theme: &Theme) -> Palette {
 }
 
 /// One row of screen pixels, a bit each; bit 0 is the leftmost.
-type Row = u64;
+type PixelRow = u64;
 
 /// The bits from `from` on, `count` of them.
-fn span(from: usize, count: usize) -> Row {
+fn span(from: usize, count: usize) -> PixelRow {
     ((1 << count) - 1) << from
 }
 
 /// The walls, by row of screen pixels.
-fn wall_rows(grid: &Grid, layout: &Layout) -> [Row; FRAME_SIDE] {
-    let mut rows = [Row::MAX; FRAME_SIDE];
+fn wall_rows(grid: &Grid, layout: &MazeLayout) -> [PixelRow; FRAME_SIDE] {
+    let mut rows = [PixelRow::MAX; FRAME_SIDE];
     for cell in 0..grid.size * grid.size {
         let (x, y) = layout.corner(cell);
-        let mut clear = |from: usize, count: usize, bits: Row| {
+        let mut clear = |from: usize, count: usize, bits: PixelRow| {
             for row in &mut rows[from..from + count] {
                 *row &= !bits;
             }
@@ -144,7 +144,7 @@ fn wall_rows(grid: &Grid, layout: &Layout) -> [Row; FRAME_SIDE] {
 
 /// The dark squares of the chessboard in the topmost row of cells; the next row of cells has the
 /// others.
-fn odd_columns(layout: &Layout) -> Row {
+fn odd_columns(layout: &MazeLayout) -> PixelRow {
     let mut odd = 0;
     for column in (1..layout.size).step_by(2) {
         odd |= span(layout.corner(column).0, layout.pitch());
@@ -160,8 +160,8 @@ fn paint_maze(scene: &Scene, theme: &Theme) -> Vec<u8> {
     let columns = odd_columns(layout);
     let mut frame = vec![0; FRAME_SIDE * FRAME_SIDE * 3];
     for (y, (wall, out)) in rows.into_iter().zip(frame.chunks_exact_mut(FRAME_SIDE * 3)).enumerate() {
-        let above = |by: usize| y.checked_sub(by).map_or(Row::MAX, |y| rows[y]);
-        let below = rows.get(y + 1).copied().unwrap_or(Row::MAX);
+        let above = |by: usize| y.checked_sub(by).map_or(PixelRow::MAX, |y| rows[y]);
+        let below = rows.get(y + 1).copied().unwrap_or(PixelRow::MAX);
         let (left, right) = (wall << 1 | 1, wall >> 1 | 1 << 63);
         // Floor at most so many pixels below a wall.
         let under = |reach: usize| (1..=reach).fold(0, |bits, by| bits | above(by)) & !wall;

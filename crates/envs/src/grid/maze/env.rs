@@ -38,7 +38,7 @@ pub struct MazeInfo {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedMaze {
     streams: Streams,
     level: u64,
     cell: u16,
@@ -116,11 +116,11 @@ impl Env for Maze {
 
     fn save(&self) -> Result<Vec<u8>> {
         let State { cell, facing } = self.game.state();
-        state::to_bytes(&Saved { streams: self.streams.clone(), level: self.level, cell, facing })
+        state::to_bytes(&SavedMaze { streams: self.streams.clone(), level: self.level, cell, facing })
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<()> {
-        let Saved { streams, level, cell, facing } = state::from_bytes(bytes)?;
+        let SavedMaze { streams, level, cell, facing } = state::from_bytes(bytes)?;
         let game = Game::restore(generate(&self.config, level)?, State { cell, facing });
         self.game = game.map_err(Error::State)?;
         (self.streams, self.level) = (streams, level);

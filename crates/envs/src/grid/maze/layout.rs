@@ -17,7 +17,7 @@ const TRACKS: [(usize, usize); SIZES] =
     [(15, 5), (11, 4), (8, 4), (7, 3), (6, 3), (6, 2), (5, 2), (4, 2), (4, 1), (4, 1)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct MazeLayout {
     pub(super) size: usize,
     pub(super) corridor: usize,
     pub(super) wall: usize,
@@ -27,7 +27,7 @@ pub(super) struct Layout {
     pub(super) face: usize,
 }
 
-impl Layout {
+impl MazeLayout {
     pub(super) fn new(size: usize) -> Self {
         let (corridor, wall) = TRACKS[size - MazeConfig::MIN_SIZE as usize];
         let inside = size * (corridor + wall) - wall;
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn every_size_fills_the_screen_and_leaves_an_outer_wall() {
         for size in MazeConfig::MIN_SIZE..=MazeConfig::MAX_SIZE {
-            let layout = Layout::new(size as usize);
+            let layout = MazeLayout::new(size as usize);
             let last = layout.corner(layout.size * layout.size - 1).0 + layout.corridor;
             assert!(layout.margin >= 1 && last < FRAME_SIDE, "{layout:?}");
             assert!(FRAME_SIDE - last <= layout.margin + 1, "{layout:?} is off centre");

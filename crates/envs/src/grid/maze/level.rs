@@ -3,7 +3,7 @@
 use super::config::MazeConfig;
 use super::draw::{self, Scene};
 use super::grid::{Direction, Grid};
-use super::layout::Layout;
+use super::layout::MazeLayout;
 use super::sprite::Skin;
 use super::theme::THEMES;
 
@@ -32,7 +32,7 @@ impl Level {
         let goal = farthest(&grid.distances(start));
         let distances = grid.distances(goal);
 
-        let layout = Layout::new(size);
+        let layout = MazeLayout::new(size);
         let skin = Skin::shared(layout, theme);
         let scene = Scene { grid, layout, theme, grain, goal };
         let background = draw::background(&scene, 1, skin).into_boxed_slice();

@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use super::config::MazeConfig;
-use super::layout::{Layout, SIZES};
+use super::layout::{MazeLayout, SIZES};
 use super::theme::{BLACK, Rgb, THEMES, Theme, WHITE, mix};
 
 const UNIT: i64 = 64;
@@ -71,7 +71,7 @@ pub(super) struct Skin {
 }
 
 impl Skin {
-    pub(super) fn new(layout: Layout, theme: &Theme, scale: usize) -> Self {
+    pub(super) fn new(layout: MazeLayout, theme: &Theme, scale: usize) -> Self {
         let agent = |facing: usize| {
             let shape = agent(layout.corridor as i64, facing, theme);
             Sprite::raster(layout.corridor, scale, shape)
@@ -84,7 +84,7 @@ impl Skin {
 
     /// The skin at scale 1. It is made once in a process: rasterising costs far more than the rest
     /// of a level.
-    pub(super) fn shared(layout: Layout, theme: usize) -> &'static Self {
+    pub(super) fn shared(layout: MazeLayout, theme: usize) -> &'static Self {
         static SKINS: [[OnceLock<Skin>; THEMES.len()]; SIZES] =
             [const { [const { OnceLock::new() }; THEMES.len()] }; SIZES];
         let slot = &SKINS[layout.size - MazeConfig::MIN_SIZE as usize][theme];

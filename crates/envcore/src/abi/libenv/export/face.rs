@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::ptr;
 
 use super::super::sys;
-use super::host::Rows;
+use super::host::BufferRows;
 use crate::buffer::ColumnIn;
 use crate::error::{Error, Result};
 use crate::space::{DType, Element, Leaf, LeafKind, Scalar, Tensor};
@@ -32,7 +32,7 @@ impl Wire {
 
 /// How an element of a leaf becomes one of libenv's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum How {
+enum FaceCast {
     /// By its bytes.
     Same,
     /// An integer, less `low`; at the wire's ends it stops. The greatest is an i64
@@ -51,7 +51,7 @@ pub(super) struct Face {
     /// `[num, …]`.
     shape: Vec<usize>,
     wire: Wire,
-    how: How,
+    how: FaceCast,
     low: f64,
     high: f64,
 }
@@ -70,20 +70,22 @@ impl Face {
         };
         let (low, high) = hull(tensor);
         let (wire, how, high) = match (tensor.dtype, low, high) {
-            (DType::F32, ..) => (Wire::F32, How::Same, high.as_f64()),
-            (DType::Bool, ..) => (Wire::U8, How::Same, 1.0),
+            (DType::F32, ..) => (Wire::F32, FaceCast::Same, high.as_f64()),
+            (DType::Bool, ..) => (Wire::U8, FaceCast::Same, 1.0),
             (DType::U8, Scalar::Int(from), Scalar::Int(to)) => (
                 Wire::U8,
-                if from == 0 { How::Same } else { How::Less { low: from as i64 } },
+                if from == 0 { FaceCast::Same } else { FaceCast::Less { low: from as i64 } },
                 (to - from) as f64,
             ),
             (dtype, Scalar::Int(from), Scalar::Int(to)) => match i64::try_from(to).and(i64::try_from(from)) {
-                Ok(0) if dtype == DType::I32 => (Wire::I32, How::Same, to as f64),
+                Ok(0) if dtype == DType::I32 => (Wire::I32, FaceCast::Same, to as f64),
                 Ok(low) if to - from <= i128::from(i32::MAX) => {
-                    (Wire::I32, How::Less { low }, (to - from) as f64)
+                    (Wire::I32, FaceCast::Less { low }, (to - from) as f64)
                 }
-                Ok(low) if cast && tensor.discrete => (Wire::I32, How::Less { low }, f64::from(i32::MAX)),
-                _ if cast => (Wire::F32, How::Rounded, high.as_f64()),
+                Ok(low) if cast && tensor.discrete => {
+                    (Wire::I32, FaceCast::Less { low }, f64::from(i32::MAX))
+                }
+                _ if cast => (Wire::F32, FaceCast::Rounded, high.as_f64()),
                 _ => {
                     return Err(refuse(format!(
                         "{dtype} from {from} to {to} are more numbers than int32 has from 0 on; bound it more \
@@ -92,7 +94,7 @@ impl Face {
                     )));
                 }
             },
-            _ if cast => (Wire::F32, How::Rounded, high.as_f64()),
+            _ if cast => (Wire::F32, FaceCast::Rounded, high.as_f64()),
             (dtype, ..) => {
                 return Err(refuse(format!(
                     "of floats it has float32 alone, not {dtype}; make the leaf float32, or give the option \
@@ -111,11 +113,11 @@ impl Face {
         let LeafKind::Fixed(tensor) = &leaf.kind else { return Ok(None) };
         let (low, high) = hull(tensor);
         let (wire, how) = match tensor.dtype {
-            DType::F32 => (Wire::F32, How::Same),
-            DType::F64 | DType::F16 => (Wire::F32, How::Rounded),
-            DType::Bool | DType::U8 => (Wire::U8, How::Same),
-            DType::I32 => (Wire::I32, How::Same),
-            _ => (Wire::I32, How::Less { low: 0 }),
+            DType::F32 => (Wire::F32, FaceCast::Same),
+            DType::F64 | DType::F16 => (Wire::F32, FaceCast::Rounded),
+            DType::Bool | DType::U8 => (Wire::U8, FaceCast::Same),
+            DType::I32 => (Wire::I32, FaceCast::Same),
+            _ => (Wire::I32, FaceCast::Less { low: 0 }),
         };
         let bounds = match wire {
             Wire::F32 => (low.as_f64(), high.as_f64()),
@@ -135,7 +137,7 @@ impl Face {
         name: String,
         tensor: &Tensor,
         num: usize,
-        (wire, how): (Wire, How),
+        (wire, how): (Wire, FaceCast),
         (low, high): (f64, f64),
     ) -> Result<Self> {
         check_name(&name)?;
@@ -195,7 +197,7 @@ impl Face {
     /// The dtype that rows have in the env's batch and in the host's memory alike,
     /// if they do.
     pub(super) fn is_same_as(&self) -> Option<DType> {
-        (self.how == How::Same && self.dtype == self.wire.dtype()).then_some(self.dtype)
+        (self.how == FaceCast::Same && self.dtype == self.wire.dtype()).then_some(self.dtype)
     }
 
     /// Writes runs of whole rows to the host's: each as the env has it, and where
@@ -207,14 +209,14 @@ impl Face {
         // SAFETY: the caller's duty; the host may have aliased anything, hence `copy`.
         unsafe {
             match (self.how, self.wire) {
-                (How::Same, _) => runs.for_each(|(from, to)| ptr::copy(from.as_ptr(), to, from.len())),
-                (How::Less { low }, Wire::U8) => with_element!(self.dtype, S => {
+                (FaceCast::Same, _) => runs.for_each(|(from, to)| ptr::copy(from.as_ptr(), to, from.len())),
+                (FaceCast::Less { low }, Wire::U8) => with_element!(self.dtype, S => {
                     each(runs, |v: S| less(v, low).clamp(0, u8::MAX.into()) as u8);
                 }),
-                (How::Less { low }, _) => with_element!(self.dtype, S => {
+                (FaceCast::Less { low }, _) => with_element!(self.dtype, S => {
                     each(runs, |v: S| less(v, low).clamp(i32::MIN.into(), i32::MAX.into()) as i32);
                 }),
-                (How::Rounded, _) => with_element!(self.dtype, S => {
+                (FaceCast::Rounded, _) => with_element!(self.dtype, S => {
                     each(runs, |v: S| v.to_scalar().as_f64() as f32);
                 }),
             }
@@ -229,14 +231,18 @@ impl Face {
     ///
     /// # Safety
     /// The host's rows must be there while the result is used.
-    pub(super) unsafe fn take<'a>(&'a self, rows: &'a Rows, staging: &'a mut [i64]) -> Result<ColumnIn<'a>> {
+    pub(super) unsafe fn take<'a>(
+        &'a self,
+        rows: &'a BufferRows,
+        staging: &'a mut [i64],
+    ) -> Result<ColumnIn<'a>> {
         let (num, row_bytes) = (self.shape[0], self.row_bytes());
-        let widens = self.how == How::Rounded && self.dtype == DType::F64;
-        if self.how == How::Same || widens {
+        let widens = self.how == FaceCast::Rounded && self.dtype == DType::F64;
+        if self.how == FaceCast::Same || widens {
             let bytes = match rows {
                 // SAFETY: the host's block has `num` rows.
-                Rows::Block(first) => unsafe { std::slice::from_raw_parts(*first, num * row_bytes) },
-                Rows::Each(_) => {
+                BufferRows::Block(first) => unsafe { std::slice::from_raw_parts(*first, num * row_bytes) },
+                BufferRows::Each(_) => {
                     let bytes = &mut bytemuck::cast_slice_mut::<i64, u8>(staging)[..num * row_bytes];
                     for row in 0..num {
                         // SAFETY: both have a row's bytes there.
@@ -257,10 +263,10 @@ impl Face {
             // SAFETY: the host's row (or block) has so many elements.
             unsafe {
                 match (self.how, self.wire) {
-                    (How::Less { low }, Wire::U8) => {
+                    (FaceCast::Less { low }, Wire::U8) => {
                         taken::<u8>(from, to, |v| i64::from(v).wrapping_add(low));
                     }
-                    (How::Less { low }, _) => taken::<i32>(from, to, |v| i64::from(v).wrapping_add(low)),
+                    (FaceCast::Less { low }, _) => taken::<i32>(from, to, |v| i64::from(v).wrapping_add(low)),
                     _ if self.dtype == DType::F16 => {
                         // Four to an i64, in place: the reader is never behind.
                         let halves = bytemuck::cast_slice_mut::<i64, u16>(staging);
@@ -408,7 +414,7 @@ mod tests {
         let face = Face::strict(&leaf, 1, "action", "action", cast)?;
         let first = elements.as_ptr().cast::<u8>().cast_mut();
         let mut both = Vec::new();
-        for rows in [Rows::Block(first), Rows::Each(vec![first])] {
+        for rows in [BufferRows::Block(first), BufferRows::Each(vec![first])] {
             let mut staging = face.staging();
             // SAFETY: the one row is `elements`.
             let taken = unsafe { face.take(&rows, &mut staging) }?;

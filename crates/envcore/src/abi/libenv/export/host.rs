@@ -10,14 +10,14 @@ use crate::buffer::{Buffers, Lease, Part};
 
 /// Where a leaf's rows are.
 #[derive(Debug)]
-pub(super) enum Rows {
+pub(super) enum BufferRows {
     /// One behind the other, as every host known has them.
     Block(*mut u8),
     /// Anywhere.
     Each(Vec<*mut u8>),
 }
 
-impl Rows {
+impl BufferRows {
     /// The rows that `num` pointers from `all[leaf * num]` on say; `None` where
     /// one is NULL.
     ///
@@ -34,14 +34,14 @@ impl Rows {
             return None;
         }
         let is_block = (0..num).all(|row| rows[row] == rows[0].wrapping_add(row * row_bytes));
-        Some(if is_block { Rows::Block(rows[0]) } else { Rows::Each(rows) })
+        Some(if is_block { BufferRows::Block(rows[0]) } else { BufferRows::Each(rows) })
     }
 
     /// Where row `row` is.
     pub(super) fn at(&self, row: usize, row_bytes: usize) -> *mut u8 {
         match self {
-            Rows::Block(first) => first.wrapping_add(row * row_bytes),
-            Rows::Each(rows) => rows[row],
+            BufferRows::Block(first) => first.wrapping_add(row * row_bytes),
+            BufferRows::Each(rows) => rows[row],
         }
     }
 
@@ -53,8 +53,8 @@ impl Rows {
         elements: usize,
     ) -> impl Iterator<Item = (usize, *const u8, usize)> + '_ {
         let (runs, per_run) = match self {
-            Rows::Block(_) => (1, num * elements),
-            Rows::Each(_) => (num, elements),
+            BufferRows::Block(_) => (1, num * elements),
+            BufferRows::Each(_) => (num, elements),
         };
         (0..runs).map(move |run| (run * elements, self.at(run, row_bytes).cast_const(), per_run))
     }
@@ -63,18 +63,18 @@ impl Rows {
     fn extents(&self, num: usize, row_bytes: usize) -> Vec<(usize, usize)> {
         let extent = |ptr: &*mut u8, bytes: usize| (*ptr as usize, (*ptr as usize).saturating_add(bytes));
         match self {
-            Rows::Block(first) => vec![extent(first, num * row_bytes)],
-            Rows::Each(rows) => rows.iter().map(|row| extent(row, row_bytes)).collect(),
+            BufferRows::Block(first) => vec![extent(first, num * row_bytes)],
+            BufferRows::Each(rows) => rows.iter().map(|row| extent(row, row_bytes)).collect(),
         }
     }
 }
 
 /// All that `libenv_set_buffers` said. Leaves without memory are `None`.
 #[derive(Debug)]
-pub(super) struct Host {
-    pub(super) observation: Vec<Option<Rows>>,
-    pub(super) info: Vec<Option<Rows>>,
-    pub(super) action: Vec<Option<Rows>>,
+pub(super) struct HostBuffers {
+    pub(super) observation: Vec<Option<BufferRows>>,
+    pub(super) info: Vec<Option<BufferRows>>,
+    pub(super) action: Vec<Option<BufferRows>>,
     pub(super) reward: Option<NonNull<f32>>,
     pub(super) first: Option<NonNull<u8>>,
     /// By leaf of the observation: the block that the runner may write, and its
@@ -82,7 +82,7 @@ pub(super) struct Host {
     direct: Vec<Option<(NonNull<u8>, usize)>>,
 }
 
-impl Host {
+impl HostBuffers {
     /// Reads the pointers of `num` slots. They are copied: the host may do with
     /// the struct what it likes.
     ///
@@ -93,12 +93,12 @@ impl Host {
         num: usize,
         (observation, info, action): (&[Face], &[Face], &[Face]),
     ) -> Self {
-        let rows = |all: *mut *mut c_void, faces: &[Face]| -> Vec<Option<Rows>> {
+        let rows = |all: *mut *mut c_void, faces: &[Face]| -> Vec<Option<BufferRows>> {
             // SAFETY: the caller's duty.
-            let of = |(k, face): (usize, &Face)| unsafe { Rows::read(all, k, num, face.row_bytes()) };
+            let of = |(k, face): (usize, &Face)| unsafe { BufferRows::read(all, k, num, face.row_bytes()) };
             faces.iter().enumerate().map(of).collect()
         };
-        let mut host = Host {
+        let mut host = HostBuffers {
             observation: rows(buffers.ob, observation),
             info: rows(buffers.info, info),
             action: rows(buffers.ac, action),
@@ -128,8 +128,10 @@ impl Host {
                 alone
             })
             .collect();
-        let direct = |(rows, face): (&Option<Rows>, &Face)| {
-            let (Some(Rows::Block(first)), Some(dtype)) = (rows, face.is_same_as()) else { return None };
+        let direct = |(rows, face): (&Option<BufferRows>, &Face)| {
+            let (Some(BufferRows::Block(first)), Some(dtype)) = (rows, face.is_same_as()) else {
+                return None;
+            };
             let bytes = num * face.row_bytes();
             let at = taken.binary_search(&(*first as usize, *first as usize + bytes)).ok()?;
             let fits = (*first as usize).is_multiple_of(dtype.size());
@@ -141,7 +143,7 @@ impl Host {
 
     /// What is missing.
     pub(super) fn missing(&self) -> Option<&'static str> {
-        let any = |all: &[Option<Rows>]| all.iter().any(Option::is_none);
+        let any = |all: &[Option<BufferRows>]| all.iter().any(Option::is_none);
         match self {
             _ if any(&self.observation) => Some("ob"),
             _ if self.reward.is_none() => Some("rew"),
@@ -153,7 +155,7 @@ impl Host {
     }
 }
 
-impl Buffers for Host {
+impl Buffers for HostBuffers {
     fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease> {
         let Part::Observation(leaf) = part else { return None };
         let (ptr, size) = self.direct.get(leaf).copied().flatten()?;
@@ -186,7 +188,7 @@ mod tests {
             ac: none.cast(),
         };
         // SAFETY: the pointers are looked at, not followed; `ob` has its four.
-        let host = unsafe { Host::read(&buffers, 2, (&faces, &[], &[])) };
+        let host = unsafe { HostBuffers::read(&buffers, 2, (&faces, &[], &[])) };
         host.direct.iter().map(Option::is_some).collect()
     }
 

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use super::super::sys::{self, ours};
 use super::face::Face;
-use super::host::{Host, Rows};
+use super::host::{BufferRows, HostBuffers};
 use super::options::{asked, explain};
-use super::queue::Queue;
+use super::queue::IndexQueue;
 use super::spaces::Faces;
 use super::sums::{Narrow, Sums, begins};
 use crate::begin::Begin;
@@ -41,7 +41,7 @@ const FEW: usize = 4;
 
 /// A slot's state, and what the host saw with it.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Saved {
+struct SavedView {
     reward: f64,
     terminated: bool,
     truncated: bool,
@@ -52,14 +52,14 @@ struct Saved {
 }
 
 /// See the module.
-pub(super) struct Instance {
+pub(super) struct ExportedInstance {
     envs: FailurePolicy,
     num: usize,
     faces: Faces,
     /// How slots begin, until they have.
     begin: Option<Vec<Begin>>,
-    queue: Queue,
-    host: Option<Host>,
+    queue: IndexQueue,
+    host: Option<HostBuffers>,
     /// What is shown, or is to be; once it is, without its observations, whose
     /// memory may be the host's. None between an action and its result.
     last: Option<Box<Batch>>,
@@ -78,7 +78,7 @@ pub(super) struct Instance {
     pub(super) failures: Vec<String>,
 }
 
-impl Instance {
+impl ExportedInstance {
     /// # Safety
     /// `options` must be what `libenv.h` says.
     pub(super) unsafe fn make(table: &'static [Entry], num: usize, options: sys::Options) -> Result<Self> {
@@ -100,13 +100,13 @@ impl Instance {
         let policy = if may_restart { OnFailure::Restart } else { OnFailure::Mask };
         let mut envs = FailurePolicy::new(envs, policy, MAX_RESTARTS)?;
         envs.check_reset(&Slots::All, &asked.begin, None)?;
-        Ok(Instance {
+        Ok(ExportedInstance {
             envs,
             num,
             staging: faces.action.iter().map(Face::staging).collect(),
             faces,
             begin: Some(asked.begin),
-            queue: Queue::new(asked.indices, num),
+            queue: IndexQueue::new(asked.indices, num),
             host: None,
             last: None,
             is_news: false,
@@ -136,7 +136,7 @@ impl Instance {
         }
         let faces = (&self.faces.observation[..], &self.faces.info[..], &self.faces.action[..]);
         // SAFETY: the caller's duty.
-        let host = unsafe { Host::read(&buffers.read_unaligned(), self.num, faces) };
+        let host = unsafe { HostBuffers::read(&buffers.read_unaligned(), self.num, faces) };
         let missing = host.missing();
         self.host = Some(host);
         self.is_host_new = true;
@@ -183,7 +183,7 @@ impl Instance {
     pub(super) unsafe fn act(&mut self) -> Result<()> {
         self.host()?;
         self.settle(false)?;
-        let Instance { envs, faces, host, staging, .. } = self;
+        let ExportedInstance { envs, faces, host, staging, .. } = self;
         let host = host.as_ref().expect("asked for above");
         let mut few = [ColumnIn::Values(&[]); FEW];
         let mut many = Vec::new();
@@ -252,7 +252,7 @@ impl Instance {
         let last = self.last.as_deref().map(|batch| (batch, slot));
         let (batch, row) = patch.map(|(_, batch)| (&**batch, 0)).or(last).ok_or_else(nothing_yet)?;
         let flag = |column: &Fixed| column.as_slice::<bool>()[row];
-        let saved = Saved {
+        let saved = SavedView {
             reward: batch.reward.as_slice::<f64>()[row],
             terminated: flag(&batch.terminated),
             truncated: flag(&batch.truncated),
@@ -267,7 +267,7 @@ impl Instance {
     pub(super) fn load(&mut self, slot: i32, bytes: &[u8]) -> Result<()> {
         let slot = self.slot(slot)?;
         self.settle(false)?;
-        let saved: Saved = unseal(FORMAT, bytes)?;
+        let saved: SavedView = unseal(FORMAT, bytes)?;
         self.envs.load_slot(slot, saved.below.sections())?;
         let slots = Slots::List(vec![slot]);
         let batch = self.envs.reset(&slots, &[Begin::Keep], None, Want::all())?;
@@ -287,7 +287,7 @@ impl Instance {
         self.envs.close()
     }
 
-    fn host(&self) -> Result<&Host> {
+    fn host(&self) -> Result<&HostBuffers> {
         self.host
             .as_ref()
             .ok_or_else(|| Error::Argument("there are no buffers: call libenv_set_buffers first".into()))
@@ -420,26 +420,32 @@ impl Instance {
 /// they are there.
 ///
 /// # Safety
-/// As [`Instance::observe`].
-unsafe fn give(face: &Face, host: &Option<Rows>, bytes: Option<&[u8]>, count: usize, to: usize) {
+/// As [`ExportedInstance::observe`].
+unsafe fn give(face: &Face, host: &Option<BufferRows>, bytes: Option<&[u8]>, count: usize, to: usize) {
     let (Some(host), Some(bytes)) = (host, bytes) else { return };
     match host {
-        Rows::Block(first) if bytes.as_ptr() == first.cast_const() => {}
-        Rows::Block(_) => {
+        BufferRows::Block(first) if bytes.as_ptr() == first.cast_const() => {}
+        BufferRows::Block(_) => {
             let bytes = &bytes[..count * face.own_row_bytes()];
             // SAFETY: the caller's duty.
             unsafe { face.give(std::iter::once((bytes, host.at(to, face.row_bytes())))) }
         }
         // SAFETY: the caller's duty.
-        Rows::Each(_) => unsafe { give_some(face, host, bytes, 0..count, to) },
+        BufferRows::Each(_) => unsafe { give_some(face, host, bytes, 0..count, to) },
     }
 }
 
 /// Writes some rows of a column to the host's, counted from `to`.
 ///
 /// # Safety
-/// As [`Instance::observe`].
-unsafe fn give_some(face: &Face, host: &Rows, bytes: &[u8], rows: impl Iterator<Item = usize>, to: usize) {
+/// As [`ExportedInstance::observe`].
+unsafe fn give_some(
+    face: &Face,
+    host: &BufferRows,
+    bytes: &[u8],
+    rows: impl Iterator<Item = usize>,
+    to: usize,
+) {
     let (from, size) = (face.own_row_bytes(), face.row_bytes());
     let run = |row| (&bytes[row * from..(row + 1) * from], host.at(to + row, size));
     // SAFETY: the caller's duty.

@@ -31,11 +31,11 @@ use std::io::Write;
 use std::ptr;
 
 use super::sys;
-use crate::abi::handle::{Handle, InHand, Misuse, Stop};
+use crate::abi::handle::{CallStop, Handle, InHand, Misuse};
 use crate::entry::Entry;
 use crate::error::{Error, Phase, Result};
 use crate::guard::guard;
-use instance::Instance;
+use instance::ExportedInstance;
 
 /// So many errors of an instance go to stderr.
 const TOLD: u32 = 10;
@@ -138,8 +138,8 @@ macro_rules! export_libenv {
 }
 
 /// What a host holds.
-struct Held {
-    instance: Instance,
+struct HostInstance {
+    instance: ExportedInstance,
     errors: Errors,
 }
 
@@ -179,7 +179,7 @@ fn note_here(call: &str, why: &str) {
 
 /// # Safety
 /// `handle` must be NULL or what `make` gave and `close` has not taken.
-unsafe fn take<'a>(handle: *mut c_void) -> Result<InHand<'a, Held>, &'static str> {
+unsafe fn take<'a>(handle: *mut c_void) -> Result<InHand<'a, HostInstance>, &'static str> {
     // SAFETY: the caller's duty.
     unsafe { Handle::take(handle) }.map_err(|misuse| match misuse {
         Misuse::Null => "the env is NULL",
@@ -197,7 +197,7 @@ unsafe fn on<R>(
     handle: *mut c_void,
     call: &str,
     instead: R,
-    work: impl FnOnce(&mut Instance) -> Result<R>,
+    work: impl FnOnce(&mut ExportedInstance) -> Result<R>,
 ) -> R {
     // SAFETY: the caller's duty.
     let mut hand = match unsafe { take(handle) } {
@@ -214,11 +214,11 @@ unsafe fn on<R>(
     }
     let fault = |why: &str| format!("a fault of Corral's, please report it: {why}; close this env");
     let done = hand.work(Phase::Call, |held| work(&mut held.instance)).map_err(|stop| match stop {
-        Stop::Failed(error) => error.to_string(),
-        Stop::Panicked(failure) => fault(&failure.message),
-        Stop::Poisoned(why) => fault(&why),
+        CallStop::Failed(error) => error.to_string(),
+        CallStop::Panicked(failure) => fault(&failure.message),
+        CallStop::Poisoned(why) => fault(&why),
     });
-    let Held { instance, errors } = hand.object();
+    let HostInstance { instance, errors } = hand.object();
     instance.failures.drain(..).for_each(|why| errors.note(call, &why));
     done.unwrap_or_else(|why| {
         errors.note(call, &why);
@@ -236,10 +236,10 @@ pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -
     let made = guard(Phase::Build, || {
         let num = options::count(num)?;
         // SAFETY: the caller's duty.
-        unsafe { Instance::make(table, num, options) }
+        unsafe { ExportedInstance::make(table, num, options) }
     });
     match made.unwrap_or_else(|failure| Err(Error::env(failure))) {
-        Ok(instance) => Handle::open(Held { instance, errors: Errors::default() }),
+        Ok(instance) => Handle::open(HostInstance { instance, errors: Errors::default() }),
         Err(error) => {
             note_here("libenv_make", &error.to_string());
             ptr::null_mut()
@@ -324,7 +324,7 @@ pub unsafe fn close(handle: *mut c_void) {
 /// `handle` must be NULL or open; `data` NULL or have room for `length` bytes.
 #[doc(hidden)]
 pub unsafe fn get_state(handle: *mut c_void, env: c_int, data: *mut c_char, length: c_int) -> c_int {
-    let save = |instance: &mut Instance| {
+    let save = |instance: &mut ExportedInstance| {
         let state = instance.save(env)?;
         let needed = c_int::try_from(state.len());
         let needed = needed.map_err(|_| Error::State("longer than an int counts".into()))?;
@@ -350,7 +350,7 @@ pub unsafe fn get_state(handle: *mut c_void, env: c_int, data: *mut c_char, leng
 /// `handle` must be NULL or open; `data` NULL or have `length` bytes.
 #[doc(hidden)]
 pub unsafe fn set_state(handle: *mut c_void, env: c_int, data: *mut c_char, length: c_int) {
-    let load = |instance: &mut Instance| {
+    let load = |instance: &mut ExportedInstance| {
         let length = usize::try_from(length).ok().filter(|_| !data.is_null());
         let length =
             length.ok_or_else(|| Error::Argument("no state at NULL or of negative length".into()))?;

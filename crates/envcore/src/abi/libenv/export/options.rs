@@ -12,7 +12,7 @@ use std::slice;
 use serde_json::Value as Json;
 
 use super::super::sys;
-use crate::abi::options::{self, Asked, Given, take};
+use crate::abi::options::{self, Chosen, HostOption, take};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::runner::MAX_SLOTS;
@@ -44,7 +44,7 @@ pub(super) unsafe fn asked(
     table: &'static [Entry],
     num: usize,
     options: sys::Options,
-) -> Result<(Asked, bool)> {
+) -> Result<(Chosen, bool)> {
     // SAFETY: the caller's duty.
     let mut given = unsafe { read(options) }?;
     let cast = match take(&mut given, "cast").map(|given| given.natural().map_err(|_| given)).transpose() {
@@ -52,7 +52,7 @@ pub(super) unsafe fn asked(
         Ok(Some(1)) => Ok(true),
         _ => Err(Error::OptionValue("option 'cast' is 0 or 1 (uint8 or int32)".into())),
     };
-    Ok((Asked::read(table, num, given)?, cast?))
+    Ok((Chosen::read(table, num, given)?, cast?))
 }
 
 /// Reads a host's options, whatever they are.
@@ -126,7 +126,7 @@ impl Item {
     }
 }
 
-impl Given for Item {
+impl HostOption for Item {
     fn name(&self) -> &str {
         &self.name
     }

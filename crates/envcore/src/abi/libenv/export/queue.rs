@@ -7,17 +7,17 @@ use crate::error::{Phase, Result};
 use crate::vec_env::VecEnv;
 
 /// Which index comes next, by slot.
-pub(super) struct Queue {
+pub(super) struct IndexQueue {
     indices: Vec<u64>,
     /// The position of what each slot's next autoreset plays; beyond the indices,
     /// nothing.
     next: Vec<usize>,
 }
 
-impl Queue {
+impl IndexQueue {
     /// The queue of `num` slots whose first episodes are the first of `indices`.
     pub(super) fn new(indices: Vec<u64>, num: usize) -> Self {
-        Queue { indices, next: (num..2 * num).collect() }
+        IndexQueue { indices, next: (num..2 * num).collect() }
     }
 
     /// Tells `envs` what the next autoreset of these slots plays: a reset forgets.

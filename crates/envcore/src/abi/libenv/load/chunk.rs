@@ -17,8 +17,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::functions::Function;
-use super::instance::{Fault, Instance};
-use super::library::Library;
+use super::instance::{InstanceFault, LoadedInstance};
+use super::library::LibenvLibrary;
 use super::option::LibenvOption;
 use super::{Extras, matches_spaces};
 use crate::abi::libenv::sys::ours;
@@ -36,7 +36,7 @@ const SEED: &str = "seed";
 
 /// What it takes to make an instance, once more.
 pub(super) struct Recipe {
-    pub(super) library: Arc<Library>,
+    pub(super) library: Arc<LibenvLibrary>,
     pub(super) options: Vec<LibenvOption>,
     pub(super) num: usize,
     /// The spaces that it is to have: observation, action, info.
@@ -72,8 +72,8 @@ impl Recipe {
         Ok(self)
     }
 
-    pub(super) fn make(&self) -> Result<Instance> {
-        let (instance, spaces) = Instance::make(&self.library, self.num, &self.options)?;
+    pub(super) fn make(&self) -> Result<LoadedInstance> {
+        let (instance, spaces) = LoadedInstance::make(&self.library, self.num, &self.options)?;
         matches_spaces(&self.library, &self.spaces, &spaces)?;
         Ok(instance)
     }
@@ -87,7 +87,7 @@ struct Broken {
 }
 
 impl Broken {
-    fn new(library: &Library, phase: Phase, fault: Fault) -> Self {
+    fn new(library: &LibenvLibrary, phase: Phase, fault: InstanceFault) -> Self {
         Broken { env: fault.env, failure: failure(library, phase, fault.error) }
     }
 
@@ -107,7 +107,7 @@ impl Broken {
 
 pub(super) struct LibenvChunk {
     recipe: Recipe,
-    instance: Option<Instance>,
+    instance: Option<LoadedInstance>,
     /// Why there is no instance.
     broken: Option<Broken>,
     /// How many instances there have been.
@@ -121,7 +121,7 @@ pub(super) struct LibenvChunk {
 }
 
 impl LibenvChunk {
-    pub(super) fn new(recipe: Recipe, instance: Instance) -> Self {
+    pub(super) fn new(recipe: Recipe, instance: LoadedInstance) -> Self {
         LibenvChunk {
             born: vec![0; recipe.num],
             recipe,
@@ -138,7 +138,7 @@ impl LibenvChunk {
     }
 
     /// Gives the instance up: what it shows or says cannot be gone on with.
-    fn give_up(&mut self, phase: Phase, fault: Fault) {
+    fn give_up(&mut self, phase: Phase, fault: InstanceFault) {
         self.instance = None;
         self.broken = Some(Broken::new(&self.recipe.library, phase, fault));
     }
@@ -249,7 +249,7 @@ impl LibenvChunk {
                 instance.actions::<T>(leaf).copy_from_slice(actions.leaf::<T>(leaf, all.clone()));
             });
         }
-        let played = instance.act().map_err(Fault::from).and_then(|()| instance.observe());
+        let played = instance.act().map_err(InstanceFault::from).and_then(|()| instance.observe());
         match played {
             Ok(()) => true,
             Err(fault) => {
@@ -261,7 +261,7 @@ impl LibenvChunk {
 }
 
 /// The failure that an error is: who tells of it names the library.
-fn failure(library: &Library, phase: Phase, error: Error) -> Failure {
+fn failure(library: &LibenvLibrary, phase: Phase, error: Error) -> Failure {
     let failure = Failure::error(phase, error);
     let name = format!("{}: ", library.path().display());
     let message = failure.message.strip_prefix(&name).map(String::from);
@@ -269,7 +269,7 @@ fn failure(library: &Library, phase: Phase, error: Error) -> Failure {
 }
 
 /// Writes what `env` shows to row `row`.
-fn show(instance: &Instance, env: usize, rows: &mut RowsMut<'_>, row: usize) {
+fn show(instance: &LoadedInstance, env: usize, rows: &mut RowsMut<'_>, row: usize) {
     let mut writer = rows.observation(row);
     for block in &instance.observation {
         writer.bytes(block.dtype, block.bytes(env..env + 1));
@@ -277,7 +277,7 @@ fn show(instance: &Instance, env: usize, rows: &mut RowsMut<'_>, row: usize) {
 }
 
 /// Writes the infos of `env` that are shown to row `row`.
-fn tell(instance: &Instance, extras: &Extras, env: usize, rows: &mut RowsMut<'_>, row: usize) {
+fn tell(instance: &LoadedInstance, extras: &Extras, env: usize, rows: &mut RowsMut<'_>, row: usize) {
     let mut writer = rows.info(row);
     for &leaf in &extras.shown {
         let block = &instance.info[leaf];
@@ -286,7 +286,7 @@ fn tell(instance: &Instance, extras: &Extras, env: usize, rows: &mut RowsMut<'_>
 }
 
 /// Writes all rows of a step of all envs.
-fn write(instance: &Instance, extras: &Extras, rows: &mut RowsMut<'_>) {
+fn write(instance: &LoadedInstance, extras: &Extras, rows: &mut RowsMut<'_>) {
     let mut columns = rows.columns();
     let firsts = instance.firsts();
     for (to, &from) in columns.reward.iter_mut().zip(instance.rewards()) {

@@ -8,7 +8,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::library::Handle;
+use super::library::LibenvHandle;
 use crate::error::{Error, Result};
 use crate::space::{Array, Value};
 
@@ -16,12 +16,12 @@ use crate::space::{Array, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     pub(super) name: String,
-    result: Kind,
-    arguments: Vec<Kind>,
+    result: ParameterKind,
+    arguments: Vec<ParameterKind>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum ParameterKind {
     Void,
     Idx,
     Int,
@@ -44,10 +44,10 @@ impl Function {
             ))
         };
         let kind = |word: &str| match word.trim() {
-            "void" => Ok(Kind::Void),
-            "idx" => Ok(Kind::Idx),
-            "int" => Ok(Kind::Int),
-            "bytes" => Ok(Kind::Bytes),
+            "void" => Ok(ParameterKind::Void),
+            "idx" => Ok(ParameterKind::Idx),
+            "int" => Ok(ParameterKind::Int),
+            "bytes" => Ok(ParameterKind::Bytes),
             other => Err(fault(&format!("has '{other}', which is none of void, int, idx and bytes"))),
         };
         let (result, arguments) = declaration
@@ -60,12 +60,16 @@ impl Function {
             "" => Vec::new(),
             some => some.split(',').map(kind).collect::<Result<_>>()?,
         };
-        let (last, others) = arguments.split_last().unwrap_or((&Kind::Void, &[]));
-        let numbers = arguments.iter().filter(|kind| matches!(kind, Kind::Idx | Kind::Int)).count();
-        if result == Kind::Idx || (arguments.contains(&Kind::Void) && !arguments.is_empty()) {
+        let (last, others) = arguments.split_last().unwrap_or((&ParameterKind::Void, &[]));
+        let numbers =
+            arguments.iter().filter(|kind| matches!(kind, ParameterKind::Idx | ParameterKind::Int)).count();
+        if result == ParameterKind::Idx || (arguments.contains(&ParameterKind::Void) && !arguments.is_empty())
+        {
             return Err(fault("has a word where it makes no sense"));
         }
-        if others.contains(&Kind::Bytes) || (result == Kind::Bytes && *last == Kind::Bytes) {
+        if others.contains(&ParameterKind::Bytes)
+            || (result == ParameterKind::Bytes && *last == ParameterKind::Bytes)
+        {
             return Err(fault("has bytes that are neither the only result nor the last argument"));
         }
         if numbers > MOST || name.contains('\0') {
@@ -76,12 +80,20 @@ impl Function {
 
     /// procgen's, and ours.
     pub(super) fn get_state() -> Self {
-        Function { name: "get_state".into(), result: Kind::Bytes, arguments: vec![Kind::Idx] }
+        Function {
+            name: "get_state".into(),
+            result: ParameterKind::Bytes,
+            arguments: vec![ParameterKind::Idx],
+        }
     }
 
     /// See [`get_state`](Self::get_state).
     pub(super) fn set_state() -> Self {
-        Function { name: "set_state".into(), result: Kind::Void, arguments: vec![Kind::Idx, Kind::Bytes] }
+        Function {
+            name: "set_state".into(),
+            result: ParameterKind::Void,
+            arguments: vec![ParameterKind::Idx, ParameterKind::Bytes],
+        }
     }
 
     /// Calls `function`, which is this one, of `handle` and its env `idx`.
@@ -95,17 +107,19 @@ impl Function {
     pub(super) unsafe fn call(
         &self,
         function: *const c_void,
-        handle: Handle,
+        handle: LibenvHandle,
         idx: usize,
         given: &[Value],
     ) -> Result<Value> {
         let (numbers, mut bytes) = self.read(idx, given)?;
-        if self.result != Kind::Bytes {
+        if self.result != ParameterKind::Bytes {
             let memory = bytes.as_mut().map(|bytes| (bytes.as_mut_ptr().cast(), bytes.len() as c_int));
             // SAFETY: the caller's duty; the bytes are there during the call.
             return Ok(unsafe {
                 match self.result {
-                    Kind::Int => Value::Int(call::<c_int>(function, handle, &numbers, memory).into()),
+                    ParameterKind::Int => {
+                        Value::Int(call::<c_int>(function, handle, &numbers, memory).into())
+                    }
                     _ => {
                         call::<()>(function, handle, &numbers, memory);
                         Value::None
@@ -127,7 +141,7 @@ impl Function {
     }
 
     fn read(&self, idx: usize, given: &[Value]) -> Result<(Vec<c_int>, Option<Vec<u8>>)> {
-        let wanted = self.arguments.iter().filter(|kind| **kind != Kind::Idx).count();
+        let wanted = self.arguments.iter().filter(|kind| **kind != ParameterKind::Idx).count();
         let fault = |why: String| Error::Argument(format!("function '{}' {why}", self.name));
         if given.len() != wanted {
             return Err(fault(format!("takes {wanted} arguments, not {}", given.len())));
@@ -135,8 +149,8 @@ impl Function {
         let (mut numbers, mut bytes, mut given) = (Vec::new(), None, given.iter());
         for kind in &self.arguments {
             match kind {
-                Kind::Idx => numbers.push(idx as c_int),
-                Kind::Int => match given.next() {
+                ParameterKind::Idx => numbers.push(idx as c_int),
+                ParameterKind::Int => match given.next() {
                     Some(Value::Int(v)) if c_int::try_from(*v).is_ok() => numbers.push(*v as c_int),
                     other => return Err(fault(format!("takes an int of 32 bits, not {other:?}"))),
                 },
@@ -157,14 +171,14 @@ impl Function {
 /// an int, and give an `R`.
 unsafe fn call<R>(
     function: *const c_void,
-    handle: Handle,
+    handle: LibenvHandle,
     numbers: &[c_int],
     memory: Option<(*mut c_char, c_int)>,
 ) -> R {
     /// An address as a function.
     macro_rules! as_fn {
         ($($argument:ty),*) => {
-            std::mem::transmute::<*const c_void, unsafe extern "C" fn(Handle, $($argument),*) -> R>(function)
+            std::mem::transmute::<*const c_void, unsafe extern "C" fn(LibenvHandle, $($argument),*) -> R>(function)
         };
     }
     type Mem = *mut c_char;
@@ -209,7 +223,7 @@ mod tests {
         }
     }
 
-    unsafe extern "C" fn sum(_: Handle, a: c_int, b: c_int, p: *const u8, n: c_int) -> c_int {
+    unsafe extern "C" fn sum(_: LibenvHandle, a: c_int, b: c_int, p: *const u8, n: c_int) -> c_int {
         // SAFETY: so many bytes are there.
         let bytes = unsafe { std::slice::from_raw_parts(p, n as usize) };
         a * 100 + b * 10 + bytes.iter().map(|byte| c_int::from(*byte)).sum::<c_int>()

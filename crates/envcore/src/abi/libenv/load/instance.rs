@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::functions::Function;
-use super::library::{Handle, Library};
-use super::option::{Given, LibenvOption};
+use super::library::{LibenvHandle, LibenvLibrary};
+use super::option::{LibenvOption, LibraryOptions};
 use super::tensors::{Spaces, tensor};
 use crate::abi::libenv::sys;
 use crate::abi::library::Address;
@@ -23,21 +23,21 @@ pub(super) const STATE_BYTES: usize = 1 << 20;
 pub(super) const MAX_STATE_BYTES: usize = 1 << 30;
 
 /// A leaf of all envs.
-pub(super) struct Block {
+pub(super) struct LeafBlock {
     lease: Lease,
     pub(super) dtype: DType,
     row_bytes: usize,
     num: usize,
 }
 
-impl Block {
+impl LeafBlock {
     fn new(dtype: DType, row_bytes: usize, num: usize) -> Result<Self> {
-        Ok(Block { lease: Pool::new(num * row_bytes).take()?, dtype, row_bytes, num })
+        Ok(LeafBlock { lease: Pool::new(num * row_bytes).take()?, dtype, row_bytes, num })
     }
 
     fn of(space: &Space, num: usize) -> Result<Vec<Self>> {
         let leaves = space.leaves().iter().map(tensor);
-        leaves.map(|tensor| Block::new(tensor.dtype, tensor.row_bytes(), num)).collect()
+        leaves.map(|tensor| LeafBlock::new(tensor.dtype, tensor.row_bytes(), num)).collect()
     }
 
     /// The bytes of the envs `envs`, until the library is called again.
@@ -75,12 +75,12 @@ impl Block {
 }
 
 /// What a library made, closed when dropped.
-struct Made {
-    library: Arc<Library>,
-    handle: Handle,
+struct MadeInstance {
+    library: Arc<LibenvLibrary>,
+    handle: LibenvHandle,
 }
 
-impl Drop for Made {
+impl Drop for MadeInstance {
     fn drop(&mut self) {
         // SAFETY: the handle is the library's own and is closed once; what the
         // library works in is dropped after it.
@@ -96,49 +96,49 @@ struct Checked {
 }
 
 /// Why an instance cannot go on.
-pub(super) struct Fault {
+pub(super) struct InstanceFault {
     /// Whose doing it is, where that is known.
     pub(super) env: Option<usize>,
     pub(super) error: Error,
 }
 
-impl From<Error> for Fault {
+impl From<Error> for InstanceFault {
     fn from(error: Error) -> Self {
-        Fault { env: None, error }
+        InstanceFault { env: None, error }
     }
 }
 
 /// An instance, ready to be observed.
-pub(super) struct Instance {
-    made: Made,
+pub(super) struct LoadedInstance {
+    made: MadeInstance,
     pub(super) num: usize,
-    pub(super) observation: Vec<Block>,
-    pub(super) info: Vec<Block>,
-    action: Vec<Block>,
-    reward: Block,
-    first: Block,
+    pub(super) observation: Vec<LeafBlock>,
+    pub(super) info: Vec<LeafBlock>,
+    action: Vec<LeafBlock>,
+    reward: LeafBlock,
+    first: LeafBlock,
     checked: Vec<Checked>,
     names: Vec<String>,
     _pointers: [Box<[*mut c_void]>; 3],
     _buffers: Box<sys::Buffers>,
-    _given: Given,
+    _given: LibraryOptions,
 }
 
 // SAFETY: whoever has the instance has its pointers and the library's handle to
 // itself; libenv lets an env be used from any thread, one at a time.
-unsafe impl Send for Instance {}
+unsafe impl Send for LoadedInstance {}
 
-impl Instance {
+impl LoadedInstance {
     /// Makes `num` envs and lays out their memory.
     ///
     /// # Errors
     /// Where the library says no, or something that makes no sense.
     pub(super) fn make(
-        library: &Arc<Library>,
+        library: &Arc<LibenvLibrary>,
         num: usize,
         options: &[LibenvOption],
     ) -> Result<(Self, Spaces)> {
-        let mut given = Given::new(options)?;
+        let mut given = LibraryOptions::new(options)?;
         let count = |n: usize| c_int::try_from(n).map_err(|_| library.misfit(format!("{n} are too many")));
         let passed = sys::Options { items: given.items.as_mut_ptr(), count: count(given.items.len())? };
         // SAFETY: the options live as long as the instance.
@@ -148,14 +148,14 @@ impl Instance {
             let why = why.map_or("it says why on stderr, if at all".into(), |why| format!("it says: {why}"));
             return Err(library.fault(format!("libenv_make gave no instance (NULL): {why}")));
         }
-        let made = Made { library: library.clone(), handle };
+        let made = MadeInstance { library: library.clone(), handle };
         library.check(handle, "libenv_make")?;
         let spaces = Spaces::of(library, handle, num)?;
-        let observation = Block::of(&spaces.observation, num)?;
-        let info = Block::of(&spaces.info, num)?;
-        let action = Block::of(&spaces.action, num)?;
-        let reward = Block::new(DType::F32, DType::F32.size(), num)?;
-        let first = Block::new(DType::U8, DType::U8.size(), num)?;
+        let observation = LeafBlock::of(&spaces.observation, num)?;
+        let info = LeafBlock::of(&spaces.info, num)?;
+        let action = LeafBlock::of(&spaces.action, num)?;
+        let reward = LeafBlock::new(DType::F32, DType::F32.size(), num)?;
+        let first = LeafBlock::new(DType::U8, DType::U8.size(), num)?;
         let mut pointers = [&observation, &info, &action].map(|blocks| pointers(blocks));
         let [ob, infos, ac] = pointers.each_mut().map(|pointers| pointers.as_mut_ptr());
         let mut buffers = Box::new(sys::Buffers {
@@ -169,7 +169,7 @@ impl Instance {
         // the instance is closed: `made` is dropped before them.
         unsafe { (library.set_buffers)(handle, &raw mut *buffers) };
         library.check(handle, "libenv_set_buffers")?;
-        let instance = Instance {
+        let instance = LoadedInstance {
             made,
             num,
             observation,
@@ -186,7 +186,7 @@ impl Instance {
         Ok((instance, spaces))
     }
 
-    fn library(&self) -> &Library {
+    fn library(&self) -> &LibenvLibrary {
         &self.made.library
     }
 
@@ -202,15 +202,15 @@ impl Instance {
 
     /// Lets the library write what there is to see, and looks whether it makes
     /// sense.
-    pub(super) fn observe(&mut self) -> Result<(), Fault> {
+    pub(super) fn observe(&mut self) -> Result<(), InstanceFault> {
         // SAFETY: the handle is open, and its buffers are set.
         unsafe { (self.library().observe)(self.made.handle) };
         self.library().check(self.made.handle, "libenv_observe")?;
         self.check_seen()
     }
 
-    fn check_seen(&self) -> Result<(), Fault> {
-        let fault = |env, why| Err(Fault { env: Some(env), error: self.library().misfit(why) });
+    fn check_seen(&self) -> Result<(), InstanceFault> {
+        let fault = |env, why| Err(InstanceFault { env: Some(env), error: self.library().misfit(why) });
         if let Some((env, found)) = outside(self.first.elements::<u8>(), 0, 1) {
             return fault(env, format!("first is {found}: 0 or 1 make sense"));
         }
@@ -336,15 +336,15 @@ impl Instance {
     }
 }
 
-impl Block {
+impl LeafBlock {
     fn elements_len(&self) -> usize {
         self.num * self.row_bytes / self.dtype.size()
     }
 }
 
 /// Where each env's part of each leaf begins: leaf k, env e at k num + e.
-fn pointers(blocks: &[Block]) -> Box<[*mut c_void]> {
-    let of = |block: &Block| {
+fn pointers(blocks: &[LeafBlock]) -> Box<[*mut c_void]> {
+    let of = |block: &LeafBlock| {
         let (start, row_bytes) = (block.lease.as_ptr(), block.row_bytes);
         // SAFETY: the block has a row for each env.
         (0..block.num).map(move |env| unsafe { start.add(env * row_bytes) }.cast())

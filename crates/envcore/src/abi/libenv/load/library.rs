@@ -8,26 +8,26 @@ use crate::abi::libenv::sys;
 use crate::abi::library::Library as Opened;
 use crate::error::{Error, Result};
 
-pub(super) type Handle = *mut c_void;
+pub(super) type LibenvHandle = *mut c_void;
 
 type Version = unsafe extern "C" fn() -> c_int;
-type Make = unsafe extern "C" fn(c_int, sys::Options) -> Handle;
-type TensorTypes = unsafe extern "C" fn(Handle, c_int, *mut sys::TensorType) -> c_int;
-type SetBuffers = unsafe extern "C" fn(Handle, *mut sys::Buffers);
-type OfHandle = unsafe extern "C" fn(Handle);
-type GetState = unsafe extern "C" fn(Handle, c_int, *mut c_char, c_int) -> c_int;
-type SetState = unsafe extern "C" fn(Handle, c_int, *const c_char, c_int);
+type Make = unsafe extern "C" fn(c_int, sys::Options) -> LibenvHandle;
+type TensorTypes = unsafe extern "C" fn(LibenvHandle, c_int, *mut sys::TensorType) -> c_int;
+type SetBuffers = unsafe extern "C" fn(LibenvHandle, *mut sys::Buffers);
+type OfHandle = unsafe extern "C" fn(LibenvHandle);
+type GetState = unsafe extern "C" fn(LibenvHandle, c_int, *mut c_char, c_int) -> c_int;
+type SetState = unsafe extern "C" fn(LibenvHandle, c_int, *const c_char, c_int);
 
 /// Functions beyond the seven to save and load one env; procgen has them, and
 /// so have ours.
 #[derive(Clone, Copy)]
-pub(super) struct State {
+pub(super) struct StateFunctions {
     pub(super) get: GetState,
     pub(super) set: SetState,
 }
 
 /// A libenv library's functions.
-pub(super) struct Library {
+pub(super) struct LibenvLibrary {
     pub(super) opened: Opened,
     pub(super) make: Make,
     pub(super) tensor_types: TensorTypes,
@@ -35,12 +35,12 @@ pub(super) struct Library {
     pub(super) observe: OfHandle,
     pub(super) act: OfHandle,
     pub(super) close: OfHandle,
-    pub(super) state: Option<State>,
+    pub(super) state: Option<StateFunctions>,
     pub(super) reset: Option<sys::ours::Reset>,
     last_error: Option<sys::ours::LastError>,
 }
 
-impl Library {
+impl LibenvLibrary {
     /// Opens it as gym3 does, so that a library sees what it was tried with: all
     /// symbols at once, none of them for others, its own before the program's.
     pub(super) fn open(path: &Path) -> Result<Self> {
@@ -65,11 +65,11 @@ impl Library {
         }
         let version: Version = need!("libenv_version");
         let state = match (find!("get_state"), find!("set_state")) {
-            (Some(get), Some(set)) => Some(State { get, set }),
+            (Some(get), Some(set)) => Some(StateFunctions { get, set }),
             _ => None,
         };
         let reset = find!(sys::ours::RESET);
-        let library = Library {
+        let library = LibenvLibrary {
             make: need!("libenv_make"),
             tensor_types: need!("libenv_get_tensortypes"),
             set_buffers: need!("libenv_set_buffers"),
@@ -99,7 +99,7 @@ impl Library {
     }
 
     /// Errors with `what` was tried, if the library says that it failed.
-    pub(super) fn check(&self, handle: Handle, what: &str) -> Result<()> {
+    pub(super) fn check(&self, handle: LibenvHandle, what: &str) -> Result<()> {
         match self.last_error(handle) {
             Some(why) => Err(self.fault(format!("{what} failed: {why}"))),
             None => Ok(()),
@@ -107,7 +107,7 @@ impl Library {
     }
 
     /// What went wrong last, where the library can tell.
-    pub(super) fn last_error(&self, handle: Handle) -> Option<String> {
+    pub(super) fn last_error(&self, handle: LibenvHandle) -> Option<String> {
         let last_error = self.last_error?;
         // SAFETY: ours takes every handle, NULL too, and gives NULL or a text
         // that holds until the next call.

@@ -28,8 +28,8 @@ pub use option::LibenvOption;
 
 use crate::abi::library::Address;
 use chunk::{LibenvChunk, Recipe};
-use instance::Instance;
-use library::Library;
+use instance::LoadedInstance;
+use library::LibenvLibrary;
 use tensors::{Spaces, tensor};
 
 use crate::caps::Caps;
@@ -94,13 +94,13 @@ pub struct LibenvConfig {
 /// A libenv library, and how its instances are made.
 pub struct LibenvSource {
     spec: SourceSpec,
-    library: Arc<Library>,
+    library: Arc<LibenvLibrary>,
     config: LibenvConfig,
     spaces: Arc<[Space; 3]>,
     extras: Arc<Extras>,
     functions: Arc<[(Function, Address)]>,
     /// The first instance, made to learn its spaces.
-    first: Mutex<Option<Instance>>,
+    first: Mutex<Option<LoadedInstance>>,
 }
 
 impl LibenvSource {
@@ -126,7 +126,7 @@ impl LibenvSource {
                 config.num_slots
             )));
         }
-        let library = Arc::new(Library::open(path)?);
+        let library = Arc::new(LibenvLibrary::open(path)?);
         let ours = library.reset.is_some();
         if config.seeded && !ours {
             return Err(Error::Unsupported(format!(
@@ -134,7 +134,8 @@ impl LibenvSource {
                 path.display()
             )));
         }
-        let (first, spaces) = Instance::make(&library, config.num_slots / instances, &config.instances[0])?;
+        let (first, spaces) =
+            LoadedInstance::make(&library, config.num_slots / instances, &config.instances[0])?;
         let functions = functions(&library, &config.functions)?;
         let extras = Extras::of(&spaces, ours);
         let mut caps = Caps::RESET;
@@ -169,7 +170,7 @@ impl LibenvSource {
 }
 
 /// Where the library has `declared`, and the two that need no declaration.
-fn functions(library: &Library, declared: &[Function]) -> Result<Arc<[(Function, Address)]>> {
+fn functions(library: &LibenvLibrary, declared: &[Function]) -> Result<Arc<[(Function, Address)]>> {
     let found = |function: &Function| {
         let address = library.opened.address(&function.name);
         let address = address.ok_or_else(|| library.unknown(&function.name))?;
@@ -187,7 +188,7 @@ fn functions(library: &Library, declared: &[Function]) -> Result<Arc<[(Function,
 }
 
 /// Errors where an instance has other spaces than the first.
-fn matches_spaces(library: &Library, first: &[Space; 3], found: &Spaces) -> Result<()> {
+fn matches_spaces(library: &LibenvLibrary, first: &[Space; 3], found: &Spaces) -> Result<()> {
     let found = [&found.observation, &found.action, &found.info];
     for ((what, first), found) in ["observation", "action", "info"].iter().zip(first).zip(found) {
         if first != found {

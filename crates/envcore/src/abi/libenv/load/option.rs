@@ -49,13 +49,13 @@ impl LibenvOption {
 }
 
 /// Options as a library is given them, and may keep them.
-pub(super) struct Given {
+pub(super) struct LibraryOptions {
     pub(super) items: Box<[sys::Option]>,
     /// What the items point to.
     _data: Vec<Lease>,
 }
 
-impl Given {
+impl LibraryOptions {
     pub(super) fn new(options: &[LibenvOption]) -> Result<Self> {
         let mut data = Vec::with_capacity(options.len());
         let item = |option: &LibenvOption| {
@@ -79,6 +79,6 @@ impl Given {
             Ok(sys::Option { name, dtype, count, data: pointer })
         };
         let items = options.iter().map(item).collect::<Result<Box<[_]>>>()?;
-        Ok(Given { items, _data: data })
+        Ok(LibraryOptions { items, _data: data })
     }
 }

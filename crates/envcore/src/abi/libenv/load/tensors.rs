@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 
-use super::library::{Handle, Library};
+use super::library::{LibenvHandle, LibenvLibrary};
 use crate::abi::libenv::sys::{self, dtype, scalar_type, space_name};
 use crate::error::{Error, Result};
 use crate::space::{Bounds, DType, Leaf, LeafKind, Scalar, Space, Tensor};
@@ -28,7 +28,7 @@ pub(super) struct Spaces {
 
 impl Spaces {
     /// Those of `handle`, which has `num` envs.
-    pub(super) fn of(library: &Library, handle: Handle, num: usize) -> Result<Self> {
+    pub(super) fn of(library: &LibenvLibrary, handle: LibenvHandle, num: usize) -> Result<Self> {
         let read = |which, what| read(library, handle, which, what, num);
         let spaces = Spaces {
             observation: read(space_name::OBSERVATION, "observation")?,
@@ -50,7 +50,13 @@ pub(super) fn tensor(leaf: &Leaf) -> &Tensor {
     }
 }
 
-fn read(library: &Library, handle: Handle, which: c_int, what: &str, num: usize) -> Result<Space> {
+fn read(
+    library: &LibenvLibrary,
+    handle: LibenvHandle,
+    which: c_int,
+    what: &str,
+    num: usize,
+) -> Result<Space> {
     let misfit = |why: String| library.misfit(format!("its {what} space: {why}"));
     let count = || {
         // SAFETY: the handle is the library's own; with NULL it only counts.

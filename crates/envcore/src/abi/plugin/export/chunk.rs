@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::{SourceHandle, conclude};
-use crate::abi::handle::{Handle, Misuse, Stop};
+use crate::abi::handle::{CallStop, Handle, Misuse};
 use crate::abi::plugin::sys;
 use crate::abi::plugin::value::{self, call_kind_from, decode_map, slice};
 use crate::begin::Begin;
@@ -65,9 +65,9 @@ unsafe fn with_chunk(
     };
     let outcome = match hand.work(phase, work) {
         Ok(()) => Ok(Ok(())),
-        Err(Stop::Failed(error)) => Ok(Err(error)),
-        Err(Stop::Panicked(failure)) => Err(failure),
-        Err(Stop::Poisoned(why)) => Ok(Err(Error::env(format!("this chunk is not used again: {why}")))),
+        Err(CallStop::Failed(error)) => Ok(Err(error)),
+        Err(CallStop::Panicked(failure)) => Err(failure),
+        Err(CallStop::Poisoned(why)) => Ok(Err(Error::env(format!("this chunk is not used again: {why}")))),
     };
     let handle = hand.object();
     // SAFETY: the caller's duty.
@@ -86,7 +86,7 @@ unsafe fn tell(handle: &mut ChunkHandle, report: *const sys::Report) -> Result<(
     // SAFETY: the caller's duty.
     let Some(report) = (unsafe { report.as_ref() }) else { return Ok(()) };
     for extra in handle.side.extras.drain(..) {
-        let mut parts = value::Parts::default();
+        let mut parts = value::ValueParts::default();
         let value = parts.encode(&extra.value).map_err(|error| Failure::error(Phase::Step, error))?;
         let field = value::named(&extra.key, &value);
         if let Some(info) = report.info {
@@ -97,7 +97,7 @@ unsafe fn tell(handle: &mut ChunkHandle, report: *const sys::Report) -> Result<(
     let mut told = Ok(());
     handle.rows.take_loose(|is_info, leaf, row, value| {
         let part = if is_info { sys::CORRAL_PART_INFO } else { sys::CORRAL_PART_OBSERVATION };
-        let mut parts = value::Parts::default();
+        let mut parts = value::ValueParts::default();
         match (parts.encode(&value), report.leaf) {
             // SAFETY: the caller's duty; what the value points to is here.
             (Ok(value), Some(tell)) => unsafe { tell(report.context, part, leaf, row, &value) },
@@ -349,7 +349,7 @@ pub(super) unsafe extern "C" fn call(
             Call { kind: call_kind_from(kind)?, name: name.into(), args, kwargs: decode_map(kwargs)? }
         };
         let value = handle.chunk.call(slot, &call)?;
-        let mut parts = value::Parts::default();
+        let mut parts = value::ValueParts::default();
         let encoded = parts.encode(&value)?;
         // SAFETY: the host's duty: its report of this call.
         if let Some((answer, context)) = unsafe { report.as_ref() }.and_then(|r| Some((r.answer?, r.context)))

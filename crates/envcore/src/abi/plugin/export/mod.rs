@@ -92,8 +92,8 @@ struct SourceHandle {
     source: Box<dyn Source>,
     spec: sys::Spec,
     /// What `spec` points to, apart from the source's own.
-    _spaces: space::Parts,
-    _values: value::Parts,
+    _spaces: space::SpaceParts,
+    _values: value::ValueParts,
     _config: CString,
 }
 
@@ -107,7 +107,7 @@ impl SourceHandle {
         about.observation.check(&format!("{}: observation", about.id))?;
         about.action.check(&format!("{}: action", about.id))?;
         about.info.check(&format!("{}: info", about.id))?;
-        let (mut spaces, mut values) = (space::Parts::default(), value::Parts::default());
+        let (mut spaces, mut values) = (space::SpaceParts::default(), value::ValueParts::default());
         let config = c_text(&about.config);
         let spec = sys::Spec {
             size: size_of::<sys::Spec>(),

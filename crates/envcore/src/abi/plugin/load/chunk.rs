@@ -7,8 +7,8 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr;
 
-use super::heard::{Heard, Told, nothing_said};
-use super::{Handle, Table};
+use super::heard::{Heard, ToldFailure, nothing_said};
+use super::{PluginHandle, Table};
 use crate::abi::plugin::report::CALL;
 use crate::abi::plugin::sys;
 use crate::abi::plugin::value::{self, Allowance, call_kind_to};
@@ -35,7 +35,7 @@ unsafe impl Send for Passed {}
 /// Some slots of a plugin's env.
 pub(super) struct PluginChunk {
     raw: Table,
-    handle: Handle,
+    handle: PluginHandle,
     id: String,
     num_slots: usize,
     /// The leaves that are not of fixed shape.
@@ -43,24 +43,24 @@ pub(super) struct PluginChunk {
     loose_observation: Vec<(usize, LeafKind)>,
     loose_info: Vec<(usize, LeafKind)>,
     /// What its spaces make of rows and actions.
-    layout: Layout,
+    layout: ChunkLayout,
     addresses: Addresses,
     passed: Passed,
     heard: Heard,
 }
 
 /// Of each leaf: dtype and elements, where it is of fixed shape.
-struct Layout {
+struct ChunkLayout {
     observation: Vec<LeafLayout>,
     action: Vec<LeafLayout>,
     info: Vec<LeafLayout>,
 }
 
-impl Layout {
+impl ChunkLayout {
     fn of(spec: &SourceSpec) -> Self {
         let leaf = |leaf: &Leaf| leaf.as_fixed().map(|tensor| (tensor.dtype, tensor.elements()));
         let leaves = |space: &Space| space.leaves().iter().map(leaf).collect();
-        Layout {
+        ChunkLayout {
             observation: leaves(&spec.observation),
             action: leaves(&spec.action),
             info: leaves(&spec.info),
@@ -127,13 +127,13 @@ impl PluginChunk {
         };
         PluginChunk {
             raw,
-            handle: Handle(handle),
+            handle: PluginHandle(handle),
             id: spec.id.clone(),
             num_slots,
             loose_actions: loose(&spec.action),
             loose_observation: loose(&spec.observation),
             loose_info: loose(&spec.info),
-            layout: Layout::of(spec),
+            layout: ChunkLayout::of(spec),
             addresses: Addresses::default(),
             passed: Passed::default(),
             heard: Heard::default(),
@@ -288,7 +288,7 @@ impl Chunk for PluginChunk {
         assert!(actions.are_of(&self.layout.action, self.num_slots), "actions of another space");
         self.passed.actions.clear();
         self.passed.actions.extend(actions.heads());
-        let (mut parts, mut loose) = (value::Parts::default(), Vec::new());
+        let (mut parts, mut loose) = (value::ValueParts::default(), Vec::new());
         for &(leaf, _) in &self.loose_actions {
             let mut value = |slot: usize| {
                 let value = if slots.contains(&slot) && !skip[slot] {
@@ -315,7 +315,7 @@ impl Chunk for PluginChunk {
 
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         let of = Of::Resets(resets);
-        let mut parts = value::Parts::default();
+        let mut parts = value::ValueParts::default();
         let options = resets.iter().filter_map(|reset| reset.options.as_deref());
         let options = match options.map(|options| parts.encode_map(options)).collect::<Result<Vec<_>>>() {
             Ok(options) => options,
@@ -352,7 +352,7 @@ impl Chunk for PluginChunk {
 
     fn check_options(&mut self, options: &Options) -> Result<()> {
         let Some(check) = self.raw.all.check_options else { return Err(self.lacks("take options")) };
-        let mut parts = value::Parts::default();
+        let mut parts = value::ValueParts::default();
         let options = parts.encode_map(options)?;
         // SAFETY: `chunk` gave the handle; the options are there during the call.
         self.ask(Phase::Reset, |handle, report| unsafe { check(handle, &options, report) }).map(drop)
@@ -385,7 +385,7 @@ impl Chunk for PluginChunk {
     fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
         let Some(by_name) = self.raw.all.call else { return Err(self.lacks("call anything by name")) };
         self.check_slot(slot)?;
-        let mut parts = value::Parts::default();
+        let mut parts = value::ValueParts::default();
         let args = Value::List(call.args.clone());
         let (args, kwargs) = (parts.encode(&args)?, parts.encode_map(&call.kwargs)?);
         let (name, length) = (call.name.as_ptr().cast(), call.name.len());
@@ -407,7 +407,7 @@ impl Chunk for PluginChunk {
         if code != 0 && heard.failures.is_empty() {
             return vec![(0, Failure::error(Phase::Close, nothing_said(&self.id, Phase::Close)))];
         }
-        let slot = |told: &Told| if told.slot < self.num_slots { told.slot } else { 0 };
+        let slot = |told: &ToldFailure| if told.slot < self.num_slots { told.slot } else { 0 };
         heard.failures.iter().map(|told| (slot(told), told.failure(Phase::Close))).collect()
     }
 }

@@ -15,7 +15,7 @@ use crate::space::Value;
 const MAX_MESSAGE: usize = 1 << 20;
 
 /// A failure that a plugin told of.
-pub(super) struct Told {
+pub(super) struct ToldFailure {
     /// Of the chunk, or `CALL`.
     pub(super) slot: usize,
     kind: u32,
@@ -23,7 +23,7 @@ pub(super) struct Told {
     pub(super) message: String,
 }
 
-impl Told {
+impl ToldFailure {
     /// The failure that it is, told in a call about `phase`.
     pub(super) fn failure(&self, phase: Phase) -> Failure {
         Failure::new(phase_from(self.phase, phase), cause_of(self.kind), self.message.as_str())
@@ -41,7 +41,7 @@ impl Told {
 /// What a plugin has said during a call.
 #[derive(Default)]
 pub(super) struct Heard {
-    pub(super) failures: Vec<Told>,
+    pub(super) failures: Vec<ToldFailure>,
     pub(super) extras: Vec<(usize, String, Value)>,
     /// Whether it is of the infos, leaf, row, value.
     pub(super) leaves: Vec<(bool, usize, usize, Value)>,
@@ -76,7 +76,7 @@ impl Heard {
     /// What cannot have been said.
     fn bad(&mut self, error: &Error) {
         let (kind, phase, message) = (sys::CORRAL_ERROR_SPACE, sys::CORRAL_PHASE_CALL, error.to_string());
-        self.failures.push(Told { slot: CALL, kind, phase, message });
+        self.failures.push(ToldFailure { slot: CALL, kind, phase, message });
     }
 
     /// The error of a call about `phase` of `id` that failed.
@@ -124,7 +124,7 @@ unsafe extern "C" fn hear_failure(
             let kept = length.min(MAX_MESSAGE);
             let message = counted(message.cast::<u8>(), kept, MAX_MESSAGE, "bytes of a message")?;
             let message = String::from_utf8_lossy(message).into_owned();
-            heard.failures.push(Told { slot, kind, phase, message });
+            heard.failures.push(ToldFailure { slot, kind, phase, message });
             Ok(())
         });
     }

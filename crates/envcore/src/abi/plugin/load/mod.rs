@@ -192,7 +192,7 @@ impl Plugin {
             let why = format!("{namespace} has no env '{id}'.{hint} There are: {}", ids.join(", "));
             return Err(Error::UnknownEnv(why));
         };
-        let mut parts = value::Parts::default();
+        let mut parts = value::ValueParts::default();
         let options = parts.encode_map(options)?;
         let (handle, heard) = Heard::during(|report| {
             // SAFETY: what is passed is there during the call.
@@ -264,10 +264,10 @@ impl Table {
 }
 
 /// A plugin's own, with one owner.
-struct Handle(*mut c_void);
+struct PluginHandle(*mut c_void);
 
 // SAFETY: `corral.h` lets any thread use it.
-unsafe impl Send for Handle {}
+unsafe impl Send for PluginHandle {}
 // SAFETY: a source's functions may overlap (`corral.h`); a chunk's are called
 // through `&mut` alone.
-unsafe impl Sync for Handle {}
+unsafe impl Sync for PluginHandle {}

@@ -6,8 +6,8 @@ use std::ptr;
 use serde_json::Value as Json;
 
 use super::chunk::PluginChunk;
-use super::heard::{Heard, Told};
-use super::{Handle, Listed, Table};
+use super::heard::{Heard, ToldFailure};
+use super::{Listed, PluginHandle, Table};
 use crate::abi::plugin::space::{self, MAX_TEXT, owned_text};
 use crate::abi::plugin::{sys, value};
 use crate::begin::Begin;
@@ -18,17 +18,17 @@ use crate::source::{Chunk, Source, SourceSpec};
 
 /// An env of a plugin with its options, ready to fill slots.
 pub struct PluginSource {
-    made: Made,
+    made: MadeSource,
     spec: SourceSpec,
 }
 
 /// What `make` gave; freed when dropped.
-struct Made {
+struct MadeSource {
     raw: Table,
-    handle: Handle,
+    handle: PluginHandle,
 }
 
-impl Drop for Made {
+impl Drop for MadeSource {
     fn drop(&mut self) {
         // SAFETY: `make` gave it, and this is its one owner.
         unsafe { (self.raw.free_source)(self.handle.0) }
@@ -47,7 +47,7 @@ impl PluginSource {
     /// The plugin at `raw` must have given `handle`, whose one owner this is from
     /// now on.
     pub(super) unsafe fn new(raw: Table, handle: *mut c_void, id: String, listed: &Listed) -> Result<Self> {
-        let made = Made { raw, handle: Handle(handle) };
+        let made = MadeSource { raw, handle: PluginHandle(handle) };
         // SAFETY: the caller's duty, and the plugin's (`corral.h`).
         let spec = unsafe {
             let spec = (raw.spec)(handle).as_ref();
@@ -57,7 +57,7 @@ impl PluginSource {
     }
 
     fn chunk_of(&self, first_slot: usize, seeds: &[i64], num_slots: usize) -> Result<Box<dyn Chunk>> {
-        let Made { raw, handle: source } = &self.made;
+        let MadeSource { raw, handle: source } = &self.made;
         let seeds_at = if seeds.is_empty() { ptr::null() } else { seeds.as_ptr() };
         let (handle, heard) = Heard::during(|report| {
             // SAFETY: `make` gave the source; what is passed is there during the
@@ -67,8 +67,8 @@ impl PluginSource {
         if !handle.is_null() {
             return Ok(Box::new(PluginChunk::new(*raw, handle, &self.spec, num_slots)));
         }
-        let of_slots = |told: &&Told| told.slot < seeds.len();
-        let slot_error = |told: &Told| {
+        let of_slots = |told: &&ToldFailure| told.slot < seeds.len();
+        let slot_error = |told: &ToldFailure| {
             let (slot, begin) = (first_slot + told.slot, Begin::Seed(seeds[told.slot]));
             SlotError::in_build(self.spec.id.as_str(), slot, begin, told.failure(Phase::Build))
         };

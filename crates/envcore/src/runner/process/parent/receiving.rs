@@ -6,8 +6,8 @@ use super::Process;
 use crate::buffer::{Batch, Buffers, Draft, Extra, RowKind, Slots};
 use crate::episode::Status;
 use crate::error::{Cause, Failure, Phase, Result};
-use crate::runner::process::board::{Entry, Work};
-use crate::runner::process::wire::{News, Packed};
+use crate::runner::process::board::{Work, WorkEntry};
+use crate::runner::process::wire::{News, PackedValue};
 use crate::runner::slot_group::Notes;
 use crate::vec_env::Want;
 
@@ -53,7 +53,7 @@ impl Process {
     }
 
     /// Why `news` cannot be about the rows of `entry`.
-    pub(super) fn contradiction(&self, worker: usize, entry: Entry, news: &News) -> Option<String> {
+    pub(super) fn contradiction(&self, worker: usize, entry: WorkEntry, news: &News) -> Option<String> {
         let infos = news.infos.iter().chain(&news.final_infos).map(|(row, ..)| *row);
         let columns = news.columns.iter().map(|column| column.len().saturating_sub(1));
         let row = infos.chain(columns).find(|row| *row >= entry.count);
@@ -69,7 +69,7 @@ impl Process {
 
     /// Takes in what belongs to the rows of `entry`; the slots whose news made
     /// no sense, and why.
-    pub(super) fn take_news(&mut self, worker: usize, entry: Entry, news: News) -> Vec<(usize, String)> {
+    pub(super) fn take_news(&mut self, worker: usize, entry: WorkEntry, news: News) -> Vec<(usize, String)> {
         let host = self.worker_pool.host.clone();
         if let Some(why) = news.refused {
             return entry.slots().map(|slot| (slot, why.clone())).collect();
@@ -90,7 +90,7 @@ impl Process {
                 }
             }
         }
-        let mut infos = |list: Vec<(usize, String, Packed)>, is_final: bool| {
+        let mut infos = |list: Vec<(usize, String, PackedValue)>, is_final: bool| {
             for (row, key, value) in list {
                 let slot = entry.first + row;
                 match value.open(&*host) {

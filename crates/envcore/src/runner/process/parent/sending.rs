@@ -6,10 +6,10 @@ use super::{Process, unstarted};
 use crate::buffer::Slots;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
-use crate::runner::process::board::{Entry, Work};
+use crate::runner::process::board::{Work, WorkEntry};
 use crate::runner::process::mirror::Sent;
 use crate::runner::process::parts::Lender;
-use crate::runner::process::wire::{Packed, ToWorker};
+use crate::runner::process::wire::{PackedValue, ToWorker};
 use crate::runner::process::worker_pool::WorkerPool;
 
 impl Process {
@@ -125,7 +125,7 @@ impl Process {
     pub(in crate::runner::process) fn post_steps(
         &mut self,
         slots: &Slots,
-        mut loose: Vec<Vec<Packed>>,
+        mut loose: Vec<Vec<PackedValue>>,
         whole: bool,
     ) {
         let n = self.front.spec.num_slots;
@@ -142,7 +142,7 @@ impl Process {
             for worker in 0..self.worker_pool.members.len() {
                 let Range { start: first, end } = self.worker_pool.members[worker].slots;
                 self.worker_pool
-                    .post(worker, Entry { work: Work::StepWhole, mail, first, count: end - first });
+                    .post(worker, WorkEntry { work: Work::StepWhole, mail, first, count: end - first });
                 rows(&mut self.worker_pool, worker, end - first);
             }
             self.worker_pool.board().ring_all(0..self.worker_pool.members.len());
@@ -150,7 +150,7 @@ impl Process {
         }
         for (worker, run) in self.runs(slots, self.most_together()) {
             let (first, count) = (run.start, run.len());
-            self.worker_pool.post(worker, Entry { work: Work::Step, mail, first, count });
+            self.worker_pool.post(worker, WorkEntry { work: Work::Step, mail, first, count });
             rows(&mut self.worker_pool, worker, count);
         }
         self.ring_for(slots, n);

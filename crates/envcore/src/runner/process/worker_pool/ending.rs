@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{BURIAL, GRACE, Live, Mute, WorkerPool};
 use crate::error::{Error, Result};
-use crate::runner::process::board::{Entry, Work};
+use crate::runner::process::board::{Work, WorkEntry};
 use crate::runner::process::wire::{FromWorker, PackedError};
 use crate::runner::process::worker::CLOSING;
 
@@ -78,7 +78,7 @@ impl WorkerPool {
     pub(in crate::runner::process) fn close(&mut self, timeout: Option<Duration>) -> Vec<Error> {
         for worker in 0..self.members.len() {
             if self.board.is_some() {
-                self.post(worker, Entry { work: Work::Close, mail: false, first: 0, count: 0 });
+                self.post(worker, WorkEntry { work: Work::Close, mail: false, first: 0, count: 0 });
                 self.ring(worker);
             }
         }

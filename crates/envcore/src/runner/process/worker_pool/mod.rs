@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, poll};
 use rustix::time::Timespec;
 
-use self::pace::Pace;
-use super::board::{Board, Entry, QUESTIONS, Work};
+use self::pace::WorkerPace;
+use super::board::{Board, QUESTIONS, Work, WorkEntry};
 use super::link::Link;
 use super::member::{Child, Ear, Host};
-use super::shm::{Arena, Block};
+use super::shm::{Arena, SharedBlock};
 use super::wire::{Answer, FromWorker, News, PackedError, Question, ToWorker};
 use crate::error::{Error, Result};
 use crate::vec_env::Spec;
@@ -47,9 +47,9 @@ pub(super) struct Live {
     child: Box<dyn Child>,
     pub(super) link: Link,
     ear: Ear,
-    pace: Pace,
+    pace: WorkerPace,
     /// What was posted to it and is not collected, in order.
-    jobs: VecDeque<Entry>,
+    jobs: VecDeque<WorkEntry>,
     /// News that no result has been collected for.
     mail: VecDeque<News>,
     /// Its next result cannot be collected before its news are here.
@@ -78,7 +78,7 @@ pub(super) struct WorkerPool {
     pub(super) arena: Arc<Arena>,
     /// Once all have said what they are.
     pub(super) board: Option<Board>,
-    pub(super) ground: Option<Block>,
+    pub(super) ground: Option<SharedBlock>,
     pub(super) host: Arc<dyn Host>,
 }
 
@@ -179,7 +179,7 @@ impl WorkerPool {
     }
 
     /// Posts `entry` to a worker that runs.
-    pub(super) fn post(&mut self, worker: usize, entry: Entry) {
+    pub(super) fn post(&mut self, worker: usize, entry: WorkEntry) {
         let Some(live) = &mut self.members[worker].live else { return };
         let board = self.board.as_ref().expect("there is a board");
         board.post(worker, live.pace.posted, entry);
@@ -210,9 +210,9 @@ impl WorkerPool {
 
     /// The worker's next result, with its news where there are some, once all of
     /// that is there.
-    pub(super) fn collect(&mut self, worker: usize) -> Option<(Entry, Option<News>)> {
+    pub(super) fn collect(&mut self, worker: usize) -> Option<(WorkEntry, Option<News>)> {
         let live = self.members[worker].live.as_mut()?;
-        let Pace { posted, collected, .. } = live.pace;
+        let WorkerPace { posted, collected, .. } = live.pace;
         let (completed, told) = self.board.as_ref()?.completed(worker, collected);
         if completed == collected || live.broken.is_some() {
             return None;
@@ -221,7 +221,8 @@ impl WorkerPool {
         // that there are news.
         let entry = match live.jobs.front() {
             Some(&job)
-                if (collected..=posted).contains(&completed) && Entry { mail: job.mail, ..told } == job =>
+                if (collected..=posted).contains(&completed)
+                    && WorkEntry { mail: job.mail, ..told } == job =>
             {
                 job
             }
@@ -329,7 +330,7 @@ impl WorkerPool {
             live.questions += 1;
             let id = live.questions;
             live.asked.push(id);
-            self.post(worker, Entry { work: Work::Ask, mail: true, first: 0, count: 0 });
+            self.post(worker, WorkEntry { work: Work::Ask, mail: true, first: 0, count: 0 });
             self.ring(worker);
             self.mail(worker, &ToWorker::Ask(id, question));
             asked.push((worker, id));
@@ -367,7 +368,7 @@ impl WorkerPool {
         }
     }
 
-    /// As [`Pace::silence`], of a worker that runs.
+    /// As [`WorkerPace::silence`], of a worker that runs.
     pub(super) fn silence(&mut self, worker: usize, limit: TimeLimit<'_>) -> Option<Option<usize>> {
         self.look_at(worker);
         let at_work = self.board.as_ref()?.at_work(worker);

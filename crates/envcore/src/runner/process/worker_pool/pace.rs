@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{DELAY, TimeLimit};
 
 /// How a worker keeps up with what is posted to it.
-pub(super) struct Pace {
+pub(super) struct WorkerPace {
     pub(super) posted: u64,
     pub(super) collected: u64,
     pub(super) last_post: Instant,
@@ -14,10 +14,10 @@ pub(super) struct Pace {
     pub(super) progress: ((u64, u64), Instant),
 }
 
-impl Pace {
+impl WorkerPace {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        Pace { posted: 0, collected: 0, last_post: now, progress: ((0, 0), now) }
+        WorkerPace { posted: 0, collected: 0, last_post: now, progress: ((0, 0), now) }
     }
 
     /// Notes how far it is.

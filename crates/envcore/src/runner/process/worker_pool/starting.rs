@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::pace::Pace;
+use super::pace::WorkerPace;
 use super::{ARRIVAL, Built, DELAY, Live, Member, Mute, WorkerPool};
 use crate::begin::Begin;
 use crate::error::{Cause, Error, Failure, Phase, Result, SlotError};
@@ -81,7 +81,7 @@ impl WorkerPool {
                 child,
                 link,
                 ear,
-                pace: Pace::new(),
+                pace: WorkerPace::new(),
                 jobs: VecDeque::new(),
                 mail: VecDeque::new(),
                 lacks_news: false,
@@ -173,7 +173,7 @@ impl WorkerPool {
         let limit = host.build_timeout();
         let word = |live: &mut Live| live.words.pop_front();
         let heard = self.wait_for(worker, word, |live, _| {
-            let Pace { last_post: began, progress, .. } = live.pace;
+            let WorkerPace { last_post: began, progress, .. } = live.pace;
             if limit.is_some_and(|limit| began.elapsed() >= limit) {
                 return Err(Mute::Silent(None));
             }
