@@ -321,7 +321,7 @@ def test_every_runner_clips_and_refuses_beyond_the_bounds(runner: str) -> None:
         np.testing.assert_array_equal(envs.step(beyond)[0], 2 * beyond.clip(-1, 1))
     with closing(corral.from_gymnasium(Doubles, action_bounds="error", **made)) as envs:
         envs.reset(seed=0)
-        with pytest.raises(InvalidActionError, match="env 0.*5.0 is outside -1.0 to 1.0"):
+        with pytest.raises(InvalidActionError, match=r"env 0.*5\.0 is outside -1\.0 to 1\.0"):
             envs.step(beyond)
         # Nothing has moved, and the next actions are taken.
         np.testing.assert_array_equal(envs.step(beyond / 5)[0], 2 * (beyond / 5))

@@ -13,6 +13,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from tests.faults.sick import children
+
 MEGABYTE = 1_000_000
 
 
@@ -103,11 +105,3 @@ class Stopper:
         for child in children():
             os.kill(child, signal.SIGSTOP)
         return Stopper, ()
-
-
-def children() -> list[int]:
-    found = []
-    for task in os.listdir("/proc/self/task"):
-        with open(f"/proc/self/task/{task}/children") as file:
-            found += [int(pid) for pid in file.read().split()]
-    return found

@@ -180,6 +180,32 @@ def pids(envs: corral.VectorEnv) -> list[int]:
     return list(envs.call("act"))
 
 
+def children() -> set[int]:
+    """Processes that this one started, dead ones that nobody has waited for included."""
+    found: set[int] = set()
+    for task in os.listdir("/proc/self/task"):
+        # A thread may end meanwhile.
+        with (
+            contextlib.suppress(FileNotFoundError, ProcessLookupError),
+            open(f"/proc/self/task/{task}/children") as file,
+        ):
+            found.update(map(int, file.read().split()))
+    return found
+
+
+def children_that_run(program: str) -> set[int]:
+    """Those whose command line holds `program`."""
+    return {pid for pid in children() if program in _command_of(pid)}
+
+
+def _command_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 def is_gone(pid: int) -> bool:
     """Whether no process has this number, a dead one that nobody has waited for included."""
     return not os.path.exists(f"/proc/{pid}")

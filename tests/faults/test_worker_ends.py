@@ -19,7 +19,7 @@ import pytest
 import corral
 from corral.errors import ClosedError
 from tests.faults.large import Large
-from tests.faults.sick import CONTEXTS, Sick, are_gone_within, is_gone, pids, sick, zeros
+from tests.faults.sick import CONTEXTS, Sick, are_gone_within, children, is_gone, pids, sick, zeros
 from tests.support import quick
 
 ROOT = Path(__file__).parents[2]
@@ -96,9 +96,7 @@ def shared_files() -> set[str]:
 
 def resources() -> tuple[int, int, int]:
     """Children, file descriptors and threads of this process."""
-    tasks = list(Path("/proc/self/task").iterdir())
-    children = [pid for task in tasks for pid in (task / "children").read_text().split()]
-    return len(children), len(os.listdir("/proc/self/fd")), len(tasks)
+    return len(children()), len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
 
 def resident() -> int:

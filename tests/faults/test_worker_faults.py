@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from corral.errors import EnvError, EnvTimeoutError, ResetNeededError
-from tests.faults.sick import CONTEXTS, is_gone, pids, sick, zeros
+from tests.faults.sick import CONTEXTS, children, children_that_run, is_gone, pids, sick, zeros
 from tests.support import assert_same, quick
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
@@ -287,25 +287,11 @@ def test_a_worker_that_dies_while_it_starts_again_can_be_started_once_more(
 
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_a_worker_that_dies_while_it_is_built_ends_the_others_too(context: str) -> None:
-    before = children()
+    before = children() - children_that_run("_launch")
     with pytest.raises(EnvError, match="exited with code 3") as raised:
         sick(N, {2: ("init", "_exit")}, context=context)
     assert "It died before its envs were built." in str(raised.value)
-    assert children() == before
-
-
-def children() -> set[str]:
-    """Processes that this one started, the fork server aside, dead ones included."""
-    tasks = Path("/proc/self/task").iterdir()
-    found = {child for task in tasks for child in (task / "children").read_text().split()}
-    return {pid for pid in found if "_launch" not in command_of(pid)}
-
-
-def command_of(pid: str) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""
+    assert children() - children_that_run("_launch") == before
 
 
 def test_envs_with_other_spaces_leave_no_worker_behind() -> None:
@@ -313,14 +299,14 @@ def test_envs_with_other_spaces_leave_no_worker_behind() -> None:
 
     import corral
 
-    before = children()
+    before = children() - children_that_run("_launch")
     with pytest.raises(corral.errors.SpaceError, match="worker 1"):
         corral.from_gymnasium(
             [lambda: gymnasium.make("CartPole-v1"), lambda: gymnasium.make("Acrobot-v1")],
             num_workers=2,
             context="fork",
         )
-    assert children() == before
+    assert children() - children_that_run("_launch") == before
 
 
 def test_a_worker_at_its_memory_limit_says_so_and_goes_on() -> None:

@@ -22,7 +22,16 @@ import pytest
 
 import corral
 from corral.errors import EnvError
-from tests.faults.sick import CONTEXTS, Sick, are_gone_within, is_gone, pids, sick, zeros
+from tests.faults.sick import (
+    CONTEXTS,
+    Sick,
+    are_gone_within,
+    children_that_run,
+    is_gone,
+    pids,
+    sick,
+    zeros,
+)
 from tests.support import quick
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -507,7 +516,7 @@ def test_a_state_is_loaded_though_a_worker_has_died() -> None:
         pytest.skip("needs the library of our envs")
     options = {"env_id": "CartPole-v1"}
     how: dict[str, Any] = {"num_envs": 4, "isolation": "process", "num_workers": 2, "seed": 3}
-    others = children()
+    others = children_that_run("_worker")
     envs = corral.load_libenv(library, options=options, **how)
     action = {"action": np.zeros(4, np.int32)}
     envs.reset()
@@ -515,7 +524,7 @@ def test_a_state_is_loaded_though_a_worker_has_died() -> None:
     state = envs.save_state()
     expected = envs.step(action)
     for noticed in (False, True):
-        worker = min(children() - others)
+        worker = min(children_that_run("_worker") - others)
         os.kill(worker, signal.SIGKILL)
         assert are_gone_within([worker], 10)
         if noticed:
@@ -525,18 +534,5 @@ def test_a_state_is_loaded_though_a_worker_has_died() -> None:
         got = envs.step(action)
         for ours, theirs in zip(got[:4], expected[:4], strict=True):
             np.testing.assert_equal(ours, theirs)
-    assert len(children() - others) == 2
+    assert len(children_that_run("_worker") - others) == 2
     envs.close()
-
-
-def children() -> set[int]:
-    tasks = pathlib.Path("/proc/self/task").iterdir()
-    found = {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
-    return {pid for pid in found if b"_worker" in command_of(pid)}
-
-
-def command_of(pid: int) -> bytes:
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
