@@ -13,7 +13,7 @@ import numpy as np
 from corral import _native, errors, plugins
 from corral.libenv import load_libenv
 from corral.settings import whole
-from corral.testing import Check, Verdict, check_env
+from corral.testing import Check, Draws, Verdict, check_env
 from corral.vector import VectorEnv
 
 _LIBENV = ("version", "make", "get_tensortypes", "set_buffers", "observe", "act", "close")
@@ -143,12 +143,12 @@ def _plays(
     """Two instances with the same options and actions, held to their spaces and each other."""
     other = load_libenv(path, _NUM_ENVS, options, isolation="process")
     try:
-        envs.action_space.seed(0)
+        draw = Draws(envs, 0)
         first, again = envs.reset()[0], other.reset()[0]
         same = _is_same(first, again)
         episodes = 0
         for step in range(steps):
-            actions = envs.action_space.sample()
+            actions = draw()
             ours, theirs = envs.step(actions), other.step(actions)
             if not envs.observation_space.contains(ours[0]):
                 where = f"step {step}'s observations are not in the observation space"

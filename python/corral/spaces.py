@@ -70,6 +70,45 @@ def batch_actions(space: Any, actions: Sequence[Any]) -> Any:
     return tuple(actions)
 
 
+def leaves_of(tree: Tree, values: Any) -> list[Any]:
+    """What is nested as the tree, leaf by leaf."""
+    kind, inner = tree
+    if kind == "leaf":
+        return [values]
+    if kind == "tuple":
+        parts = [leaves_of(branch, value) for branch, value in zip(inner, values, strict=True)]
+    else:
+        parts = [leaves_of(branch, values[key]) for key, branch in inner]
+    return [leaf for part in parts for leaf in part]
+
+
+def allow(actions: Sequence[Any], leaves: list[Leaf], masks: Any, rng: np.random.Generator) -> None:
+    """Replaces the choices in a batch of actions, given leaf by leaf, by choices that masks allow.
+
+    An element without any allowed choice keeps its own. Every choice takes one number of `rng`.
+
+    Args:
+        masks: `infos["action_mask"]`, `(num_envs, choices)`.
+    """
+    masks = np.asarray(masks)
+    first = 0
+    for leaf, batch in zip(leaves, actions, strict=True):
+        if leaf["kind"] != "fixed" or not leaf["discrete"]:
+            continue
+        choices = batch.reshape(len(masks), -1)
+        shape = tuple(leaf["shape"])
+        low, high = (np.broadcast_to(leaf[side], choices[0].shape) for side in ("low", "high"))
+        for k in range(choices.shape[1]):
+            end = first + int(high[k]) - int(low[k]) + 1
+            for row, mask in enumerate(masks[:, first:end]):
+                allowed = np.flatnonzero(mask)
+                pick = int(rng.random() * len(allowed))
+                if len(allowed):
+                    choices[row, k] = int(low[k]) + int(allowed[pick])
+            first = end
+        batch[...] = choices.reshape(len(masks), *shape)
+
+
 _ARRAYS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 

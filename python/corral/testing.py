@@ -21,6 +21,7 @@ import numpy as np
 from corral import errors
 from corral.registry import make_vec
 from corral.settings import whole
+from corral.spaces import allow, batch_actions, leaves_of
 from corral.vector import VectorEnv
 
 _EPISODE_LIMIT = 60
@@ -125,6 +126,25 @@ def check_env(
     return verdict
 
 
+class Draws:
+    """Random actions for envs that have begun: the same ones for the same seed and action masks."""
+
+    def __init__(self, envs: VectorEnv, seed: int) -> None:
+        self._envs = envs
+        self._rng = np.random.default_rng(seed)
+        self._masked = any(leaf["name"] == "action_mask" for leaf in envs.native.info_leaves)
+        envs.action_space.seed(seed)
+
+    def __call__(self) -> Any:
+        native = self._envs.native
+        actions = self._envs.action_space.sample()
+        if self._masked:
+            infos = native.observe()[1]
+            leaves = leaves_of(native.action_tree, actions)
+            allow(leaves, native.action_leaves, infos["action_mask"], self._rng)
+        return actions
+
+
 class _Player:
     """Makes the env and plays it."""
 
@@ -141,10 +161,10 @@ class _Player:
         return made
 
     def actions(self, envs: VectorEnv, seed: int, count: int | None = None) -> Iterator[Any]:
-        """The same batches of actions for the same seed."""
-        envs.action_space.seed(seed)
+        """Batches of actions for `envs`, each for where they are then."""
+        draw = Draws(envs, seed)
         for _ in range(self.steps if count is None else count):
-            yield envs.action_space.sample()
+            yield draw()
 
     def episode(self, envs: VectorEnv, actions_seed: int = 0, **reset: Any) -> list[Any]:
         """One episode of a single env: what the reset and every step gave."""
@@ -247,16 +267,18 @@ def _masked_reset(player: _Player) -> str:
     envs, alone = player.make(3, "next_step"), player.make(3, "next_step")
     envs.reset(seed=20)
     alone.reset(seed=20)
-    for actions in player.actions(envs, 1, 2):
+    for actions, same in zip(player.actions(envs, 1, 2), player.actions(alone, 1, 2), strict=True):
         before = envs.step(actions)[0]
-        alone.step(actions)
+        alone.step(same)
     kept, _ = envs.reset(options={"reset_mask": np.array([False, True, False])})
     for slot in (0, 2):
         _require_same(
             _row(before, slot), _row(kept, slot), f"env {slot}, which the mask leaves out,"
         )
-    for actions in player.actions(envs, 2, 20):
-        ours, theirs = envs.step(actions), alone.step(actions)
+    for actions, same in zip(
+        player.actions(envs, 2, 20), player.actions(alone, 2, 20), strict=True
+    ):
+        ours, theirs = envs.step(actions), alone.step(same)
         for slot in (0, 2):
             what = f"env {slot} after a masked reset of env 1"
             _require_same(_row(ours[:4], slot), _row(theirs[:4], slot), what)
@@ -277,7 +299,9 @@ def _story(player: _Player, mode: str) -> list[Any]:
     observations, _ = envs.reset(seed=31)
     story: list[Any] = [("reset", _row(observations, 0))]
     ended = False
-    for actions in player.actions(envs, 3):
+    draw = Draws(envs, 3)
+    actions = None
+    for _ in range(player.steps):
         if ended and mode == "next_step":
             observations, rewards, terminations, truncations, _ = envs.step(actions)
             if rewards[0] != 0 or terminations[0] or truncations[0]:
@@ -286,6 +310,7 @@ def _story(player: _Player, mode: str) -> list[Any]:
         elif ended and mode == "disabled":
             mask = np.array([True])
             story.append(("reset", _row(envs.reset(options={"reset_mask": mask})[0], 0)))
+        actions = draw()
         observations, rewards, terminations, truncations, infos = envs.step(actions)
         ended = bool(terminations[0] or truncations[0])
         last = _row(observations, 0)
@@ -307,10 +332,13 @@ def _save_load(player: _Player) -> str:
     state = envs.native.save(0)
     other = player.make(2, "next_step")
     other.reset(seed=41)
-    other.native.load(state, 1)
+    for slot in range(2):
+        other.native.load(state, slot)
     for k, actions in enumerate(player.actions(envs, 5)):
-        ours, theirs = envs.step(actions), other.step(_twice(actions))
-        _require_same(_row(ours[:4], 0), _row(theirs[:4], 1), f"step {k} after the load")
+        twice = batch_actions(envs.single_action_space, [_row(actions, 0)] * 2)
+        ours, theirs = envs.step(actions), other.step(twice)
+        for slot in range(2):
+            _require_same(_row(ours[:4], 0), _row(theirs[:4], slot), f"step {k} after the load")
     return f"another env continues exactly for {player.steps} steps ({len(state)} bytes)"
 
 
@@ -337,14 +365,6 @@ def _row(batch: Any, row: int) -> Any:
     if isinstance(batch, tuple) and batch and isinstance(batch[0], np.ndarray | dict | tuple):
         return tuple(_row(inner, row) for inner in batch)
     return batch[row]
-
-
-def _twice(actions: Any) -> Any:
-    if isinstance(actions, dict):
-        return {name: _twice(inner) for name, inner in actions.items()}
-    if isinstance(actions, tuple):
-        return actions * 2
-    return np.concatenate([actions, actions])
 
 
 def _require_same(a: Any, b: Any, what: str) -> None:

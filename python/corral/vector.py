@@ -375,7 +375,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         Raises:
             ResetNeededError: if an env has none to show.
         """
-        return self.native.observe()
+        return self.native.observe()[0]
 
     def render(self, envs: Sequence[int] | None = None) -> tuple[npt.NDArray[np.uint8], ...] | None:
         """Frames `uint8 (height, width, 3)` of all envs, or of those named; of Python envs,

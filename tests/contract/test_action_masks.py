@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corral
-from corral import errors
+from corral import errors, spaces
 from tests.support import MODES
 
 CHOOSER = "testing/Chooser-v0"
@@ -193,3 +193,31 @@ def test_infos_that_only_some_rows_have_are_told_of_those() -> None:
     envs = corral.from_gymnasium(Odd, 3, runner="serial", autoreset_mode="disabled")
     result = corral.evaluate(policy, envs, range(9))
     assert result.lengths.tolist() == [1, 2, 3] * 3
+
+
+@pytest.mark.parametrize("how", [{}, {"check_actions": "masked"}])
+def test_check_env_plays_what_the_masks_allow(how: dict[str, Any]) -> None:
+    verdict = corral.testing.check_env(CHOOSER, steps=60, **how)
+    assert verdict.passed
+
+
+def test_choices_are_replaced_by_allowed_ones_leaf_by_leaf() -> None:
+    leaves = [
+        {"kind": "text"},
+        {"kind": "fixed", "discrete": True, "shape": [2], "low": [5], "high": [6]},
+        {"kind": "fixed", "discrete": False, "shape": [3], "low": [0.0], "high": [1.0]},
+        {"kind": "fixed", "discrete": True, "shape": [], "low": [-1], "high": [1]},
+    ]
+    masks = np.array([[1, 0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 0, 0, 1]], np.int8)
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(64):
+        given = [("a", "b"), np.full((2, 2), 5), np.zeros((2, 3)), np.zeros(2, np.int64)]
+        spaces.allow(given, leaves, masks, rng)
+        _, pairs, reals, ways = given
+        assert not reals.any()
+        seen.add((*pairs[0].tolist(), int(ways[0])))
+        # The first element of the second row is allowed nothing and keeps what it had.
+        assert pairs[1, 0] == 5
+        assert pairs[1, 1] in (5, 6)
+        assert ways[1] == 1
+    assert seen == {(5, 6, 0), (5, 6, 1)}

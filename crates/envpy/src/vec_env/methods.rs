@@ -133,14 +133,15 @@ impl VecEnv {
         state.finish(py, batch, Assembler::reset)
     }
 
-    /// The current observations of all slots; nothing changes.
-    fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// The current observations of all slots, and what their rows tell:
+    /// `(observations, infos)`; nothing changes.
+    fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let mut state = self.lock(py)?;
         let keep = vec![Begin::Keep; self.spec.num_slots];
         let envs = &mut state.envs;
         self.aside(py, || envs.send_reset(&Slots::All, &keep, None)).or_raise(py)?;
         let batch = self.finish_call(py, &mut state)?;
-        state.finish(py, batch, Assembler::reset)?.get_item(0)
+        state.finish(py, batch, Assembler::reset)
     }
 
     /// The current observation of the only slot; nothing changes.
