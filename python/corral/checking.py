@@ -57,7 +57,7 @@ def faces_of(path: str | os.PathLike[str]) -> list[str]:
         faces.append("corral")
     if exports.issuperset(f"libenv_{name}" for name in _LIBENV):
         faces.append("libenv")
-    if any(name.endswith("_connect") and name.startswith("dm") for name in exports):
+    if sum(name.endswith("_connect") for name in exports) == 1:
         faces.append("env_c_api")
     return faces
 

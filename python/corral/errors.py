@@ -106,7 +106,7 @@ class SlotFailure:
         seed: the seed of its own random stream; None for a Python env that nobody seeded,
             and for envs that take no seed.
         index: the index of its episode, if it was an indexed one.
-        episode: which episode of the slot it was, from 0 since it was last seeded.
+        episode: which episode of the env it was, from 0 since it was last seeded.
         step: steps taken in the episode before the failing one.
         action: the failing step's action, as text.
         phase: "build", "reset", "step", "render", …

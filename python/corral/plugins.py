@@ -11,7 +11,7 @@ import re
 import warnings
 from typing import Any
 
-from corral import _native, errors
+from corral import _native, errors, registration
 from corral.settings import file_path
 
 GROUP = "corral.envs"
@@ -67,9 +67,8 @@ def load(path: str | os.PathLike[str], *, namespace: str | None = None) -> list[
             "namespace="
         )
     entries = _entries_of(plugin, name)
-    from corral import registry
-
-    registry.register_library(entries, instead_of=_loaded[name].entries if name in _loaded else ())
+    earlier = _loaded[name].entries if name in _loaded else ()
+    registration.register_library(entries, instead_of=earlier)
     _loaded[name] = _Library(plugin, entries)
     return list(entries)
 

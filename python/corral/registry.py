@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, overload
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from typing_extensions import Unpack
 
-from corral import _native, errors, plugins, settings
+from corral import _native, errors, plugins, registration, settings
 from corral.settings import VecOptions, documented, text
 from corral.single import Env
 from corral.vector import VectorEnv
@@ -120,38 +120,7 @@ def register_with_gymnasium() -> None:
     as `library/…`."""
     for id, entry in envs().items():
         if _gymnasium_id(id) not in gymnasium.registry:
-            _register(_gymnasium_id(id), id, entry)
-
-
-def register_library(
-    entries: Mapping[str, Mapping[str, Any]], *, instead_of: Iterable[str] = ()
-) -> None:
-    """Registers a library's envs, by id, in place of those of an earlier one: all, or none.
-
-    Raises:
-        LibraryError: for what Gymnasium does not register.
-    """
-    before = dict(gymnasium.registry)
-    try:
-        for id in (*instead_of, *entries):
-            gymnasium.registry.pop(id, None)
-        for id, entry in entries.items():
-            _register(id, id, entry)
-    except Exception as error:
-        gymnasium.registry.clear()
-        gymnasium.registry.update(before)
-        raise errors.LibraryError(f"Gymnasium does not register {id!r}: {error}") from error
-
-
-def _register(gymnasium_id: str, id: str, entry: Mapping[str, Any]) -> None:
-    gymnasium.register(
-        gymnasium_id,
-        entry_point="corral.registry:make_for_gymnasium",
-        vector_entry_point="corral.registry:make_vec_for_gymnasium",
-        reward_threshold=entry["reward_threshold"],
-        max_episode_steps=entry["max_episode_steps"],
-        kwargs={"corral_id": id},
-    )
+            registration.register(_gymnasium_id(id), id, entry)
 
 
 def make_for_gymnasium(corral_id: str, **kwargs: Any) -> Env:

@@ -223,7 +223,7 @@ def replay(
     """A failure that `make_vec(…, record="dir")` recorded, ready to be played again.
 
     ```python
-    again = corral.replay("failures/CartPole-v1-slot3-seed7-episode2-step41.json")
+    again = corral.replay("failures/CartPole-v1-env3-seed7-episode2-step41.json")
     for step in again:
         print(step.step, step.action, step.observation)
     print(again.verdict(), again.error)

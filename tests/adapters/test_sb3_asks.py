@@ -129,4 +129,5 @@ def test_native_envs_that_tell_no_mask_take_every_action(sb3: Any) -> None:
 def test_a_dict_of_batches_is_taken_as_ever(sb3: Any) -> None:
     envs = native(FAULTY)
     envs.reset()
-    envs.step(forces(N))
+    _, rewards, dones, _ = envs.step(forces(N))
+    assert rewards.shape == dones.shape == (N,)

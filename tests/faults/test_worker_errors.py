@@ -149,7 +149,8 @@ def test_what_does_not_fit_is_named_where_it_is_made(misfit: str, runner: str) -
 
 
 def test_an_info_that_cannot_be_pickled_is_the_failure_of_its_env() -> None:
-    envs = corral.from_gymnasium([Odd, lambda: Odd(info=lambda: {"key": threading.Lock()})])
+    factories = [Odd, lambda: Odd(info=lambda: {"key": threading.Lock()})]
+    envs = corral.from_gymnasium(factories, context="forkserver")
     envs.reset()
     with pytest.raises(errors.EnvError, match=r"info 'key'.*cannot.*pickle") as raised:
         envs.step(zeros(2))

@@ -98,7 +98,7 @@ def test_a_worker_killed_between_calls_is_told_of_by_the_next(call: str, context
 
 
 def test_a_worker_killed_while_its_env_sleeps_for_ever_is_told_of() -> None:
-    envs = sick(N, {0: ("step", "sleep in C")}, context="spawn")
+    envs = sick(N, {0: ("step", "sleep in C")}, context="forkserver")
     envs.reset()
     threading.Timer(0.3, os.kill, (pids(envs)[0], signal.SIGKILL)).start()
     error = lost(envs, lambda: envs.step(zeros(N)))
@@ -285,7 +285,7 @@ def test_a_worker_that_dies_while_it_starts_again_can_be_started_once_more(
     envs.close()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", quick(CONTEXTS))
 def test_a_worker_that_dies_while_it_is_built_ends_the_others_too(context: str) -> None:
     before = children() - children_that_run("_launch")
     with pytest.raises(EnvError, match="exited with code 3") as raised:

@@ -45,27 +45,25 @@ def envs_of(n: int, **how: Any) -> corral.VectorEnv:
 def others_go_on() -> Iterator[None]:
     """Another thread of Python's is not kept from its work."""
     done = threading.Event()
-    pauses: list[float] = []
+    rounds = 0
 
     def work() -> None:
-        last = time.monotonic()
+        nonlocal rounds
         while not done.is_set():
             time.sleep(0.005)
-            now = time.monotonic()
-            pauses.append(now - last)
-            last = now
+            rounds += 1
 
     worker = threading.Thread(target=work)
     worker.start()
     began = time.monotonic()
     try:
         yield
+        during, is_brief = rounds, time.monotonic() - began < 0.2
     finally:
-        took = time.monotonic() - began
         done.set()
         worker.join(LONG)
-    # One who waits with the lock in hand has it all the while.
-    assert max(pauses) < max(0.5 * took, 0.5)
+    # A call that waits with the GIL in hand has it all the while.
+    assert during > 5 or is_brief
 
 
 def silent(call: Callable[[], Any]) -> EnvTimeoutError:
@@ -443,7 +441,7 @@ def test_each_of_those_that_are_silent_together_is_told_of_with_its_own_action()
 
 
 def test_other_threads_go_on_while_a_reset_starts_workers_again() -> None:
-    envs = envs_of(2, num_workers=2, context="spawn")
+    envs = envs_of(2, num_workers=2, context="forkserver")
     envs.reset()
     before = envs.call("pid")
     for pid in before:

@@ -117,7 +117,8 @@ def interrupted(call: Callable[[], Any], when: Callable[[], bool]) -> None:
 def test_a_restart_that_is_interrupted_is_made_at_the_next_step(mode: str, tmp_path: Path) -> None:
     envs = started(tmp_path, 2, on_failure="restart", autoreset_mode=mode)
     envs.reset(seed=0)
-    kill(envs.call("pid")[:1])
+    dead, lives = envs.call("pid")
+    kill([dead])
     for name in ("again", "hold"):
         (tmp_path / name).touch()
     steps = [np.zeros(2, int)] * 3
@@ -128,6 +129,9 @@ def test_a_restart_that_is_interrupted_is_made_at_the_next_step(mode: str, tmp_p
         envs.recv()
     for step in steps:
         envs.step(step)
+    first, second = envs.call("pid")
+    assert first != dead
+    assert second == lives
     envs.close()
 
 

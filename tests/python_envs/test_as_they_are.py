@@ -239,7 +239,9 @@ HOW = [{"runner": "serial"}, {"context": "forkserver", "num_workers": 3}]
 @pytest.mark.parametrize("how", HOW, ids=str)
 def test_spaces_of_ones_own_pass_within_others(how: dict[str, Any]) -> None:
     envs = corral.from_gymnasium([HasOwn] * 3, **how)
-    envs.reset()
+    assert isinstance(envs.single_observation_space, type(HasOwn().observation_space))
+    observations, _ = envs.reset()
+    assert envs.observation_space.contains(observations)
     envs.close()
 
 

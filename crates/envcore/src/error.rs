@@ -241,9 +241,9 @@ pub struct SlotError {
     pub slot: usize,
     /// How its episode began.
     pub begin: Begin,
-    /// The seed of the slot's own stream: what `reset(seed=…)` or the
-    /// construction gave it. `None` where nobody gave an env one that begins
-    /// without.
+    /// The seed of the slot's own stream (`stream_seed`): what `reset(seed=…)` or the
+    /// construction gave it, or the seed that its env was rebuilt from. `None` where
+    /// nobody gave an env one that begins without.
     pub seed: Option<i64>,
     /// Which episode of the slot it was, from 0 since the slot was last seeded.
     pub episode: u64,

@@ -253,7 +253,7 @@ fn of_part(k: usize, name: &str) -> String {
 }
 
 /// `format` and `of`, with a checksum behind them.
-pub(crate) fn seal<S: Serialize>(format: &str, of: &S) -> Result<Vec<u8>> {
+fn seal<S: Serialize>(format: &str, of: &S) -> Result<Vec<u8>> {
     let mut bytes = state::to_bytes(&(format, of))?;
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     Ok(bytes)
@@ -264,7 +264,7 @@ pub(crate) fn seal<S: Serialize>(format: &str, of: &S) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// [`Error::State`] where it is not as it was, or of another format.
-pub(crate) fn unseal<S: DeserializeOwned>(format: &str, bytes: &[u8]) -> Result<S> {
+fn unseal<S: DeserializeOwned>(format: &str, bytes: &[u8]) -> Result<S> {
     let damaged = || Error::State(format!("these {} bytes are no state, or not all of it", bytes.len()));
     let (inner, sum) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;
     if crc32fast::hash(inner).to_le_bytes() != *sum {

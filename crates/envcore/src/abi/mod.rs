@@ -6,6 +6,7 @@
 
 #[cfg(feature = "load")]
 mod elf;
+pub mod env_c_api;
 #[cfg(feature = "export")]
 mod handle;
 pub mod libenv;
@@ -18,8 +19,8 @@ pub mod plugin;
 #[cfg(feature = "load")]
 pub use elf::exports;
 
-/// Puts a C interface to environments into a `cdylib`, so that hosts of other
-/// languages can load it: by libenv (gym3) and by Corral itself.
+/// Puts C interfaces to environments into a `cdylib`, so that hosts of other
+/// languages can load it: libenv's (gym3), DeepMind's EnvCApi and Corral's own.
 ///
 /// ```ignore
 /// envcore::export_envs! {
@@ -46,5 +47,11 @@ macro_rules! export_table {
     ($table:expr) => {
         $crate::export_plugin!($table);
         $crate::export_libenv!($table);
+        $crate::export_env_c_api!($table);
+    };
+    ($table:expr, $name:expr) => {
+        $crate::export_plugin!($table);
+        $crate::export_libenv!($table);
+        $crate::export_env_c_api!($table, $name);
     };
 }

@@ -137,7 +137,7 @@ impl Recording {
             None => seed.map_or_else(|| "no-seed".into(), |seed| format!("seed{seed}")),
         };
         let env = plain(&self.head.env);
-        write(dir, &format!("{env}-slot{slot}-{which}-episode{episode}-step{step}"), &self.to_text())
+        write(dir, &format!("{env}-env{slot}-{which}-episode{episode}-step{step}"), &self.to_text())
     }
 
     fn to_text(&self) -> String {

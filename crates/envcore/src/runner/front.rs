@@ -171,16 +171,21 @@ impl Front {
 
 /// Jobs in the order in which they were sent.
 #[derive(Default)]
-pub(super) struct JobQueue(VecDeque<Run>);
+pub(super) struct JobQueue {
+    runs: VecDeque<Run>,
+    /// How many slots step all at once: such a step is not queued.
+    whole: Option<usize>,
+}
 
 impl JobQueue {
-    /// Adds `job` for each of `slots`.
+    /// Adds a step of each of `slots`.
     pub(super) fn steps(&mut self, slots: &Slots, num_slots: usize) {
         match slots {
-            Slots::All => self.push(0..num_slots, Job::Step),
+            // All are in flight with it, so nothing follows before it is taken.
+            Slots::All => self.whole = Some(num_slots),
             Slots::List(list) => {
                 for &slot in list {
-                    match self.0.back_mut() {
+                    match self.runs.back_mut() {
                         Some(Run { slots, job: Job::Step, .. }) if slots.end == slot => slots.end += 1,
                         _ => self.push(slot..slot + 1, Job::Step),
                     }
@@ -194,34 +199,41 @@ impl JobQueue {
     }
 
     fn push(&mut self, slots: std::ops::Range<usize>, job: Job) {
-        self.0.push_back(Run { slots, row: 0, job });
+        self.runs.push_back(Run { slots, row: 0, job });
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.runs.clear();
+        self.whole = None;
     }
 
     /// The slots of the next `rows` rows.
     pub(super) fn next(&self, rows: usize, num_slots: usize) -> Slots {
-        if let Some(run) = self.0.front()
-            && run.slots == (0..num_slots)
-            && rows == num_slots
-        {
-            return Slots::All;
+        match self.whole {
+            Some(whole) if whole == rows => Slots::All,
+            Some(_) => Slots::List((0..rows).collect()),
+            None => {
+                let slots = self.runs.iter().flat_map(|run| run.slots.clone());
+                Slots::of(slots.take(rows).collect(), num_slots)
+            }
         }
-        Slots::of(self.0.iter().flat_map(|run| run.slots.clone()).take(rows).collect(), num_slots)
     }
 
     /// Takes the jobs of the next `rows` rows, numbered from 0.
     pub(super) fn take(&mut self, rows: usize, mut each: impl FnMut(Run)) {
+        match self.whole.take() {
+            Some(whole) if whole == rows => return each(Run { slots: 0..whole, row: 0, job: Job::Step }),
+            Some(whole) => self.push(0..whole, Job::Step),
+            None => {}
+        }
         let mut row = 0;
         while row < rows {
-            let Some(mut run) = self.0.pop_front() else { return };
+            let Some(mut run) = self.runs.pop_front() else { return };
             let left = rows - row;
             if run.slots.len() > left {
                 let split = run.slots.start + left;
                 let (slots, job) = (split..run.slots.end, run.job.clone());
-                self.0.push_front(Run { slots, row: 0, job });
+                self.runs.push_front(Run { slots, row: 0, job });
                 run.slots.end = split;
             }
             run.row = row;

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::front::{Front, JobQueue, check_resets, reset_jobs};
-use super::slot_group::{Job, Run, SlotGroup};
+use super::slot_group::SlotGroup;
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
 use crate::call::Call;
@@ -124,24 +124,6 @@ impl VecEnv for Serial {
         let draft = self.pool.draft(slots, rows, want.buffers)?;
         self.queue.take(rows, |run| self.group.runs.push(run));
         self.front.arrive(draft.slots());
-        self.work(draft).map(Some)
-    }
-
-    fn step(
-        &mut self,
-        slots: &Slots,
-        actions: &[ColumnIn<'_>],
-        want: Want<'_>,
-    ) -> Result<Option<Box<Batch>>> {
-        let n = self.front.spec.num_slots;
-        if *slots != Slots::All || want.max_rows < n || self.front.in_flight() > 0 {
-            self.send(slots, actions)?;
-            return self.recv(want);
-        }
-        // Nothing is queued that comes back at once.
-        self.check_send(slots, actions)?;
-        let draft = self.pool.draft(Slots::All, n, want.buffers)?;
-        self.group.runs.push(Run { slots: 0..n, row: 0, job: Job::Step });
         self.work(draft).map(Some)
     }
 

@@ -778,7 +778,7 @@ fn some_file(dir: &Dir) -> PathBuf {
 fn the_file_says_in_plain_words_what_happened() {
     let dir = Dir::new();
     let file = some_file(&dir);
-    assert_eq!(file.file_name().unwrap(), "testing-Faulty-v0-slot2-seed102-episode0-step2.json");
+    assert_eq!(file.file_name().unwrap(), "testing-Faulty-v0-env2-seed102-episode0-step2.json");
     let text = std::fs::read_to_string(&file).unwrap();
     for part in [
         "\"format\": \"corral replay 1\"",

@@ -24,13 +24,13 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::on_failure::{FailurePolicy, OnFailure};
 use crate::runner;
-use crate::saved::{SlotState, seal, unseal};
+use crate::saved::SlotState;
 use crate::simd::Kernel;
 use crate::vec_config::{AutoresetMode, VecConfig};
 use crate::vec_env::{VecEnv, Want};
 
-/// What a slot's state begins with; changes with its layout.
-const FORMAT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " libenv slot 2");
+/// The section of a slot's state that holds what its host saw.
+const VIEW: &str = "libenv view";
 
 /// Restarts of a slot that ends no episode in between: as `corral.make_vec` has
 /// it.
@@ -39,7 +39,7 @@ const MAX_RESTARTS: u32 = 10;
 /// So many leaves of actions are passed on without an allocation.
 const FEW: usize = 4;
 
-/// A slot's state, and what the host saw with it.
+/// What a host saw of a slot beside its observation.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct SavedView {
     reward: f64,
@@ -48,7 +48,6 @@ struct SavedView {
     kind: u8,
     /// The episode's return and length so far.
     so_far: (f64, i32),
-    below: SlotState,
 }
 
 /// See the module.
@@ -247,7 +246,7 @@ impl ExportedInstance {
     pub(super) fn save(&mut self, slot: i32) -> Result<Vec<u8>> {
         let slot = self.slot(slot)?;
         self.settle(false)?;
-        let below = self.envs.save_slot(slot)?;
+        let mut state = self.envs.save_slot(slot)?;
         let patch = self.patches.iter().find(|(patched, _)| *patched == slot);
         let last = self.last.as_deref().map(|batch| (batch, slot));
         let (batch, row) = patch.map(|(_, batch)| (&**batch, 0)).or(last).ok_or_else(nothing_yet)?;
@@ -258,17 +257,18 @@ impl ExportedInstance {
             truncated: flag(&batch.truncated),
             kind: batch.kind(row) as u8,
             so_far: self.sums.of(slot),
-            below,
         };
-        seal(FORMAT, &saved)
+        state.push(VIEW, &saved)?;
+        state.to_bytes()
     }
 
     /// Takes up a state that `save` gave, of any slot.
     pub(super) fn load(&mut self, slot: i32, bytes: &[u8]) -> Result<()> {
         let slot = self.slot(slot)?;
         self.settle(false)?;
-        let saved: SavedView = unseal(FORMAT, bytes)?;
-        self.envs.load_slot(slot, saved.below.sections())?;
+        let state = SlotState::from_bytes(bytes)?;
+        let (saved, below): (SavedView, _) = state.sections().take(VIEW)?;
+        self.envs.load_slot(slot, below)?;
         let slots = Slots::List(vec![slot]);
         let batch = self.envs.reset(&slots, &[Begin::Keep], None, Want::all())?;
         let mut batch = batch.expect("there is no deadline");

@@ -1,0 +1,6 @@
+//! DeepMind's EnvCApi, version 1.4: one context is one env, which a host starts,
+//! advances and looks at by a table of functions.
+
+#[cfg(feature = "export")]
+pub mod export;
+pub mod sys;
