@@ -9,6 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "MAX_ENVS",
+    "MAX_FRAMES",
+    "MAX_THREADS",
     "Plugin",
     "Recording",
     "Schedule",
@@ -24,6 +27,10 @@ __all__ = [
 ]
 
 __version__: str
+# The core's limits.
+MAX_ENVS: int
+MAX_FRAMES: int
+MAX_THREADS: int
 
 def make(source: Source, num_envs: int, settings: dict[str, Any]) -> VecEnv: ...
 def check_room(bytes: int) -> None: ...

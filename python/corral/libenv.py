@@ -11,7 +11,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from corral import _launch, _native, _worker, errors, settings
-from corral.settings import MAX_ENVS, VecOptions, documented, whole
+from corral.settings import VecOptions, documented, whole
 from corral.vector import VectorEnv
 
 Options = Mapping[str, Any]
@@ -22,9 +22,6 @@ _ISOLATIONS = ("process", "thread")
 # gym3 leaves room for two NULs.
 _MAX_NAME_BYTES = 126
 _DTYPES = ("uint8", "int32", "float32")
-# As many threads as a vec env starts; told here by the name of the argument here, and before
-# foreign code is.
-_MAX_THREADS = 1024
 # A century or so, which any clock can count.
 _MAX_SECONDS = 1 << 32
 # Functions by these names are called with buffers and in an order that only Corral knows.
@@ -122,8 +119,8 @@ def load_libenv(
         isolation = "thread" if ours else "process"
     if isolation not in _ISOLATIONS:
         raise errors.ArgumentError(f"isolation is 'process', 'thread' or None, not {isolation!r}")
-    num_envs = whole("num_envs", num_envs, MAX_ENVS)
-    most = _MAX_THREADS if isolation == "thread" else MAX_ENVS
+    num_envs = whole("num_envs", num_envs, _native.MAX_ENVS)
+    most = _native.MAX_THREADS if isolation == "thread" else _native.MAX_ENVS
     num_workers = whole("num_workers", num_workers, most)
     if num_workers > num_envs:
         raise errors.ArgumentError(

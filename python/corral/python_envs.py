@@ -14,7 +14,7 @@ from typing_extensions import Unpack
 
 from corral import _launch, _native, _worker, errors, settings
 from corral._python_env import are_equal, as_gymnasium
-from corral.settings import MAX_ENVS, VecOptions, documented, flag, text, whole
+from corral.settings import VecOptions, documented, flag, text, whole
 from corral.vector import VectorEnv
 
 Factory = Callable[[], Any]
@@ -191,7 +191,7 @@ def _in_workers(
     context: str,
 ) -> tuple[_native.Source, _worker.Inheritance | _worker.Pickled]:
     if num_workers is not None:
-        num_workers = whole("num_workers", num_workers, MAX_ENVS)
+        num_workers = whole("num_workers", num_workers, _native.MAX_ENVS)
     launcher = _launch.launcher(context)
     kind = _worker.Inheritance if context == "fork" else _worker.Pickled
     told = kind(name, factories, check_nan, seeded)
@@ -200,7 +200,7 @@ def _in_workers(
 
 def _each(env: Any, num_envs: int | None) -> list[str | Factory]:
     """What makes each env."""
-    count = None if num_envs is None else whole("num_envs", num_envs, MAX_ENVS)
+    count = None if num_envs is None else whole("num_envs", num_envs, _native.MAX_ENVS)
     if isinstance(env, str) or callable(env):
         return [env] * (count or 1)
     # What tells no length may have no end.
@@ -211,8 +211,8 @@ def _each(env: Any, num_envs: int | None) -> list[str | Factory]:
     each = list(env)
     if not each:
         raise errors.ArgumentError("there are no envs: give at least one")
-    if len(each) > MAX_ENVS:
-        raise errors.ArgumentError(f"there are {len(each)} envs: there can be at most {MAX_ENVS}")
+    if len(each) > _native.MAX_ENVS:
+        raise errors.ArgumentError(f"there are {len(each)} envs: there can be at most {_native.MAX_ENVS}")
     if count is not None and count != len(each):
         raise errors.ArgumentError(f"num_envs is {count} and there are {len(each)} envs")
     return each

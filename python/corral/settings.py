@@ -19,11 +19,6 @@ from corral import _native, errors
 from corral.frames import LazyVectorEnv
 from corral.vector import VectorEnv, autoreset_name
 
-MAX_ENVS = 1 << 24
-"""As many envs as a vec env has; the core's own limit."""
-MAX_FRAMES = 1 << 16
-"""As many frames as are stacked; the core's own limit."""
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -168,7 +163,7 @@ def native(source: _native.Source, num_envs: int, options: Mapping[str, Any]) ->
     told["autoreset_mode"] = autoreset_name(told.get("autoreset_mode", "next_step"))
     is_lazy = flag("lazy_frames", frames.get("lazy_frames", False))
     if (frame_stack := frames.get("frame_stack")) is not None:
-        whole("frame_stack", frame_stack, MAX_FRAMES)
+        whole("frame_stack", frame_stack, _native.MAX_FRAMES)
         told["frame_stack"] = None if is_lazy else frame_stack
     elif is_lazy:
         raise errors.ArgumentError("lazy_frames says how frames are stacked: give frame_stack too")

@@ -174,5 +174,5 @@ pub use source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 pub use space::{
     ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Options, Scalar, Space, Tensor, Tree, Value,
 };
-pub use vec_config::{AutoresetMode, VecConfig};
+pub use vec_config::{AutoresetMode, MAX_FRAMES, MAX_SLOTS, MAX_THREADS, VecConfig};
 pub use vec_env::{Spec, VecEnv, Want};

@@ -63,6 +63,17 @@ mod linux {
         info.totalram.saturating_add(info.totalswap).saturating_mul(u64::from(info.mem_unit))
     }
 
+    /// Bytes of memory that the machine has to give now, as `/proc/meminfo` says.
+    pub(crate) fn available_memory() -> Option<u64> {
+        available(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    }
+
+    fn available(told: &str) -> Option<u64> {
+        let rest = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        let kib: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kib.checked_mul(1024)
+    }
+
     /// The cores that this process may run on.
     pub(crate) fn cores() -> io::Result<Vec<usize>> {
         let set = rustix::thread::sched_getaffinity(None)?;
@@ -88,6 +99,18 @@ mod linux {
         io::copy(&mut file, &mut copy)?;
         Ok(format!("/proc/self/fd/{}", copy.into_raw_fd()).into())
     }
+
+    #[cfg(test)]
+    mod tests {
+        use super::available;
+
+        #[test]
+        fn the_available_memory_is_read_from_what_linux_tells() {
+            let told = "MemTotal:       24624532 kB\nMemAvailable:   23 kB\nBuffers:  1 kB\n";
+            assert_eq!(available(told), Some(23 * 1024));
+            assert_eq!(available(""), None);
+        }
+    }
 }
 
 #[cfg(not(all(target_os = "linux", not(portable))))]
@@ -97,6 +120,11 @@ mod not_linux {
     /// More than anyone asks for: the system says itself when it has none.
     pub(crate) fn memory() -> u64 {
         u64::MAX
+    }
+
+    /// The system does not tell.
+    pub(crate) fn available_memory() -> Option<u64> {
+        None
     }
 
     pub(crate) fn cores() -> io::Result<Vec<usize>> {

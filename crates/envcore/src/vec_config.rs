@@ -7,6 +7,14 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::space::ActionBounds;
 
+/// As many slots as a vec env has at most: more than any machine steps, and few enough
+/// to count without overflow.
+pub const MAX_SLOTS: usize = 1 << 24;
+/// As many threads as a runner starts at most.
+pub const MAX_THREADS: usize = 1024;
+/// As many frames as are stacked at most.
+pub const MAX_FRAMES: usize = 1 << 16;
+
 /// What happens after an episode's last step; Gymnasium's three modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum AutoresetMode {

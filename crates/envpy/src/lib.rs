@@ -30,6 +30,9 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("MAX_ENVS", envcore::MAX_SLOTS)?;
+    module.add("MAX_FRAMES", envcore::MAX_FRAMES)?;
+    module.add("MAX_THREADS", envcore::MAX_THREADS)?;
     module.add_class::<vec_env::VecEnv>()?;
     module.add_class::<layers::Statistics>()?;
     module.add_class::<source::Source>()?;

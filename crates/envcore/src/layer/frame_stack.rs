@@ -18,11 +18,8 @@ use crate::buffer::{Batch, Column, Fixed, check_room};
 use crate::error::{Error, Result};
 use crate::layer::{Layer, Shows, Transform, rows_of};
 use crate::space::{Bounds, DType, Leaf, LeafKind, Tensor};
-use crate::vec_config::AutoresetMode;
+use crate::vec_config::{AutoresetMode, MAX_FRAMES};
 use crate::vec_env::{Spec, VecEnv};
-
-/// As many frames as are stacked, at most.
-const MAX_FRAMES: usize = 1 << 16;
 
 /// One leaf's frames: `[slots, k, frame]`.
 struct FrameRing {

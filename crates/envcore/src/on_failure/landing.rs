@@ -1,7 +1,8 @@
-//! Rows that come back: which go out as they are, which are put together, what
-//! becomes of those that failed.
+//! What the policy does with the rows that come back. A batch without failures goes
+//! out as it came. Else each row is staged until the batch can be put together, and
+//! slots that failed are reset.
 
-use super::{Again, FailurePolicy, Note, OnFailure, Retried};
+use super::{Again, FailurePolicy, OnFailure, Retried};
 use crate::begin::Begin;
 use crate::buffer::{Batch, Buffers, Extra, RowKind, Slots};
 use crate::caps::Caps;
@@ -129,14 +130,11 @@ impl FailurePolicy {
     }
 
     fn take_extras(&mut self, slot: usize, batch: &mut Batch, row: usize) {
-        let take =
-            |extras: &mut Vec<Extra>| extras.extract_if(.., |extra| extra.row == row).collect::<Vec<_>>();
-        let infos = take(&mut batch.infos.extras).into_iter().map(|extra| (slot, Note::Info(extra)));
-        self.notes.extend(infos);
+        let notes = &mut self.notes[slot];
+        let is_its = |extra: &mut Extra| extra.row == row;
+        notes.infos.extend(batch.infos.extras.extract_if(.., is_its));
         if let Some(finals) = &mut batch.finals {
-            let infos =
-                take(&mut finals.infos.extras).into_iter().map(|extra| (slot, Note::FinalInfo(extra)));
-            self.notes.extend(infos);
+            notes.final_infos.extend(finals.infos.extras.extract_if(.., is_its));
         }
     }
 
@@ -163,28 +161,23 @@ impl FailurePolicy {
             }
             self.take_extras(slot, batch, row);
         }
-        if failure.failure.cause == Cause::Interrupt {
-            self.notes.push((slot, Note::Failed(failure)));
-            self.landing.land(slot);
-            return;
-        }
-        if self.policy == OnFailure::Restart && is_unstarted(&failure) {
-            self.notes.push((slot, Note::Failed(failure)));
-            self.landing.land(slot);
-            return;
-        }
-        let too_often = self.policy == OnFailure::Restart && self.slots[slot].restarts > self.max_restarts;
-        if too_often {
+        let restarts = self.policy == OnFailure::Restart;
+        let too_often = restarts && self.slots[slot].restarts > self.max_restarts;
+        let for_good = failure.failure.cause == Cause::Interrupt || restarts && is_unstarted(&failure);
+        if for_good || too_often {
             let mut failure = failure;
-            failure.failure.message +=
-                &format!(" (restarted {} times without ending an episode: max_restarts)", self.max_restarts);
-            self.notes.push((slot, Note::Failed(failure)));
+            if !for_good {
+                failure.failure.message += &format!(
+                    " (restarted {} times without ending an episode: max_restarts)",
+                    self.max_restarts
+                );
+            }
+            self.notes[slot].failures.push(failure);
             self.landing.land(slot);
             return;
         }
-        self.notes.push((slot, Note::Tolerated(failure)));
-        let now = self.policy == OnFailure::Restart && (in_reset || mode == AutoresetMode::SameStep);
-        if !now {
+        self.notes[slot].tolerated.push(failure);
+        if !restarts || !(in_reset || mode == AutoresetMode::SameStep) {
             self.landing.land(slot);
             return;
         }
@@ -252,37 +245,6 @@ impl FailurePolicy {
             self.slots[slot].retried = None;
             self.landing.land(slot);
         }
-    }
-
-    /// The batch of `slots`, which have landed.
-    pub(super) fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Box<Batch>> {
-        let rows = slots.len(self.slots.len());
-        let mut draft = self.pool.draft(slots, rows, buffers)?;
-        let staging = self.staging.as_ref().expect("what has landed is in the staging");
-        let batch = draft.batch_mut();
-        for row in 0..rows {
-            let slot = batch.slots.at(row);
-            batch.put_row(row, staging, slot);
-        }
-        let mut batch = self.pool.finish(draft);
-        let notes = std::mem::take(&mut self.notes);
-        for (slot, note) in notes {
-            let Some(row) = (0..rows).find(|&row| batch.slots.at(row) == slot) else {
-                self.notes.push((slot, note));
-                continue;
-            };
-            match note {
-                Note::Info(extra) => batch.infos.extras.push(Extra { row, ..extra }),
-                Note::FinalInfo(extra) => {
-                    let finals = batch.finals.as_mut().expect("final infos come with finals");
-                    finals.infos.extras.push(Extra { row, ..extra });
-                }
-                Note::Failed(failure) => batch.failures.push(failure),
-                Note::Tolerated(failure) => batch.tolerated.push(failure),
-            }
-        }
-        batch.sort_loose();
-        Ok(batch)
     }
 
     /// Receives until `least` rows have landed or a batch of as many may go out

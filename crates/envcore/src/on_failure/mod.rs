@@ -29,10 +29,10 @@ use std::sync::Arc;
 
 use self::vec_env::of_rows;
 use crate::begin::Begin;
-use crate::buffer::{Batch, BatchPool, ColumnIn, Extra, Layout, Slots, with_rows};
+use crate::buffer::{Batch, BatchPool, ColumnIn, Layout, Slots, with_rows};
 use crate::caps::Caps;
-use crate::error::{Error, Result, SlotError};
-use crate::landing::Landing;
+use crate::error::{Error, Result};
+use crate::landing::{Landing, Notes};
 use crate::space::Options;
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::VecEnv;
@@ -101,7 +101,8 @@ pub struct FailurePolicy {
     landing: Landing,
     /// Slots that are to be reset within the call that their failure came in.
     again: Vec<Again>,
-    notes: Vec<(usize, Note)>,
+    /// What the slots in the staging tell.
+    notes: Vec<Notes>,
     /// What is in flight was sent on in another order than it came.
     divided: bool,
 }
@@ -111,13 +112,6 @@ struct Again {
     slot: usize,
     begin: Begin,
     options: Option<Arc<Options>>,
-}
-
-enum Note {
-    Info(Extra),
-    FinalInfo(Extra),
-    Failed(SlotError),
-    Tolerated(SlotError),
 }
 
 impl FailurePolicy {
@@ -158,7 +152,7 @@ impl FailurePolicy {
             staging,
             landing: Landing::new(n),
             again: Vec::new(),
-            notes: Vec::new(),
+            notes: (0..n).map(|_| Notes::default()).collect(),
             divided: false,
         })
     }

@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::caps::Caps;
 use crate::error::Result;
 use crate::frame::Frame;
+use crate::landing::Notes;
 use crate::saved::{AllSections, POLICY, SavedPolicy, Sections, SlotState, VecEnvState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want, check_idle};
@@ -133,9 +134,13 @@ impl VecEnv for FailurePolicy {
         }
         self.divided &= self.envs.in_flight() > 0;
         let rows = most.min(self.landing.len());
-        let batch = self.gather(self.landing.first(rows), want.buffers)?;
-        self.landing.receive(rows);
-        Ok(Some(batch))
+        let FailurePolicy { landing, pool, staging, notes, .. } = self;
+        let staging = staging.as_ref().expect("rows land in the staging alone");
+        let (batch, notes) = landing.gather(rows, pool, want.buffers, |slot, draft, row, told| {
+            draft.batch_mut().put_row(row, staging, slot);
+            told.append_row(row, &mut notes[slot]);
+        })?;
+        notes.give(batch).map(Some)
     }
 
     fn in_flight(&self) -> usize {
@@ -195,7 +200,7 @@ impl VecEnv for FailurePolicy {
     fn close(&mut self) -> Result<()> {
         self.landing.clear();
         self.again.clear();
-        self.notes.clear();
+        self.notes.fill_with(Notes::default);
         self.envs.close()
     }
 }

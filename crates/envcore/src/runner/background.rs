@@ -18,11 +18,11 @@ use std::time::Instant;
 use super::front::{Front, check_resets, reset_jobs};
 use super::limits::{Limit, Limits};
 use super::partition::{Partition, PooledGroup, Staging};
-use super::slot_group::{Job, Notes, Run, SlotGroup};
+use super::slot_group::{Job, Run, SlotGroup};
 use super::thread_pool::ThreadPool;
 use super::threaded::GRACE;
 use crate::begin::Begin;
-use crate::buffer::{Actions, Batch, BatchPool, Buffers, ColumnIn, RowKind, Slots};
+use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, RowKind, Slots};
 use crate::call::Call;
 use crate::caps::Caps;
 use crate::episode::{Episodes, Rules, Snapshot};
@@ -128,7 +128,7 @@ impl Background {
         }
         inside.group.runs.push(Run { slots: slot..slot + 1, row, job });
         // SAFETY: the group is staged: it has a window and holds the draft. The row
-        // is its own, and read once it is home (`gather`).
+        // is its own, and read once the group is home (`recv`).
         let group = unsafe { self.parts.partition.hand_out(slot) };
         self.parts.thread_pool.put(group);
     }
@@ -240,30 +240,6 @@ impl Background {
         self.parts.partition.replace(group);
         self.land(slot);
     }
-
-    /// A batch of `slots`, which have landed, in this order, and what `notes` are
-    /// to hold of it.
-    fn gather(
-        &mut self,
-        slots: Slots,
-        buffers: Option<&mut dyn Buffers>,
-        notes: &mut Notes,
-    ) -> Result<Box<Batch>> {
-        let n = self.front.spec.num_slots;
-        let draft = self.pool.draft(slots.clone(), slots.len(n), buffers)?;
-        let to = draft.window();
-        for (row, slot) in slots.iter(n).enumerate() {
-            let inside = self.parts.partition.inside(slot);
-            let from = inside.window.expect("every group has its place");
-            // SAFETY: the group is at home, and with it its row, whose draft it
-            // holds; the other draft is new.
-            unsafe { from.copy_row(inside.row, to, row) };
-            notes.append_row(row, &mut inside.group.notes);
-        }
-        let batch = self.pool.finish(draft);
-        self.front.arrive(&slots);
-        Ok(batch)
-    }
 }
 
 impl VecEnv for Background {
@@ -331,12 +307,18 @@ impl VecEnv for Background {
             return Ok(None);
         }
         let rows = most.min(self.landing.len());
-        let mut notes = Notes::default();
-        let mut batch = self.gather(self.landing.first(rows), want.buffers, &mut notes)?;
-        self.landing.receive(rows);
-        notes.check()?;
-        notes.give(&mut batch);
-        Ok(Some(batch))
+        let partition = &mut self.parts.partition;
+        let (batch, notes) =
+            self.landing.gather(rows, &mut self.pool, want.buffers, |slot, draft, row, told| {
+                let inside = partition.inside(slot);
+                let from = inside.window.expect("every group has its place");
+                // SAFETY: the group is at home, and with it its row, whose draft it
+                // holds; the other draft is new.
+                unsafe { from.copy_row(inside.row, draft.window(), row) };
+                told.append_row(row, &mut inside.group.notes);
+            })?;
+        self.front.arrive(&batch.slots);
+        notes.give(batch).map(Some)
     }
 
     fn in_flight(&self) -> usize {

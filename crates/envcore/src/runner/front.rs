@@ -14,11 +14,8 @@ use crate::error::{Error, Result};
 use crate::fork::Birth;
 use crate::source::Source;
 use crate::space::Options;
-use crate::vec_config::VecConfig;
+use crate::vec_config::{MAX_SLOTS, VecConfig};
 use crate::vec_env::Spec;
-
-/// More slots than any machine steps, and few enough to count without overflow.
-pub(crate) const MAX_SLOTS: usize = 1 << 24;
 
 pub(super) struct Front {
     pub(super) spec: Spec,

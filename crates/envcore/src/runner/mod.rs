@@ -22,8 +22,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use background::Background;
-#[cfg(feature = "export")]
-pub(crate) use front::MAX_SLOTS;
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 pub use process::{Child, Ended, Host, Objects, Order, Process, adopt, serve, spawn, take_stdin};
 pub use serial::Serial;
@@ -32,11 +30,8 @@ pub use threaded::Threaded;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::source::Source;
-use crate::vec_config::VecConfig;
+use crate::vec_config::{MAX_THREADS, VecConfig};
 use crate::vec_env::VecEnv;
-
-/// More threads than any machine has use for.
-const MAX_THREADS: usize = 1024;
 
 /// The runner of `source` that `config` asks for: [`Background`] with a batch
 /// size or a timeout, [`Serial`] for one thread and, where it does not say how many

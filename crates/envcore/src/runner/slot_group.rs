@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::begin::Begin;
-use crate::buffer::{Actions, Batch, Extra, Window};
+use crate::buffer::{Actions, Window};
 use crate::episode::{Episodes, Report};
-use crate::error::{Cause, Error, Phase, Result, SlotError};
+use crate::error::{Cause, Phase, SlotError};
 use crate::guard::{drop_guarded, guard};
+use crate::landing::Notes;
 use crate::space::Options;
 
 /// What a slot in flight awaits.
@@ -34,59 +35,6 @@ impl Run {
     fn goes_with(&self, next: &Run) -> bool {
         let resets = matches!((&self.job, &next.job), (Job::Reset(..), Job::Reset(..)));
         resets && self.row + self.slots.len() == next.row
-    }
-}
-
-/// What went on beside the rows.
-#[derive(Default)]
-pub(super) struct Notes {
-    pub(super) failures: Vec<SlotError>,
-    pub(super) infos: Vec<Extra>,
-    pub(super) final_infos: Vec<Extra>,
-    /// What broke the work off: the rows say nothing.
-    pub(super) broken: Option<Error>,
-}
-
-impl Notes {
-    pub(super) fn is_empty(&self) -> bool {
-        self.failures.is_empty()
-            && self.infos.is_empty()
-            && self.final_infos.is_empty()
-            && self.broken.is_none()
-    }
-
-    /// Adds `more` and leaves it empty.
-    pub(super) fn append(&mut self, more: &mut Notes) {
-        self.failures.append(&mut more.failures);
-        self.infos.append(&mut more.infos);
-        self.final_infos.append(&mut more.final_infos);
-        self.broken = self.broken.take().or(more.broken.take());
-    }
-
-    /// Adds those of one slot, whose row is `row`, and leaves `more` empty.
-    pub(super) fn append_row(&mut self, row: usize, more: &mut Notes) {
-        if !more.is_empty() {
-            more.infos.iter_mut().chain(&mut more.final_infos).for_each(|extra| extra.row = row);
-            self.append(more);
-        }
-    }
-
-    /// Errors where work was broken off: the batch is of no use.
-    pub(super) fn check(&mut self) -> Result<()> {
-        self.broken.take().map_or(Ok(()), Err)
-    }
-
-    /// Hands all of it to `batch`, in the order of its rows.
-    pub(super) fn give(self, batch: &mut Batch) {
-        if self.is_empty() {
-            return;
-        }
-        batch.failures = self.failures;
-        batch.infos.extras = self.infos;
-        if let Some(finals) = &mut batch.finals {
-            finals.infos.extras = self.final_infos;
-        }
-        batch.sort_loose();
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use super::front::{Front, JobQueue, check_resets, reset_jobs};
 use super::pace::{Pace, Way};
 use super::partition::{Partition, PooledGroup};
-use super::slot_group::{Job, Notes, Run, SlotGroup};
+use super::slot_group::{Job, Run, SlotGroup};
 use super::thread_pool::{Task, ThreadPool};
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
@@ -28,6 +28,7 @@ use crate::episode::Episodes;
 use crate::error::{Error, Result};
 use crate::fork::Native;
 use crate::frame::Frame;
+use crate::landing::Notes;
 use crate::saved::{Sections, SlotState};
 use crate::source::Source;
 use crate::space::{Options, Value};
@@ -252,11 +253,9 @@ impl Threaded {
         }
         let pace = if round.is_step { &mut self.steps } else { &mut self.resets };
         pace.note(round.way, round.draft.batch().rows(), busy, round.started.elapsed());
-        let mut batch = self.pool.finish(round.draft);
+        let batch = self.pool.finish(round.draft);
         self.front.arrive(&batch.slots);
-        notes.check()?;
-        notes.give(&mut batch);
-        Ok(batch)
+        notes.give(batch)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The Rust half of the identity matrix: every source, through every runner and
 //! every way to drive it, gives slot by slot the bytes that a naive loop over
-//! bare envs gives.
+//! bare envs gives. An env of the table that has no such loop here is compared with
+//! vec envs of one env each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,9 +33,10 @@ struct Case {
     statistics: bool,
     modes: &'static [AutoresetMode],
     /// From the mode and the slots' names.
-    oracle: fn(AutoresetMode, Vec<usize>) -> Box<dyn Oracle>,
+    oracle: Box<dyn Fn(AutoresetMode, Vec<usize>) -> Box<dyn Oracle>>,
 }
 
+/// The sources that have a naive loop.
 fn cases() -> [Case; 5] {
     [
         Case {
@@ -43,12 +45,12 @@ fn cases() -> [Case; 5] {
             limit: Some(25),
             statistics: true,
             modes: &MODES,
-            oracle: |mode, _| {
+            oracle: Box::new(|mode, _| {
                 Box::new(
                     Naive::<CartPole>::new(CartPoleConfig::default(), SLOTS, SEED, mode, Some(25))
                         .with_statistics(),
                 )
-            },
+            }),
         },
         Case {
             id: "CartPole-v1",
@@ -56,10 +58,10 @@ fn cases() -> [Case; 5] {
             limit: Some(25),
             statistics: false,
             modes: &MODES,
-            oracle: |mode, _| {
+            oracle: Box::new(|mode, _| {
                 let config = CartPoleConfig { fast: true, ..CartPoleConfig::default() };
                 Box::new(Naive::<FastCartPole>::new(config, SLOTS, SEED, mode, Some(25)))
-            },
+            }),
         },
         Case {
             id: "Maze-v0",
@@ -67,10 +69,10 @@ fn cases() -> [Case; 5] {
             limit: Some(40),
             statistics: true,
             modes: &MODES,
-            oracle: |mode, _| {
+            oracle: Box::new(|mode, _| {
                 let config = MazeConfig { size: 3, ..Default::default() };
                 Box::new(Naive::<Maze>::new(config, SLOTS, SEED, mode, Some(40)).with_statistics())
-            },
+            }),
         },
         Case {
             id: "testing/Faulty-v0",
@@ -78,12 +80,12 @@ fn cases() -> [Case; 5] {
             limit: Some(8),
             statistics: true,
             modes: &MODES,
-            oracle: |mode, _| {
+            oracle: Box::new(|mode, _| {
                 Box::new(
                     Naive::<Faulty>::new(FaultyConfig::default(), SLOTS, SEED, mode, Some(8))
                         .with_statistics(),
                 )
-            },
+            }),
         },
         Case {
             id: "testing/Odd-v0",
@@ -91,9 +93,61 @@ fn cases() -> [Case; 5] {
             limit: None,
             statistics: true,
             modes: &[AutoresetMode::SameStep],
-            oracle: |_, names| Box::new(OddRules::new(names)),
+            oracle: Box::new(|_, names| Box::new(OddRules::new(names))),
         },
     ]
+}
+
+/// The other sources of the table.
+fn cases_of_the_table() -> Vec<Case> {
+    let named = cases().map(|case| case.id);
+    let rest = envs::TABLE.iter().map(|entry| entry.id).filter(|id| !named.contains(id));
+    let case = |id: &'static str| Case {
+        id,
+        options: Options::new(),
+        limit: Some(12),
+        statistics: true,
+        modes: &MODES,
+        oracle: Box::new(move |mode, _| Box::new(Alone::new(id, mode, 12))),
+    };
+    rest.map(case).collect()
+}
+
+/// Each slot a vec env of its own.
+struct Alone(Vec<Box<dyn VecEnv>>);
+
+impl Alone {
+    fn new(id: &'static str, mode: AutoresetMode, limit: u64) -> Self {
+        let source = source(id, &Options::new());
+        let config = VecConfig {
+            seed: Some(SEED),
+            max_episode_steps: Some(limit),
+            episode_statistics: true,
+            ..config(SLOTS, mode)
+        };
+        Alone((0..SLOTS).map(|slot| part(&*source, &config, slot, 1)).collect())
+    }
+
+    fn only(&mut self, slot: usize, batch: &Batch) -> Seen {
+        rows_of(self.0[slot].spec(), batch).remove(0).1
+    }
+}
+
+impl Oracle for Alone {
+    fn reset(&mut self, slot: usize, begin: Begin, options: Option<&Options>) -> Seen {
+        let batch = self.0[slot].reset(&Slots::All, &[begin], options, Want::all()).unwrap().unwrap();
+        self.only(slot, &batch)
+    }
+
+    fn set_next(&mut self, slot: usize, begin: Begin) {
+        self.0[slot].set_next(&Slots::All, &[begin]).unwrap();
+    }
+
+    fn step(&mut self, slot: usize, action: &[Value]) -> Seen {
+        let columns = columns(&self.0[slot].spec().action, &[action]);
+        let batch = self.0[slot].step(&Slots::All, &view(&columns), Want::all()).unwrap().unwrap();
+        self.only(slot, &batch)
+    }
 }
 
 /// A request to all slots.
@@ -447,6 +501,11 @@ fn faulty_envs_are_the_naive_loops_through_every_runner_and_drive() {
 #[test]
 fn envs_that_reset_themselves_are_the_naive_loops_through_every_runner_and_drive() {
     check(&cases()[4]);
+}
+
+#[test]
+fn the_rest_of_the_table_is_as_one_env_alone_through_every_runner_and_drive() {
+    cases_of_the_table().iter().for_each(check);
 }
 
 #[test]

@@ -15,8 +15,8 @@ use super::super::sys;
 use crate::abi::options::{self, Chosen, HostOption, take};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
-use crate::runner::MAX_SLOTS;
 use crate::space::Value;
+use crate::vec_config::MAX_SLOTS;
 
 /// More options than any host has use for: beyond, a count is garbage.
 const MOST: usize = 1 << 12;

@@ -3,12 +3,12 @@
 #![allow(unsafe_code)]
 
 use super::Process;
-use crate::buffer::{Batch, Buffers, Draft, Extra, RowKind, Slots};
+use crate::buffer::{Batch, Draft, Extra, RowKind, Slots};
 use crate::episode::Status;
 use crate::error::{Cause, Failure, Phase, Result};
+use crate::landing::Notes;
 use crate::runner::process::board::{Work, WorkEntry};
 use crate::runner::process::wire::{News, PackedValue};
-use crate::runner::slot_group::Notes;
 use crate::vec_env::Want;
 
 impl Process {
@@ -158,40 +158,26 @@ impl Process {
         {
             let mut draft = self.pool.draft(Slots::All, n, want.buffers)?;
             draft.batch_mut().take_all(whole.batch_mut());
-            let mut batch = self.pool.finish(draft);
+            let batch = self.pool.finish(draft);
             self.landing.clear();
             self.in_whole.fill(false);
-            self.give_notes(&Slots::All, &mut batch);
             self.front.arrive(&Slots::All);
-            return Ok(Some(batch));
+            let mut notes = Notes::default();
+            self.notes.iter_mut().enumerate().for_each(|(slot, own)| notes.append_row(slot, own));
+            return notes.give(batch).map(Some);
         }
-        let batch = self.gather(self.landing.first(rows), want.buffers)?;
-        self.landing.receive(rows);
-        Ok(Some(batch))
-    }
-
-    pub(super) fn gather(&mut self, slots: Slots, buffers: Option<&mut dyn Buffers>) -> Result<Box<Batch>> {
-        let n = self.front.spec.num_slots;
-        let draft = self.pool.draft(slots.clone(), slots.len(n), buffers)?;
-        let to = draft.window();
-        for (row, slot) in slots.iter(n).enumerate() {
-            let from = self.draft(slot).window();
+        let Process { landing, pool, staging, whole, in_whole, notes, .. } = self;
+        let (batch, notes) = landing.gather(rows, pool, want.buffers, |slot, draft, row, told| {
+            let from = match whole {
+                Some(whole) if std::mem::take(&mut in_whole[slot]) => whole.window(),
+                _ => staging.window(),
+            };
             // SAFETY: the drafts are here, the second one new; in this process only
             // `self` uses them, and the first one's rows are copied as bytes.
-            unsafe { from.copy_row(slot, to, row) };
-            self.in_whole[slot] = false;
-        }
-        let mut batch = self.pool.finish(draft);
-        self.give_notes(&slots, &mut batch);
-        self.front.arrive(&slots);
-        Ok(batch)
-    }
-
-    pub(super) fn give_notes(&mut self, slots: &Slots, batch: &mut Batch) {
-        let mut notes = Notes::default();
-        for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
-            notes.append_row(row, &mut self.notes[slot]);
-        }
-        notes.give(batch);
+            unsafe { from.copy_row(slot, draft.window(), row) };
+            told.append_row(row, &mut notes[slot]);
+        })?;
+        self.front.arrive(&batch.slots);
+        notes.give(batch).map(Some)
     }
 }
