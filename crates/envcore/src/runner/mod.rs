@@ -35,8 +35,8 @@ use crate::vec_config::{MAX_THREADS, VecConfig};
 use crate::vec_env::VecEnv;
 
 /// The runner of `source` that `config` asks for: [`Background`] with a batch size or
-/// a timeout, else [`Serial`] for one thread and [`Threaded`] for more. [`Serial`] also
-/// runs brief envs where `config` names no number of threads.
+/// a timeout, else [`Serial`] for one slot, chunk or thread and [`Threaded`] for more.
+/// [`Serial`] also runs brief envs where `config` names no number of threads.
 ///
 /// # Errors
 /// As the runner's `new`; [`Error::Argument`] for numbers that make no sense.
