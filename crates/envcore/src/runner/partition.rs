@@ -109,7 +109,7 @@ impl Inside {
     #[allow(unsafe_code)]
     unsafe fn work(&mut self, now: Instant) {
         let window = self.window.expect("work is handed out with its window");
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe { self.group.work(&self.actions, window, self.staging.is_some(), now) };
     }
 }
@@ -169,7 +169,7 @@ impl Partition {
     /// # Safety
     /// As [`hand_out`](Self::hand_out), until this returns.
     pub(super) unsafe fn work(&mut self, group: usize, now: Instant) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe { self.inside(group).work(now) }
     }
 

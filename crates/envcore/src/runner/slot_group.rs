@@ -63,7 +63,7 @@ impl SlotGroup {
     #[allow(unsafe_code)]
     pub(super) unsafe fn work(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
         // `Episodes` guards each call of an env; this guard is for all other code.
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let worked = guard(Phase::Step, || unsafe { self.work_through(actions, window, stale, now) });
         if let Err(failure) = worked {
             drop_guarded(std::mem::take(&mut self.runs));
@@ -88,7 +88,7 @@ impl SlotGroup {
         let mut stopped = false;
         for together in runs.chunk_by(Run::goes_with) {
             let (row, count) = (together[0].row, together.iter().map(|run| run.slots.len()).sum());
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             let mut rows = unsafe { window.rows(row, count) };
             if stale {
                 (0..count).for_each(|row| rows.renew(row));

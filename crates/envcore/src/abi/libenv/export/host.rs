@@ -27,7 +27,7 @@ impl BufferRows {
         if all.is_null() {
             return None;
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let at = |row: usize| unsafe { all.add(leaf * num + row).read_unaligned() }.cast::<u8>();
         let rows: Vec<*mut u8> = (0..num).map(at).collect();
         if rows.iter().any(|row| row.is_null()) {
@@ -94,7 +94,7 @@ impl HostBuffers {
         (observation, info, action): (&[Face], &[Face], &[Face]),
     ) -> Self {
         let rows = |all: *mut *mut c_void, faces: &[Face]| -> Vec<Option<BufferRows>> {
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             let of = |(k, face): (usize, &Face)| unsafe { BufferRows::read(all, k, num, face.row_bytes()) };
             faces.iter().enumerate().map(of).collect()
         };

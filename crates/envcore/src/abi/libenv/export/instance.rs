@@ -81,7 +81,7 @@ impl ExportedInstance {
     /// # Safety
     /// `options` must be what `libenv.h` says.
     pub(super) unsafe fn make(table: &'static [Entry], num: usize, options: sys::Options) -> Result<Self> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let (asked, cast) = unsafe { asked(table, num, options) }.map_err(explain)?;
         let source = asked.entry.source(&asked.config).map_err(explain)?;
         let faces = Faces::of(source.spec(), num, cast)?;
@@ -134,7 +134,7 @@ impl ExportedInstance {
             return Err(Error::Argument("the buffers are NULL: those of before stay".into()));
         }
         let faces = (&self.faces.observation[..], &self.faces.info[..], &self.faces.action[..]);
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let host = unsafe { HostBuffers::read(&buffers.read_unaligned(), self.num, faces) };
         let missing = host.missing();
         self.host = Some(host);
@@ -164,7 +164,7 @@ impl ExportedInstance {
         for (slot, patch) in &patches {
             last.put_row(*slot, patch, 0);
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe {
             if std::mem::take(&mut self.is_news) {
                 self.show(&last, 0, true);
@@ -198,7 +198,7 @@ impl ExportedInstance {
             let name = &face.name;
             let rows =
                 rows.as_ref().ok_or_else(|| Error::Action(format!("the actions '{name}' are at NULL")))?;
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             *column = unsafe { face.take(rows, staging) }?;
         }
         envs.send(&Slots::All, columns)?;
@@ -427,10 +427,10 @@ unsafe fn give(face: &Face, host: &Option<BufferRows>, bytes: Option<&[u8]>, cou
         BufferRows::Block(first) if bytes.as_ptr() == first.cast_const() => {}
         BufferRows::Block(_) => {
             let bytes = &bytes[..count * face.own_row_bytes()];
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             unsafe { face.give(std::iter::once((bytes, host.at(to, face.row_bytes())))) }
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         BufferRows::Each(_) => unsafe { give_some(face, host, bytes, 0..count, to) },
     }
 }
@@ -448,7 +448,7 @@ unsafe fn give_some(
 ) {
     let (from, size) = (face.own_row_bytes(), face.row_bytes());
     let run = |row| (&bytes[row * from..(row + 1) * from], host.at(to + row, size));
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { face.give(rows.map(run)) }
 }
 

@@ -67,31 +67,31 @@ macro_rules! export_libenv {
                 space: c_int,
                 types: *mut sys::TensorType,
             ) -> c_int {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::get_tensortypes(handle, space, types) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_set_buffers(handle: *mut c_void, buffers: *mut sys::Buffers) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::set_buffers(handle, buffers) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_observe(handle: *mut c_void) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::observe(handle) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_act(handle: *mut c_void) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::act(handle) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_close(handle: *mut c_void) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::close(handle) }
             }
 
@@ -113,13 +113,13 @@ macro_rules! export_libenv {
                 data: *mut c_char,
                 length: c_int,
             ) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::set_state(handle, env, data, length) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_last_error(handle: *mut c_void) -> *const c_char {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::last_error(handle) }
             }
 
@@ -130,7 +130,7 @@ macro_rules! export_libenv {
                 how: c_int,
                 value: i64,
             ) -> c_int {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::reset(handle, env, how, value) }
             }
         };
@@ -180,7 +180,7 @@ fn note_here(call: &str, why: &str) {
 /// # Safety
 /// `handle` must be NULL or what `make` gave and `close` has not taken.
 unsafe fn take<'a>(handle: *mut c_void) -> Result<InHand<'a, HostInstance>, &'static str> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { Handle::take(handle) }.map_err(|misuse| match misuse {
         Misuse::Null => "the env is NULL",
         Misuse::Strange => "this is no env that libenv_make gave, or it is closed",
@@ -199,7 +199,7 @@ unsafe fn on<R>(
     instead: R,
     work: impl FnOnce(&mut ExportedInstance) -> Result<R>,
 ) -> R {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let mut hand = match unsafe { take(handle) } {
         Ok(hand) => hand,
         Err(why) => {
@@ -235,7 +235,7 @@ pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -
     let _ = ERRORS.try_with(|errors| errors.borrow_mut().last = None);
     let made = guard(Phase::Build, || {
         let num = options::count(num)?;
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe { ExportedInstance::make(table, num, options) }
     });
     match made.unwrap_or_else(|failure| Err(Error::env(failure))) {
@@ -254,7 +254,7 @@ pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -
 /// returns.
 #[doc(hidden)]
 pub unsafe fn get_tensortypes(handle: *mut c_void, space: c_int, types: *mut sys::TensorType) -> c_int {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe {
         on(handle, "libenv_get_tensortypes", 0, |instance| {
             let faces = instance.faces(space)?;
@@ -274,7 +274,7 @@ pub unsafe fn get_tensortypes(handle: *mut c_void, space: c_int, types: *mut sys
 /// any pointer may be NULL.
 #[doc(hidden)]
 pub unsafe fn set_buffers(handle: *mut c_void, buffers: *mut sys::Buffers) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "libenv_set_buffers", (), |instance| instance.set_buffers(buffers)) }
 }
 
@@ -284,7 +284,7 @@ pub unsafe fn set_buffers(handle: *mut c_void, buffers: *mut sys::Buffers) {
 /// `handle` must be NULL or open, and the buffers there.
 #[doc(hidden)]
 pub unsafe fn observe(handle: *mut c_void) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "libenv_observe", (), |instance| instance.observe()) }
 }
 
@@ -294,7 +294,7 @@ pub unsafe fn observe(handle: *mut c_void) {
 /// As [`observe`].
 #[doc(hidden)]
 pub unsafe fn act(handle: *mut c_void) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "libenv_act", (), |instance| instance.act()) }
 }
 
@@ -305,7 +305,7 @@ pub unsafe fn act(handle: *mut c_void) {
 #[doc(hidden)]
 pub unsafe fn close(handle: *mut c_void) {
     let call = "libenv_close";
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let mut hand = match unsafe { take(handle) } {
         Ok(hand) => hand,
         Err(why) => return note_here(call, why),
@@ -339,7 +339,7 @@ pub unsafe fn get_state(handle: *mut c_void, env: c_int, data: *mut c_char, leng
         }
         Ok(needed)
     };
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "get_state", -1, save) }
 }
 
@@ -357,7 +357,7 @@ pub unsafe fn set_state(handle: *mut c_void, env: c_int, data: *mut c_char, leng
         // SAFETY: the host's memory has those bytes.
         instance.load(env, unsafe { std::slice::from_raw_parts(data.cast(), length) })
     };
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "set_state", (), load) }
 }
 
@@ -367,7 +367,7 @@ pub unsafe fn set_state(handle: *mut c_void, env: c_int, data: *mut c_char, leng
 /// `handle` must be NULL or open.
 #[doc(hidden)]
 pub unsafe fn reset(handle: *mut c_void, env: c_int, how: c_int, value: i64) -> c_int {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "corral_libenv_reset", -1, |instance| instance.reset(env, how, value).map(|()| 0)) }
 }
 
@@ -379,7 +379,7 @@ pub unsafe fn reset(handle: *mut c_void, env: c_int, how: c_int, value: i64) -> 
 #[doc(hidden)]
 pub unsafe fn last_error(handle: *mut c_void) -> *const c_char {
     let text = |errors: &Errors| errors.last.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     match unsafe { take(handle) } {
         Ok(mut hand) => text(&hand.object().errors),
         Err(_) => ERRORS.try_with(|errors| text(&errors.borrow())).unwrap_or(ptr::null()),

@@ -45,7 +45,7 @@ pub(super) unsafe fn asked(
     num: usize,
     options: sys::Options,
 ) -> Result<(Chosen, bool)> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let mut given = unsafe { read(options) }?;
     let cast = match take(&mut given, "cast").map(|given| given.natural().map_err(|_| given)).transpose() {
         Ok(None | Some(0)) => Ok(false),

@@ -182,7 +182,7 @@ unsafe fn call<R>(
         };
     }
     type Mem = *mut c_char;
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe {
         match (numbers, memory) {
             ([], None) => as_fn!()(handle),
