@@ -212,7 +212,9 @@ def _each(env: Any, num_envs: int | None) -> list[str | Factory]:
     if not each:
         raise errors.ArgumentError("there are no envs: give at least one")
     if len(each) > _native.MAX_ENVS:
-        raise errors.ArgumentError(f"there are {len(each)} envs: there can be at most {_native.MAX_ENVS}")
+        raise errors.ArgumentError(
+            f"there are {len(each)} envs: there can be at most {_native.MAX_ENVS}"
+        )
     if count is not None and count != len(each):
         raise errors.ArgumentError(f"num_envs is {count} and there are {len(each)} envs")
     return each

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence, Set
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.ma import MaskedArray
 
 from corral import _native, errors, spaces
 from corral.normalization import Normalization
+from corral.properties import Properties, attributes_of
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,
@@ -150,6 +152,8 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
 
     # What the native half needs and must not hold itself; see `corral.python_envs`.
     held: Any = None
+    # What resets do not take, "seed" or "options", and why, where the native half cannot know.
+    refused: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, native: _native.VecEnv, *, render_mode: str | None = None) -> None:
         self.native = native
@@ -209,6 +213,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         """
         index, mask, own = split_options(options)
         check_order("seed", seed)
+        self._refuse(seed, own)
         return self.native.reset(seed=seed, index=index, mask=mask, options=own)
 
     def step(
@@ -277,7 +282,17 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             )
         check_order("seed", seed)
         check_order("env_id", env_id)
+        self._refuse(seed, own)
         self.native.send_reset(env_id, seed=seed, index=index, options=own)
+
+    def _refuse(self, seed: Any, own: dict[str, Any] | None) -> None:
+        """Errors for seeds and options that the envs do not take."""
+        is_none = seed is None or (isinstance(seed, list | tuple) and set(seed) <= {None})
+        for name, is_given in (("seed", not is_none), ("options", own is not None)):
+            if is_given and name in self.refused:
+                raise errors.UnsupportedError(
+                    f"{self.native.id} takes no {name} at a reset: {self.refused[name]}"
+                )
 
     def send(
         self, actions: Any, env_id: Sequence[int] | npt.NDArray[np.int64] | None = None
@@ -419,7 +434,26 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
 
     def list_attr(self) -> tuple[dict[str, bool], ...]:
         """The names of each env's attributes, and whether each can be set."""
-        return self.native.call("", (), {}, None, "list")
+        listed = self.native.call("", (), {}, None, "list")
+        return tuple(
+            {name: attributes_of(can).writable for name, can in one.items()} for one in listed
+        )
+
+    def properties(self, env: int) -> Properties:
+        """The properties of one env, as a mapping: of an env in Rust or of a plugin those that
+        its `Env::call` answers, of an EnvCApi library the library's. They can be read and written
+        before the first reset, too.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: for what is no env's number.
+        """
+        try:
+            number = cast("int", slot_number(env))
+        except TypeError as error:
+            raise errors.ArgumentTypeError(f"env is an int: {error}") from None
+        if not 0 <= number < self.num_envs:
+            raise errors.ArgumentError(f"there is no env {number}: there are {self.num_envs}")
+        return Properties(self.native, number)
 
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of each env: to its own of a list or tuple of values, or all to one.

@@ -54,28 +54,45 @@ impl SlotGroup {
     }
 
     /// Does all work of `runs` at time `now` and writes the rows to `window`. `stale` says
-    /// that the rows hold those of an earlier batch. Never panics, so that a thread always
-    /// hands the group back.
+    /// that the rows hold those of an earlier batch. `stopped` says that Ctrl-C came at an
+    /// env of another group, so that no env begins. Returns whether Ctrl-C came. Never
+    /// panics, so that a thread always hands the group back.
     ///
     /// # Safety
     /// The window's draft must live until this returns, and nobody else may use the rows
     /// named in `runs` until then.
     #[allow(unsafe_code)]
-    pub(super) unsafe fn work(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
+    pub(super) unsafe fn work(
+        &mut self,
+        actions: &Actions,
+        window: Window,
+        stale: bool,
+        stopped: bool,
+        now: Instant,
+    ) -> bool {
         // `Episodes` guards each call of an env; this guard is for all other code.
         // SAFETY: the caller guarantees what this function requires.
-        let worked = guard(Phase::Step, || unsafe { self.work_through(actions, window, stale, now) });
-        if let Err(failure) = worked {
+        let worked =
+            guard(Phase::Step, || unsafe { self.work_through(actions, window, stale, stopped, now) });
+        worked.unwrap_or_else(|failure| {
             drop_guarded(std::mem::take(&mut self.runs));
             drop_guarded(std::mem::take(&mut self.notes));
             self.notes.broken = Some(self.episodes.give_up(&failure));
-        }
+            false
+        })
     }
 
     /// # Safety
     /// As [`work`](Self::work).
     #[allow(unsafe_code)]
-    unsafe fn work_through(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
+    unsafe fn work_through(
+        &mut self,
+        actions: &Actions,
+        window: Window,
+        stale: bool,
+        mut stopped: bool,
+        now: Instant,
+    ) -> bool {
         let SlotGroup { episodes, first, runs, notes } = self;
         let Notes { failures, infos, final_infos, .. } = notes;
         let mut report = Report { actions, failures, infos, final_infos, now };
@@ -85,7 +102,6 @@ impl SlotGroup {
             let new = failures[std::mem::replace(&mut known, failures.len())..].iter();
             new.clone().any(|failure| failure.failure.cause == Cause::Interrupt)
         };
-        let mut stopped = false;
         for together in runs.chunk_by(Run::goes_with) {
             let (row, count) = (together[0].row, together.iter().map(|run| run.slots.len()).sum());
             // SAFETY: the caller guarantees what this function requires.
@@ -113,5 +129,6 @@ impl SlotGroup {
             stopped |= is_stopped(report.failures);
         }
         runs.clear();
+        stopped
     }
 }
