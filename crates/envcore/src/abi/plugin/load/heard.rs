@@ -1,4 +1,4 @@
-//! What a plugin says during a call: the host's functions of its report.
+//! What a plugin reports during a call: the host's functions of the report.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -11,12 +11,12 @@ use crate::frame::Frame;
 use crate::guard::guard;
 use crate::space::Value;
 
-/// The most bytes that are kept of a failure's message.
+/// How many bytes of a failure's message are kept.
 const MAX_MESSAGE: usize = 1 << 20;
 
-/// A failure that a plugin told of.
+/// A failure that a plugin reported.
 pub(super) struct ToldFailure {
-    /// Of the chunk, or `CALL`.
+    /// The slot's number in the chunk, or `CALL`.
     pub(super) slot: usize,
     kind: u32,
     phase: u32,
@@ -24,12 +24,12 @@ pub(super) struct ToldFailure {
 }
 
 impl ToldFailure {
-    /// The failure that it is, told in a call about `phase`.
+    /// The failure, reported in a call about `phase`.
     pub(super) fn failure(&self, phase: Phase) -> Failure {
         Failure::new(phase_from(self.phase, phase), cause_of(self.kind), self.message.as_str())
     }
 
-    /// The error that it is, where no slot failed.
+    /// The error, where no slot failed.
     fn error(self, phase: Phase) -> Error {
         match self.kind {
             sys::CORRAL_ERROR | sys::CORRAL_PANIC => Error::env(self.failure(phase)),
@@ -38,29 +38,30 @@ impl ToldFailure {
     }
 }
 
-/// What a plugin has said during a call.
+/// What a plugin has reported during a call.
 #[derive(Default)]
 pub(super) struct Heard {
     pub(super) failures: Vec<ToldFailure>,
     pub(super) extras: Vec<(usize, String, Value)>,
-    /// Whether it is of the infos, leaf, row, value.
+    /// Rows of leaves that are not of fixed shape: whether the leaf is an info, the leaf,
+    /// the row, the value.
     pub(super) leaves: Vec<(bool, usize, usize, Value)>,
     pub(super) state: Option<Vec<u8>>,
     pub(super) frame: Option<Result<Frame>>,
     pub(super) answer: Option<Value>,
-    /// What is left of it in this call.
+    /// How much the plugin may still report in this call.
     pub(super) allowance: Allowance,
 }
 
 impl Heard {
-    /// What comes of `call`, and what it says.
+    /// The result of `call`, and what the plugin reported during it.
     pub(super) fn during<R>(call: impl FnOnce(&sys::Report) -> R) -> (R, Heard) {
         let mut heard = Heard::default();
         let result = call(&heard.report());
         (result, heard)
     }
 
-    /// A report that tells `self`: valid while `self` is, and used by nobody else.
+    /// A report that writes to `self`: valid while `self` is, and while nobody else uses it.
     pub(super) fn report(&mut self) -> sys::Report {
         sys::Report {
             context: ptr::from_mut(self).cast(),
@@ -73,7 +74,7 @@ impl Heard {
         }
     }
 
-    /// What cannot have been said.
+    /// Notes a report that makes no sense.
     fn bad(&mut self, error: &Error) {
         let (kind, phase, message) = (sys::CORRAL_ERROR_SPACE, sys::CORRAL_PHASE_CALL, error.to_string());
         self.failures.push(ToldFailure { slot: CALL, kind, phase, message });
@@ -89,20 +90,19 @@ impl Heard {
     }
 }
 
-/// The error of a call that failed without a word.
+/// The error of a call that failed without a report.
 pub(super) fn nothing_said(id: &str, phase: Phase) -> Error {
     Error::env(format!("{id}: its plugin's {phase} failed and said nothing"))
 }
 
-/// The `Heard` of a report, for one of its functions.
+/// Calls `note` with the `Heard` of a report, for one of the report's functions.
 ///
 /// # Safety
-/// `context` must be a report's, which tells it during the call that it came
-/// with.
+/// `context` must be that of a report, used during the call that got the report.
 unsafe fn hear(context: *mut c_void, note: impl FnOnce(&mut Heard) -> Result<()>) {
     // SAFETY: the caller guarantees what this function requires.
     let Some(heard) = (unsafe { context.cast::<Heard>().as_mut() }) else { return };
-    // No panic may go through a plugin's frames.
+    // No panic may unwind through a plugin's frames.
     match guard(Phase::Call, || note(heard)) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => heard.bad(&error),
@@ -118,7 +118,7 @@ unsafe extern "C" fn hear_failure(
     message: *const c_char,
     length: usize,
 ) {
-    // SAFETY: the plugin's duty (`corral.h`).
+    // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
         hear(context, |heard| {
             let kept = length.min(MAX_MESSAGE);
@@ -131,7 +131,7 @@ unsafe extern "C" fn hear_failure(
 }
 
 unsafe extern "C" fn hear_info(context: *mut c_void, row: usize, info: *const sys::Field) {
-    // SAFETY: the plugin's duty (`corral.h`).
+    // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
         hear(context, |heard| {
             let field = info.as_ref().ok_or_else(|| Error::Space("an info that is NULL".into()))?;
@@ -149,7 +149,7 @@ unsafe extern "C" fn hear_leaf(
     row: usize,
     value: *const sys::Value,
 ) {
-    // SAFETY: the plugin's duty (`corral.h`).
+    // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
         hear(context, |heard| {
             let value = value.as_ref().ok_or_else(|| Error::Space("a value that is NULL".into()))?;
@@ -161,7 +161,7 @@ unsafe extern "C" fn hear_leaf(
 }
 
 unsafe extern "C" fn hear_state(context: *mut c_void, bytes: *const c_void, length: usize) {
-    // SAFETY: the plugin's duty (`corral.h`).
+    // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
         hear(context, |heard| {
             heard.state = Some(copied(counted(bytes.cast(), length, MAX_BYTES, "bytes of a state")?)?);
@@ -171,7 +171,7 @@ unsafe extern "C" fn hear_state(context: *mut c_void, bytes: *const c_void, leng
 }
 
 unsafe extern "C" fn hear_frame(context: *mut c_void, height: usize, width: usize, pixels: *const u8) {
-    // SAFETY: the plugin's duty (`corral.h`).
+    // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
         hear(context, |heard| {
             let size = height.checked_mul(width).and_then(|n| n.checked_mul(3));
@@ -184,7 +184,7 @@ unsafe extern "C" fn hear_frame(context: *mut c_void, height: usize, width: usiz
 }
 
 unsafe extern "C" fn hear_answer(context: *mut c_void, value: *const sys::Value) {
-    // SAFETY: the plugin's duty (`corral.h`).
+    // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
         hear(context, |heard| {
             let value = value.as_ref().ok_or_else(|| Error::Space("an answer that is NULL".into()))?;
