@@ -193,8 +193,8 @@ pub trait Element:
     /// The same number as a [`Scalar`].
     fn to_scalar(self) -> Scalar;
 
-    /// The element equal to `scalar`, or `None` if there is none; a float of
-    /// another width is rounded to the nearest, as bounds want it.
+    /// The element equal to `scalar`, or `None` if there is none. A float of another width is
+    /// rounded to the nearest element, as bounds need it.
     fn from_scalar(scalar: Scalar) -> Option<Self>;
 
     /// Whether the element is neither NaN nor infinite. True for all integers.
