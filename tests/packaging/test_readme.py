@@ -54,6 +54,16 @@ def test_the_code_about_libenv_runs_when_pasted() -> None:
     assert printed(first).endswith("64.0\n")
 
 
+def test_the_code_about_env_c_api_runs_when_pasted() -> None:
+    text = (ROOT / "docs" / "env_c_api.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    lines = printed(code).splitlines()
+    assert lines[0] == "(4, 64, 64, 3) Maze-v0"
+    assert lines[1].startswith("['distance', [array([")
+    assert lines[2] == "7 True"
+    assert "statistics.episode_length" in lines[3]
+
+
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):
