@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence, Set
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -150,6 +151,8 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
 
     # What the native half needs and must not hold itself; see `corral.python_envs`.
     held: Any = None
+    # What resets do not take, "seed" or "options", and why, where the native half cannot know.
+    refused: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, native: _native.VecEnv, *, render_mode: str | None = None) -> None:
         self.native = native
@@ -209,6 +212,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         """
         index, mask, own = split_options(options)
         check_order("seed", seed)
+        self._refuse(seed, own)
         return self.native.reset(seed=seed, index=index, mask=mask, options=own)
 
     def step(
@@ -277,7 +281,17 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             )
         check_order("seed", seed)
         check_order("env_id", env_id)
+        self._refuse(seed, own)
         self.native.send_reset(env_id, seed=seed, index=index, options=own)
+
+    def _refuse(self, seed: Any, own: dict[str, Any] | None) -> None:
+        """Errors for seeds and options that the envs do not take."""
+        is_none = seed is None or (isinstance(seed, list | tuple) and set(seed) <= {None})
+        for name, is_given in (("seed", not is_none), ("options", own is not None)):
+            if is_given and name in self.refused:
+                raise errors.UnsupportedError(
+                    f"{self.native.id} takes no {name} at a reset: {self.refused[name]}"
+                )
 
     def send(
         self, actions: Any, env_id: Sequence[int] | npt.NDArray[np.int64] | None = None
