@@ -13,7 +13,8 @@ A spec becomes a space:
 
 - `Array`: Box, without bounds for floats, over the whole dtype for integers and bool.
 - `DiscreteArray`: Discrete. `BoundedArray` of integers: Discrete where the shape is (); for actions
-  of other shapes MultiDiscrete. Any other `BoundedArray`: Box.
+  of other shapes MultiDiscrete. Any other `BoundedArray`, and more labels than the dtype can count:
+  Box.
 - `StringArray` of str and of shape (): Text of any letters. A dict: Dict. A tuple or list: Tuple.
 - Specs of other dtypes, other string arrays among them: `corral.spaces.Opaque`, any object.
 """
@@ -234,7 +235,9 @@ def space_of(spec: Any, where: str, *, is_action: bool = False) -> spaces.Space[
     high = np.broadcast_to(spec.maximum, spec.shape)
     if dtype.kind in "iu" and low.size and (spec.shape == () or is_action):
         counts = high.astype(object) - low.astype(object) + 1
-        if np.max(counts) <= _MOST_LABELS and np.max(high) <= _MOST_LABELS:
+        # Gymnasium keeps the number of labels in their own dtype, and their start as an int64.
+        most = min(int(np.iinfo(dtype).max), _MOST_LABELS)
+        if np.max(counts) <= most and np.max(high) <= most:
             return _labels(spec.shape, counts, low, dtype.type)
     if dtype.kind == "b":
         return spaces.Box(0, 1, spec.shape, dtype.type)
