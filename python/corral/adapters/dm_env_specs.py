@@ -282,7 +282,7 @@ def observation_of(spec: Any, value: Any, where: str) -> Any:
             observation_of(one, inner, f"{where}[{k}]")
             for k, (one, inner) in enumerate(zip(spec, value))
         )
-    if isinstance(spec, specs.StringArray) and spec.shape == ():
+    if spec.dtype == object and spec.shape == ():
         return value.item() if isinstance(value, np.ndarray) and value.shape == () else value
     return value
 
