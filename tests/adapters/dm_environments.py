@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
@@ -55,12 +55,19 @@ class Catch(dm_env.Environment):  # type: ignore[misc]
 
 class Script(dm_env.Environment):  # type: ignore[misc]
     """Gives the time steps of a list, of which the first is a reset's; each is a step type, a
-    reward and a discount. The observation is how many have been given."""
+    reward and a discount. The observation is `seen`, or else how many have been given."""
 
-    def __init__(self, *steps: tuple[int, Any, Any], spec: Any = None, reward: Any = None) -> None:
-        self._steps, self._given = steps, 0
+    def __init__(
+        self,
+        *steps: tuple[int, Any, Any],
+        spec: Any = None,
+        reward: Any = None,
+        discount: Any = None,
+        seen: Any = None,
+    ) -> None:
+        self._steps, self._given, self._seen = steps, 0, seen
         self._spec = spec if spec is not None else specs.Array((), np.int64)
-        self._reward = reward
+        self._reward, self._discount = reward, discount
 
     def reset(self) -> Any:
         self._given = 0
@@ -69,7 +76,7 @@ class Script(dm_env.Environment):  # type: ignore[misc]
     def step(self, action: Any) -> Any:
         step_type, reward, discount = self._steps[self._given]
         self._given += 1
-        seen = np.asarray(self._given, np.int64)
+        seen = np.asarray(self._given, np.int64) if self._seen is None else self._seen
         return dm_env.TimeStep(dm_env.StepType(step_type), reward, discount, seen)
 
     def observation_spec(self) -> Any:
@@ -80,6 +87,16 @@ class Script(dm_env.Environment):  # type: ignore[misc]
 
     def reward_spec(self) -> Any:
         return super().reward_spec() if self._reward is None else self._reward
+
+    def discount_spec(self) -> Any:
+        return super().discount_spec() if self._discount is None else self._discount
+
+
+class Pair(NamedTuple):
+    """Two specs, or two actions."""
+
+    left: Any
+    right: Any
 
 
 class Kinds(dm_env.Environment):  # type: ignore[misc]
@@ -95,13 +112,15 @@ class Kinds(dm_env.Environment):  # type: ignore[misc]
         return dm_env.restart(self._seen())
 
     def step(self, action: Any) -> Any:
-        assert list(action) == ["move", "turn", "words", "parts"]
+        assert list(action) == ["move", "turn", "words", "parts", "pair"]
         for name in ("move", "turn"):
             self.action_spec()[name].validate(action[name])
         assert type(action["words"]) is str
         assert type(action["parts"]) is list
         for spec, part in zip(self.action_spec()["parts"], action["parts"]):
             spec.validate(part)
+        assert type(action["pair"]) is Pair
+        assert action["pair"].left.dtype == np.uint8
         self.actions.append(action)
         self._step += 1
         if self._step < 4:
@@ -116,10 +135,10 @@ class Kinds(dm_env.Environment):  # type: ignore[misc]
             "flag": np.asarray(k % 2 == 0),
             "level": np.asarray(k - 2, np.int16),
             "pixels": np.full((2, 3, 3), 60 * k, np.uint8),
-            "said": f"step {k}",
+            "said": np.asarray(f"step {k}", dtype=object),
             "list": [np.asarray(k, np.int32), {"inner": np.full(2, k, np.float32)}],
             "names": np.array([f"a{k}", "b"], dtype=object),
-            "bytes": b"b" * k,
+            "bytes": np.asarray(b"b" * k, dtype=object),
         }
 
     def observation_spec(self) -> Any:
@@ -134,10 +153,14 @@ class Kinds(dm_env.Environment):  # type: ignore[misc]
             "bytes": specs.StringArray((), bytes),
         }
 
+    def discount_spec(self) -> Any:
+        return specs.BoundedArray((), np.float32, 0, 1)
+
     def action_spec(self) -> Any:
         return {
             "move": specs.BoundedArray((), np.int32, -1, 1),
             "turn": specs.BoundedArray((2,), np.int32, [0, -3], [4, 3]),
             "words": specs.StringArray(()),
             "parts": [specs.BoundedArray((2,), np.float32, -1, 1), specs.DiscreteArray(3, np.int8)],
+            "pair": Pair(specs.DiscreteArray(256, np.uint8), specs.Array((), bool)),
         }

@@ -20,8 +20,10 @@ from gymnasium import spaces
 
 import corral
 from corral import adapters, errors
+from corral.adapters.dm_env import DmAsGymnasium
+from corral.adapters.dm_env_specs import of_space
 from corral.spaces import Opaque
-from tests.adapters.dm_environments import Catch, Kinds, Script
+from tests.adapters.dm_environments import Catch, Kinds, Pair, Script
 from tests.support import FAULTY, ODD, assert_same, forces
 
 FIRST, MID, LAST = (int(one) for one in dm_env.StepType)
@@ -118,6 +120,14 @@ class TestMaze(Conforms, unittest.TestCase):
 
 class TestNestedDictsInRust(Conforms, unittest.TestCase):
     make = staticmethod(lambda: corral.make(FAULTY, seed=0, max_episode_steps=12))
+
+
+class TestTuplesInRust(Conforms, unittest.TestCase):
+    make = staticmethod(lambda: corral.make("testing/Nested-v0", max_episode_steps=12))
+
+
+class TestWordsAsActions(Conforms, unittest.TestCase):
+    make = staticmethod(lambda: corral.make("testing/Caller-v0", max_episode_steps=12))
 
 
 class TestEveryKindOfSpace(Conforms, unittest.TestCase):
@@ -315,6 +325,47 @@ def test_a_single_env_that_failed_waits_for_its_reset() -> None:
     assert env.reset().first()
 
 
+class Shows(gymnasium.Env[Any, Any]):
+    """Shows what it is given to show."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, space: Any, shown: Any) -> None:
+        self.observation_space, self.shown = space, shown
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return self.shown, {}
+
+
+def test_an_array_is_passed_on_and_what_is_near_its_dtype_is_cast() -> None:
+    box = spaces.Box(0, 255, (2,), np.uint8)
+    shown = np.array([1, 2], np.uint8)
+    assert corral.to_dm_env(Shows(box, shown)).reset().observation is shown
+    assert_same(corral.to_dm_env(Shows(box, np.array([1, 2]))).reset().observation, shown)
+    near = spaces.Box(-1, 1, (), np.float32)
+    assert_same(corral.to_dm_env(Shows(near, 0.1)).reset().observation, np.array(0.1, np.float32))
+    text = corral.to_dm_env(Shows(spaces.Text(4), "abc")).reset().observation
+    assert text == "abc"
+    assert type(text) is str
+
+
+@pytest.mark.parametrize("wrong", [np.array([1, 256]), np.array([0.5, 1]), "12", None])
+def test_what_the_dtype_of_the_space_does_not_hold_is_an_error(wrong: Any) -> None:
+    env = corral.to_dm_env(Shows(spaces.Box(0, 255, (2,), np.uint8), wrong))
+    with pytest.raises(errors.SpaceError, match=r"observation is .* uint8, which does not hold"):
+        env.reset()
+
+
+def test_bits_are_bools_for_corrals_envs_whose_leaves_of_bool_take_nothing_else() -> None:
+    bits = spaces.MultiBinary(3)
+    for is_ours, kind in ((True, np.bool_), (False, np.int8)):
+        node = of_space(bits, "action", is_batch=False, is_ours=is_ours)
+        assert node.to_corral(np.array([0, 1, 1], np.int8)).dtype == kind
+    # Corral refuses the rest by name.
+    node = of_space(bits, "action", is_batch=False, is_ours=True)
+    assert_same(node.to_corral(np.array([0, 2, 1], np.int8)), np.array([0, 2, 1], np.int8))
+
+
 def test_spaces_become_the_specs_that_the_docs_name() -> None:
     infinity, f32 = np.inf, np.float32
     cases: list[tuple[Any, Any]] = [
@@ -409,6 +460,8 @@ IDENTITY: dict[str, tuple[str, dict[str, Any]]] = {
     "CartPole": ("CartPole-v1", {"max_episode_steps": 12}),
     "Maze": ("Maze-v0", {"max_episode_steps": 9, "size": 3, "loops": 50}),
     "Faulty": (FAULTY, {"max_episode_steps": 6}),
+    "Nested": ("testing/Nested-v0", {"max_episode_steps": 6}),
+    "Caller": ("testing/Caller-v0", {"max_episode_steps": 6}),
 }
 
 
@@ -431,8 +484,8 @@ def test_envs_that_go_through_dm_env_and_back_give_the_same_bytes(
     )
     ours.action_space.seed(1)
     resets: list[dict[str, Any]] = [{}, {"seed": 8}, {"options": {"index": 4}}, {}]
-    if name == "Maze":
-        # An index is a level there, and not a seed.
+    if name not in ("CartPole", "Faulty"):
+        # An index is a level or a start there, and not a seed.
         del resets[2]
     for how_reset in resets:
         assert_same(back.reset(**how_reset)[0], ours.reset(**how_reset)[0], f"reset {how_reset}")
@@ -487,6 +540,7 @@ def test_every_kind_of_spec_reaches_the_batch_and_every_kind_of_action_the_env(r
         "turn": np.array([[0, -3], [4, 3]]),
         "words": ("left", "Ω"),
         "parts": (np.full((2, 2), 0.5, np.float32), np.array([0, 2])),
+        "pair": (np.array([0, 255], np.uint8), np.array([True, False])),
     }
     reference = Kinds()
     expected = reference.reset()
@@ -498,6 +552,7 @@ def test_every_kind_of_spec_reaches_the_batch_and_every_kind_of_action_the_env(r
             # A label is an int64 where Gymnasium's Discrete has no dtype (1.2).
             assert_same(seen["level"][row], one["level"][()], numbers=True)
             assert seen["said"][row] == one["said"]
+            assert type(seen["bytes"][row]) is bytes
             assert seen["bytes"][row] == one["bytes"]
             assert_same(seen["names"][row], one["names"])
             assert isinstance(seen["list"], tuple)
@@ -511,7 +566,13 @@ def test_every_kind_of_spec_reaches_the_batch_and_every_kind_of_action_the_env(r
         else:
             inner = [np.zeros(2, np.float32), np.int8(1)]
             expected = reference.step(
-                {"move": np.int32(0), "turn": np.zeros(2, np.int32), "words": "", "parts": inner}
+                {
+                    "move": np.int32(0),
+                    "turn": np.zeros(2, np.int32),
+                    "words": "",
+                    "parts": inner,
+                    "pair": Pair(np.uint8(0), np.True_),
+                }
             )
             assert rewards.tolist() == [expected.reward] * 2
             assert infos["discount"].tolist() == [expected.discount] * 2
@@ -569,18 +630,20 @@ def test_what_dm_env_does_not_allow_is_that_envs_failure(steps: Any, why: str) -
 
 
 def test_an_observation_that_is_not_nested_as_its_spec_is_an_error() -> None:
-    for spec in ({"a": specs.Array((), np.int64)}, [specs.Array((), np.int64)]):
-        envs = corral.from_dm_env(
-            lambda spec=spec: Script((FIRST, None, None), spec=spec), runner="serial"
-        )
+    one = specs.Array((), np.int64)
+    cases = [({"a": one}, None), ([one], None), ({"a": one}, {"b": 1}), ([one, one], (1,))]
+    for spec, seen in cases:
+        make = functools.partial(Script, (FIRST, None, None), spec=spec, seen=seen)
+        envs = corral.from_dm_env(make, runner="serial")
         with pytest.raises(errors.ConformanceError, match="the observation is"):
             envs.reset()
 
 
 @pytest.mark.parametrize("spec", [specs.Array((2,), float), {"a": specs.Array((), float)}, 3.0])
-def test_rewards_that_are_not_one_number_are_refused(spec: Any) -> None:
-    with pytest.raises(errors.SpaceError, match=r"reward_spec is .*: corral takes one number"):
-        corral.from_dm_env(lambda: Script(reward=spec), runner="serial")
+def test_rewards_and_discounts_that_are_not_one_number_are_refused(spec: Any) -> None:
+    for name in ("reward", "discount"):
+        with pytest.raises(errors.SpaceError, match=rf"{name}_spec is .*: corral takes one number"):
+            corral.from_dm_env(lambda name=name: Script(**{name: spec}), runner="serial")
 
 
 def test_seeds_need_a_function_that_takes_them() -> None:
@@ -594,6 +657,9 @@ def test_seeds_need_a_function_that_takes_them() -> None:
                 call(options={"size": 1})
             with pytest.raises(errors.UnsupportedError, match="index"):
                 call(options={"index": 1})
+        # The same holds one level below.
+        with pytest.raises(errors.UnsupportedError, match="takes_seed=True"):
+            DmAsGymnasium(Catch, False).reset(seed=1)
         # Nothing has moved.
         envs.reset(seed=[None, None])
         envs.step(np.ones(2, np.int64))
@@ -616,7 +682,12 @@ def test_a_seed_makes_the_environment_anew_and_an_index_leaves_it_aside() -> Non
     assert_same(envs.reset()[0][0], own.reset().observation)
     assert_same(envs.reset(options={"index": 9})[0][0], Catch(9).reset().observation)
     assert_same(envs.reset(seed=6)[0][0], Catch(6).reset().observation)
-    assert envs.reset(options={"index": 9})
+    assert made[1].closed == 0
+    envs.reset(options={"index": 9})
+    assert made[1].closed == 1
+    envs.reset()
+    envs.reset(seed=8)
+    assert [one.closed for one in made[:-1]] == [1] * (len(made) - 1)
     envs.close()
     assert [one.closed for one in made] == [1] * len(made)
 

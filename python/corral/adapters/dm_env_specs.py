@@ -69,9 +69,10 @@ class _Numbers(Node):
         array, dtype = np.asarray(values), self.spec.dtype
         if array.dtype == dtype:
             return array
-        cast = array.astype(dtype) if array.dtype.kind in "biuf" else array
-        is_near = np.can_cast(array.dtype, dtype, "same_kind")
-        if not is_near or (dtype.kind in "iu" and not np.array_equal(cast, array)):
+        is_real = dtype.kind == "f"
+        is_number = array.dtype.kind in ("biuf" if is_real else "biu")
+        cast = array.astype(dtype) if is_number else array
+        if not is_number or not (is_real or np.array_equal(cast, array)):
             raise errors.SpaceError(
                 f"{self.where} is {values!r} ({array.dtype}): its space has {dtype}, which does "
                 "not hold that"
@@ -105,10 +106,8 @@ class _Object(Node):
         return held
 
     def to_corral(self, actions: Any) -> Any:
-        if self.is_batch:
-            return tuple(actions)
-        is_held = isinstance(actions, np.ndarray) and actions.dtype.kind in "OU"
-        return actions.item() if is_held and actions.shape == () else actions
+        is_held = isinstance(actions, np.ndarray) and actions.shape == ()
+        return actions.item() if is_held else actions
 
 
 @dataclasses.dataclass(frozen=True)
