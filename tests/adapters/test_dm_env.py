@@ -646,6 +646,14 @@ def test_rewards_and_discounts_that_are_not_one_number_are_refused(spec: Any) ->
             corral.from_dm_env(lambda name=name: Script(**{name: spec}), runner="serial")
 
 
+def test_an_environment_whose_specs_are_refused_is_closed() -> None:
+    catch = Catch()
+    catch.observation_spec = lambda: "no spec"
+    with pytest.raises(errors.SpaceError, match=r"observation_spec is 'no spec'"):
+        corral.from_dm_env(lambda: catch, runner="serial")
+    assert catch.closed == 1
+
+
 def test_seeds_need_a_function_that_takes_them() -> None:
     with pytest.raises(errors.UnsupportedError, match="takes_seed=True"):
         corral.from_dm_env(Catch, 2, seed=1)
@@ -744,6 +752,56 @@ def test_what_is_no_env_is_an_error() -> None:
         corral.from_dm_env(Catch, takes_seed=1)  # type: ignore[arg-type]
     with pytest.raises(errors.UnknownOptionError, match="did you mean 'num_workers'"):
         corral.from_dm_env(Catch, num_worker=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("how", [{"batch_size": 2}, {"timeout": 60.0}, {"num_threads": 2}])
+def test_envs_in_the_background_give_the_rows_in_order(how: dict[str, Any]) -> None:
+    env = corral.to_dm_env(corral.make_vec("CartPole-v1", 5, seed=0, **how))
+    envs = corral.make_vec("CartPole-v1", 5, seed=0)
+    assert_same(env.reset().observation, envs.reset()[0])
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        actions = rng.integers(0, 2, 5)
+        timestep, expected = env.step(actions), envs.step(actions)
+        assert_same(timestep.observation, expected[0])
+        assert_same(timestep.reward, expected[1])
+        assert_same(timestep.last(), expected[2])
+    env.close()
+
+
+class Breaks(Catch):
+    """Raises at action 2."""
+
+    def step(self, action: Any) -> Any:
+        if action == 2:
+            raise RuntimeError("asked for")
+        return super().step(action)
+
+
+@pytest.mark.parametrize("runner", ["serial", "process"])
+def test_what_an_environment_raises_is_raised_and_a_reset_makes_it_anew(runner: str) -> None:
+    how: dict[str, Any] = {"runner": runner, "context": "forkserver"}
+    with closing(corral.from_dm_env(Breaks, 2, **how)) as envs:
+        envs.reset()
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="asked for") as caught:
+                envs.step(np.array([1, 2]))
+            assert isinstance(caught.value.__cause__, errors.EnvError)
+            envs.reset()
+    with closing(corral.from_dm_env(Breaks, 2, on_failure="restart", **how)) as envs:
+        envs.reset()
+        truncated, infos = envs.step(np.array([1, 2]))[3:]
+        assert truncated.tolist() == [False, True]
+        assert infos["_discount"].tolist() == [True, False]
+        assert envs.step(np.array([1, 2]))[4]["discount"].tolist() == [1, 1]
+
+
+def test_lazy_frames_are_refused() -> None:
+    with pytest.raises(errors.UnsupportedError, match="without lazy_frames"):
+        corral.to_dm_env(corral.make_vec("CartPole-v1", 2, frame_stack=2, lazy_frames=True))
+    stacked = corral.to_dm_env(corral.make_vec("CartPole-v1", 2, frame_stack=3))
+    assert stacked.observation_spec().shape == (3, 4)
+    assert stacked.reset().observation.shape == (2, 3, 4)
 
 
 @pytest.mark.parametrize("mode", ["same_step", "disabled"])

@@ -117,7 +117,7 @@ def to_dm_env(env: VectorEnv | gymnasium.Env[Any, Any]) -> DmEnv | DmVectorEnv:
 
     Raises:
         ArgumentTypeError: for what is no env.
-        UnsupportedError: for a `VectorEnv` of another autoreset mode.
+        UnsupportedError: for a `VectorEnv` of another autoreset mode, or with `lazy_frames`.
         LibraryError: without dm_env (an ImportError).
     """
     if not isinstance(env, VectorEnv | gymnasium.Env):
@@ -160,13 +160,14 @@ def from_dm_env(
         runner, num_workers, context, check_nan: as in `from_gymnasium`.
         **options: as in `corral.make_vec`, but for what is said below:
             {names}.
-        seed (None): takes `takes_seed`.
+        seed (None): needs `takes_seed`; env i is made by `fn(seed + i)`.
         num_threads, timeout: as in `from_gymnasium`.
 
     Returns:
         A `VectorEnv`. LAST with discount 0 is `terminated`, with a greater discount `truncated`.
-        `infos["discount"]`, float64 `(num_envs,)`, is each row's discount; at FIRST, where dm_env
-        has None, it is 1. Specs become spaces as `docs/dm_env.md` tells.
+        `infos["discount"]`, float64 `(num_envs,)`, is each row's discount, but for rows of envs
+        that failed; at FIRST, where dm_env has None, it is 1. Specs become spaces as
+        `docs/dm_env.md` tells.
 
     Raises:
         ArgumentError, ArgumentTypeError, UnknownOptionError: name what is wrong.

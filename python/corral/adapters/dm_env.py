@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from corral import errors, python_envs
 from corral._python_env import Foreign
 from corral.adapters.dm_env_specs import action_of, observation_of, of_space, space_of
+from corral.frames import LazyVectorEnv
 from corral.single import Env
 from corral.vector import RowKind, VectorEnv
 
@@ -113,6 +114,10 @@ class DmVectorEnv(dm_env.Environment):  # type: ignore[misc]
                 "dm_env begins an episode in the step after the one that ended the last: make the "
                 'envs with autoreset_mode="next_step"'
             )
+        if isinstance(envs, LazyVectorEnv):
+            raise errors.UnsupportedError(
+                "dm_env has arrays: make the envs with frame_stack, without lazy_frames"
+            )
         self.envs = envs
         self.num_envs = envs.num_envs
         self.infos: dict[str, Any] = {}
@@ -168,6 +173,7 @@ class DmVectorEnv(dm_env.Environment):  # type: ignore[misc]
             InvalidActionError: names env, leaf, value and bounds; nothing has moved.
             ResetNeededError: after a failure, until `reset`.
             EnvError: if envs failed; the others completed.
+            KeyboardInterrupt: the envs stay in flight, and `reset` drops their rows.
         """
         if not self._has_begun:
             return self.reset()
@@ -205,6 +211,13 @@ class DmAsGymnasium(Foreign):
         self._fn, self.can_put_aside = fn, takes_seed
         self._aside: Any = None
         self.inner = self._made(None)
+        try:
+            self._read_specs()
+        except BaseException:
+            self.inner.close()
+            raise
+
+    def _read_specs(self) -> None:
         _check_number("reward_spec", self.inner.reward_spec())
         _check_number("discount_spec", self.inner.discount_spec())
         self._observation_spec = self.inner.observation_spec()
