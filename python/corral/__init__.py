@@ -6,12 +6,14 @@ Importing this module registers `corral/…` ids with Gymnasium.
 from corral import errors, testing
 from corral._native import __version__
 from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
+from corral.env_c_api import load_env_c_api
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
 from corral.libenv import load_libenv
 from corral.normalization import Normalization
 from corral.paths import include_dir, libenv_path
 from corral.plugins import load, load_installed
+from corral.properties import Attributes, Properties
 from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
@@ -22,9 +24,11 @@ register_with_gymnasium()
 load_installed()
 
 __all__ = [
+    "Attributes",
     "Env",
     "Evaluation",
     "Normalization",
+    "Properties",
     "Replay",
     "RowKind",
     "StackedFrames",
@@ -39,6 +43,7 @@ __all__ = [
     "include_dir",
     "libenv_path",
     "load",
+    "load_env_c_api",
     "load_libenv",
     "make",
     "make_vec",

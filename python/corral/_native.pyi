@@ -81,6 +81,19 @@ class Source:
         seeded: bool = False,
         functions: Sequence[tuple[str, str]] = ...,
     ) -> Source: ...
+    @staticmethod
+    def env_c_api(
+        path: str | os.PathLike[str],
+        settings: Sequence[Sequence[tuple[str, str]]],
+        *,
+        connect: str | None = None,
+        params: str | os.PathLike[str] | None = None,
+        copies: bool = False,
+        strict: bool = False,
+        steps: int = 1,
+        eagain_limit: float = 10.0,
+        max_shape: Sequence[tuple[str, Sequence[int]]] = ...,
+    ) -> Source: ...
 
 @final
 class VecEnv:

@@ -131,14 +131,10 @@ def _pickles(factory: Callable[[], Any]) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Instance:
-    """What tells a worker to host an instance of a libenv library."""
+class _Hosted:
+    """What tells a worker to host a library."""
 
     path: str
-    num_envs: int
-    options: list[tuple[str, str, bytes]]
-    seeded: bool
-    functions: list[tuple[str, str]]
     directory: str
 
     def payload(self) -> bytes:
@@ -146,11 +142,29 @@ class Instance:
         return pickle.dumps(self, protocol=5)
 
     def source(self) -> _native.Source:
-        """The instance, made."""
-        # Its assets may be where its parent is.
+        """What steps in the worker."""
+        # The library's own files may be where the parent is.
         _go_to(self.directory)
-        # What it says on its standard output is among its last words too.
+        # What a library says on its standard output is among its last words too.
         os.dup2(2, 1)
+        return self.load()
+
+    def load(self) -> _native.Source:
+        """Loads the library."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance(_Hosted):
+    """What tells a worker to host an instance of a libenv library."""
+
+    num_envs: int
+    options: list[tuple[str, str, bytes]]
+    seeded: bool
+    functions: list[tuple[str, str]]
+
+    def load(self) -> _native.Source:
+        """The instance, made."""
         return _native.Source.libenv(
             self.path,
             self.num_envs,
@@ -158,6 +172,23 @@ class Instance:
             seeded=self.seeded,
             functions=self.functions,
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Contexts(_Hosted):
+    """What tells a worker to host contexts of an EnvCApi library.
+
+    Attributes:
+        settings: those of each context, or one list for all.
+        keywords: the further arguments of `_native.Source.env_c_api`.
+    """
+
+    settings: list[list[tuple[str, str]]]
+    keywords: dict[str, Any]
+
+    def load(self) -> _native.Source:
+        """The contexts, made."""
+        return _native.Source.env_c_api(self.path, self.settings, **self.keywords)
 
 
 def directory() -> str:
@@ -178,7 +209,7 @@ def told(data: bytes) -> _native.Source | Envs:
     """What a `payload` says is to be hosted: a source that steps here, or Python envs;
     called by the native half."""
     told = pickle.loads(data)
-    if isinstance(told, Instance):
+    if isinstance(told, _Hosted):
         return told.source()
     if isinstance(told, _Inherited):
         return Inheritance.envs_of(told)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import Unpack
 
-from corral import _launch, _native, _worker, errors, settings
+from corral import _native, _worker, errors, libraries, settings
 from corral.settings import VecOptions, documented, whole
 from corral.vector import VectorEnv
 
@@ -22,8 +21,6 @@ _ISOLATIONS = ("process", "thread")
 # gym3 leaves room for two NULs.
 _MAX_NAME_BYTES = 126
 _DTYPES = ("uint8", "int32", "float32")
-# A century or so, which any clock can count.
-_MAX_SECONDS = 1 << 32
 # Functions by these names are called with buffers and in an order that only Corral knows.
 _RESERVED = ("libenv_", "corral_libenv_")
 
@@ -106,14 +103,7 @@ def load_libenv(
         EnvError: where it fails.
     """
     settings.check(load_libenv, vec_options, _REFUSED)
-    try:
-        library = os.path.abspath(os.fsdecode(path))
-    except TypeError:
-        raise errors.ArgumentTypeError(f"path is a file's path, not {path!r}") from None
-    except FileNotFoundError:
-        raise errors.ArgumentError(
-            f"path {path!r} is relative, and the working directory was deleted: give all of it"
-        ) from None
+    library = libraries.absolute("path", path)
     if isolation is None:
         ours = "corral_libenv_reset" in _native.exports(library)
         isolation = "thread" if ours else "process"
@@ -158,26 +148,14 @@ def _in_workers(
     functions: list[tuple[str, str]],
     make_timeout: float | None,
 ) -> _native.Source:
-    is_time = isinstance(make_timeout, numbers.Real) and not isinstance(make_timeout, bool)
-    if make_timeout is not None and not (is_time and 0 < make_timeout <= _MAX_SECONDS):
-        raise errors.ArgumentError(
-            f"make_timeout is {make_timeout!r}: give seconds above 0 (and at most "
-            f"{_MAX_SECONDS}), or None for no limit"
-        )
     count, directory = len(instances), _worker.directory()
     options = {num_envs * k // count: instance for k, instance in enumerate(instances)}
 
     def payload(start: int, stop: int) -> bytes:
-        told = _worker.Instance(library, stop - start, options[start], seeded, functions, directory)
+        told = _worker.Instance(library, directory, stop - start, options[start], seeded, functions)
         return told.payload()
 
-    return _native.Source.workers(
-        payload,
-        _launch.launcher("spawn"),
-        num_workers=count,
-        what=f"the envs of {library}",
-        make_timeout=make_timeout,
-    )
+    return libraries.in_workers(library, payload, count, make_timeout)
 
 
 def _declared(functions: Any) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from numpy.ma import MaskedArray
 
 from corral import _native, errors, spaces
 from corral.normalization import Normalization
+from corral.properties import Properties, attributes_of
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,
@@ -433,7 +434,26 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
 
     def list_attr(self) -> tuple[dict[str, bool], ...]:
         """The names of each env's attributes, and whether each can be set."""
-        return self.native.call("", (), {}, None, "list")
+        listed = self.native.call("", (), {}, None, "list")
+        return tuple(
+            {name: attributes_of(can).writable for name, can in one.items()} for one in listed
+        )
+
+    def properties(self, env: int) -> Properties:
+        """The properties of one env, as a mapping: of an env in Rust or of a plugin those that
+        its `Env::call` answers, of an EnvCApi library the library's. They can be read and written
+        before the first reset, too.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: for what is no env's number.
+        """
+        try:
+            number = cast("int", slot_number(env))
+        except TypeError as error:
+            raise errors.ArgumentTypeError(f"env is an int: {error}") from None
+        if not 0 <= number < self.num_envs:
+            raise errors.ArgumentError(f"there is no env {number}: there are {self.num_envs}")
+        return Properties(self.native, number)
 
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of each env: to its own of a list or tuple of values, or all to one.

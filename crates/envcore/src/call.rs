@@ -15,8 +15,9 @@ pub enum CallKind {
     Get,
     /// Set the property to the only argument.
     Set,
-    /// Give the names of all properties, whatever the name: a map of each to
-    /// whether it can be set.
+    /// Give the names of the properties below this one ("" for the root): a map of each
+    /// to whether it can be set. The properties of an [`Env`](crate::Env) all lie below
+    /// the root.
     List,
 }
 

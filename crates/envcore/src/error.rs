@@ -100,6 +100,12 @@ impl From<Box<dyn std::error::Error + Send + Sync>> for Error {
     }
 }
 
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Error::env(failure)
+    }
+}
+
 impl From<std::io::Error> for Error {
     fn from(cause: std::io::Error) -> Self {
         Error::env(cause)

@@ -2,17 +2,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use envcore::abi::env_c_api::load::{EnvCApiConfig, EnvCApiSource};
 use envcore::abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource};
-use envcore::{DType, Error, Process, Result, VecConfig, VecEnv, start};
+use envcore::{DType, Error, Failure, Phase, Process, Result, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::closing::Closing;
 use crate::errors::OrRaise;
 use crate::host::PyHost;
+use crate::interpreter::enter;
 use crate::plugin::Plugin;
-use crate::py_env::{BatchSource, Hosting, PySource};
+use crate::py_env::{BatchSource, Hosting, PySource, failure};
 use crate::values;
 use crate::vec_env::seconds;
 
@@ -121,6 +124,41 @@ impl Source {
         Ok(Source { kind: Where::Here(Arc::new(source)), about: None })
     }
 
+    /// Envs of the EnvCApi library at `path`: `settings` of each env, or one list for all,
+    /// as (key, value); see [`EnvCApiConfig`] for the others.
+    #[staticmethod]
+    #[pyo3(signature = (path, settings, *, connect=None, params=None, copies=false, strict=false,
+                        steps=1, eagain_limit=10.0, max_shape=Vec::new()))]
+    #[expect(clippy::too_many_arguments, reason = "each is given by name")]
+    fn env_c_api(
+        py: Python<'_>,
+        path: PathBuf,
+        settings: Vec<Vec<(String, String)>>,
+        connect: Option<String>,
+        params: Option<PathBuf>,
+        copies: bool,
+        strict: bool,
+        steps: i32,
+        eagain_limit: f64,
+        max_shape: Vec<(String, Vec<usize>)>,
+    ) -> PyResult<Self> {
+        let config = EnvCApiConfig {
+            connect,
+            params,
+            settings,
+            copies,
+            strict_finals: strict,
+            steps_per_action: steps,
+            eagain_limit: Duration::try_from_secs_f64(eagain_limit).unwrap_or(Duration::MAX),
+            pause: Arc::new(pause),
+            max_shape,
+        };
+        // SAFETY: whoever names a library wants its code run.
+        #[allow(unsafe_code)]
+        let source = py.detach(|| unsafe { EnvCApiSource::new(&path, config) }).or_raise(py)?;
+        Ok(Source { kind: Where::Here(Arc::new(source)), about: None })
+    }
+
     /// Envs in worker processes.
     ///
     /// `payload(start, stop)` gives the bytes from which a worker makes those
@@ -197,6 +235,13 @@ impl Source {
             (None, _) => Ok(None),
         }
     }
+}
+
+/// Sleeps; the failure that Ctrl-C is, where it came.
+fn pause(time: Duration) -> Result<(), Failure> {
+    std::thread::sleep(time);
+    let looked = enter(|py| py.check_signals().map_err(|error| failure(py, Phase::Reset, error)));
+    looked.unwrap_or(Ok(()))
 }
 
 /// The names of the functions that the library at `path` exports; none of its

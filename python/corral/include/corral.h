@@ -129,7 +129,7 @@ extern "C" {
 // … set the property to the only argument.
 #define CORRAL_CALL_SET 2
 
-// … give the names of all properties, whatever the name: a map of each to
+// … give the names of the properties below this one ("" for the root): a map of each to
 // whether it can be set.
 #define CORRAL_CALL_LIST 3
 

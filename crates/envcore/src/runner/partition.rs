@@ -6,7 +6,7 @@
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::slot_group::SlotGroup;
@@ -40,6 +40,8 @@ pub(super) struct Inside {
     pub(super) row: usize,
     /// How long its last run took a thread.
     pub(super) took: Duration,
+    /// Whether Ctrl-C came at an env of the groups that are worked on together.
+    stopped: Option<Arc<AtomicBool>>,
 }
 
 /// Some slots, out with a thread or at home with the runner.
@@ -65,7 +67,15 @@ const _: () = is_send::<Inside>();
 impl PooledGroup {
     /// A group whose rows' place changes from batch to batch.
     pub(super) fn new(number: usize, group: SlotGroup, actions: Arc<Actions>, epoch: Instant) -> Self {
-        let inside = Inside { group, actions, window: None, staging: None, row: 0, took: Duration::ZERO };
+        let inside = Inside {
+            group,
+            actions,
+            window: None,
+            staging: None,
+            row: 0,
+            took: Duration::ZERO,
+            stopped: None,
+        };
         PooledGroup {
             number,
             claim: Claim::new(),
@@ -80,6 +90,13 @@ impl PooledGroup {
         let inside = self.inside.get_mut();
         (inside.window, inside.row) = (Some(staging.window()), row);
         inside.staging = Some(staging.clone());
+        self
+    }
+
+    /// The same, one of several that are worked on together: after Ctrl-C at an env of
+    /// one, no env of the others begins.
+    pub(super) fn stopped_by(mut self, stopped: &Arc<AtomicBool>) -> Self {
+        self.inside.get_mut().stopped = Some(stopped.clone());
         self
     }
 
@@ -109,8 +126,15 @@ impl Inside {
     #[allow(unsafe_code)]
     unsafe fn work(&mut self, now: Instant) {
         let window = self.window.expect("work is handed out with its window");
+        let is_stopped = self.stopped.as_ref().is_some_and(|stopped| stopped.load(Ordering::Relaxed));
         // SAFETY: the caller's duty.
-        unsafe { self.group.work(&self.actions, window, self.staging.is_some(), now) };
+        let stops =
+            unsafe { self.group.work(&self.actions, window, self.staging.is_some(), is_stopped, now) };
+        if let Some(stopped) = &self.stopped
+            && stops
+        {
+            stopped.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -58,7 +58,7 @@ impl Serial {
         let group = &mut *self.group;
         let now = group.episodes.now();
         // SAFETY: the draft is here, new, and nobody else's.
-        unsafe { group.work(&self.actions, draft.window(), false, now) };
+        unsafe { group.work(&self.actions, draft.window(), false, false, now) };
         let batch = self.pool.finish(draft);
         std::mem::take(&mut group.notes).give(batch)
     }

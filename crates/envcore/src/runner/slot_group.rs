@@ -54,28 +54,45 @@ impl SlotGroup {
     }
 
     /// Does all that is due at `now`, into rows of `window`. `stale`: the rows
-    /// hold an earlier batch's. Never panics: whoever took the group to a thread
-    /// brings it home.
+    /// hold an earlier batch's. `stopped`: Ctrl-C came at an env of another group, and
+    /// no env begins. Gives whether Ctrl-C came. Never panics: whoever took the group
+    /// to a thread brings it home.
     ///
     /// # Safety
     /// The window's draft must live, and its rows named in `runs` be nobody
     /// else's, until this returns.
     #[allow(unsafe_code)]
-    pub(super) unsafe fn work(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
+    pub(super) unsafe fn work(
+        &mut self,
+        actions: &Actions,
+        window: Window,
+        stale: bool,
+        stopped: bool,
+        now: Instant,
+    ) -> bool {
         // Envs are guarded one call at a time (`Episodes`): this is for the rest.
         // SAFETY: the caller's duty.
-        let worked = guard(Phase::Step, || unsafe { self.work_through(actions, window, stale, now) });
-        if let Err(failure) = worked {
+        let worked =
+            guard(Phase::Step, || unsafe { self.work_through(actions, window, stale, stopped, now) });
+        worked.unwrap_or_else(|failure| {
             drop_guarded(std::mem::take(&mut self.runs));
             drop_guarded(std::mem::take(&mut self.notes));
             self.notes.broken = Some(self.episodes.give_up(&failure));
-        }
+            false
+        })
     }
 
     /// # Safety
     /// As [`work`](Self::work).
     #[allow(unsafe_code)]
-    unsafe fn work_through(&mut self, actions: &Actions, window: Window, stale: bool, now: Instant) {
+    unsafe fn work_through(
+        &mut self,
+        actions: &Actions,
+        window: Window,
+        stale: bool,
+        mut stopped: bool,
+        now: Instant,
+    ) -> bool {
         let SlotGroup { episodes, first, runs, notes } = self;
         let Notes { failures, infos, final_infos, .. } = notes;
         let mut report = Report { actions, failures, infos, final_infos, now };
@@ -85,7 +102,6 @@ impl SlotGroup {
             let new = failures[std::mem::replace(&mut known, failures.len())..].iter();
             new.clone().any(|failure| failure.failure.cause == Cause::Interrupt)
         };
-        let mut stopped = false;
         for together in runs.chunk_by(Run::goes_with) {
             let (row, count) = (together[0].row, together.iter().map(|run| run.slots.len()).sum());
             // SAFETY: the caller's duty.
@@ -113,5 +129,6 @@ impl SlotGroup {
             stopped |= is_stopped(report.failures);
         }
         runs.clear();
+        stopped
     }
 }

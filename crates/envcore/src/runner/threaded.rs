@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::front::{Front, JobQueue, check_resets, reset_jobs};
@@ -54,6 +55,8 @@ pub struct Threaded {
     /// leaves when all are home: whatever ends the call that began it, no thread
     /// writes into memory that is gone.
     round: Option<Round>,
+    /// Whether Ctrl-C came at an env of the round.
+    stopped: Arc<AtomicBool>,
 }
 
 struct ThreadedParts {
@@ -104,13 +107,14 @@ impl Threaded {
         let spec = &front.spec;
         let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
         let epoch = Instant::now();
+        let stopped = Arc::new(AtomicBool::new(false));
         let group = |number| {
             let slots = slots_of(number, n, groups);
             let group = SlotGroup::new(
                 Episodes::new(source, &rules, slots.start, &seeds[slots.clone()])?,
                 slots.start,
             );
-            Ok(PooledGroup::new(number, group, actions.clone(), epoch))
+            Ok(PooledGroup::new(number, group, actions.clone(), epoch).stopped_by(&stopped))
         };
         let partition = Partition::new((0..groups).map(group).collect::<Result<_>>()?);
         let thread_pool = ThreadPool::new(partition.len(), config.thread_affinity_offset)?;
@@ -124,6 +128,7 @@ impl Threaded {
             steps: Pace::default(),
             resets: Pace::default(),
             round: None,
+            stopped,
             front,
         })
     }
@@ -169,6 +174,7 @@ impl Threaded {
     /// Puts the next `rows` rows' work on the groups: a round.
     fn begin(&mut self, want: &mut Want<'_>) -> Result<()> {
         let (_, rows) = want.rows(self.front.in_flight())?;
+        self.stopped.store(false, Ordering::Relaxed);
         let slots = self.queue.next(rows, self.front.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers.take())?;
         let (parts, n) = (&mut *self.parts, self.front.spec.num_slots);

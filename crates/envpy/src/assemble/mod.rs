@@ -2,11 +2,13 @@
 
 mod infos;
 
-use envcore::{Batch, Column, DType, Extra, FINAL_OBSERVATION, LeafKind, RowKind, SlotError, Space, Tree};
+use envcore::{
+    Batch, Column, DType, Extra, FINAL_OBSERVATION, LeafKind, RowKind, SlotError, Space, Tree, Value,
+};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::array::{self, Descr};
@@ -21,6 +23,7 @@ struct LeafShape {
     /// Whether a single value is a NumPy scalar (a `Discrete`'s) rather than an
     /// array of no axes (a `Box`'s).
     scalar: bool,
+    is_text: bool,
 }
 
 /// A space's leaves and tree, ready for arrays.
@@ -37,8 +40,14 @@ impl Shapes {
                     fixed: Some((array::descr(py, t.dtype)?, t.dtype)),
                     shape: t.shape.clone(),
                     scalar: t.is_discrete_scalar() && t.dtype != DType::Bool,
+                    is_text: false,
                 },
-                _ => LeafShape { fixed: None, shape: Vec::new(), scalar: true },
+                kind => LeafShape {
+                    fixed: None,
+                    shape: Vec::new(),
+                    scalar: true,
+                    is_text: matches!(kind, LeafKind::Text { .. }),
+                },
             })
         };
         let leaves = space.leaves().iter().map(leaf).collect::<PyResult<_>>()?;
@@ -105,7 +114,7 @@ impl LeafShape {
             }
             (column, _) => {
                 let values = column.as_values().unwrap_or_default();
-                let items = values.iter().map(|value| values::to_py(py, value));
+                let items = values.iter().map(|value| self.loose(py, value));
                 Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
             }
         }
@@ -117,7 +126,20 @@ impl LeafShape {
                 let value = array::over(py, fixed, descr, &self.shape)?;
                 if self.scalar { value.get_item(PyTuple::empty(py)) } else { Ok(value) }
             }
-            (column, _) => values::to_py(py, &column.as_values().unwrap_or_default()[0]),
+            (column, _) => self.loose(py, &column.as_values().unwrap_or_default()[0]),
+        }
+    }
+
+    /// A value of a leaf that is not of fixed shape. A text whose bytes are no UTF-8 is
+    /// bytes in the core, and a `str` of surrogates here.
+    fn loose<'py>(&self, py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+        match value {
+            Value::Array(bytes) if self.is_text => {
+                let bytes = PyBytes::new(py, bytes.bytes());
+                let text = PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogateescape"))?;
+                Ok(text.into_any())
+            }
+            value => values::to_py(py, value),
         }
     }
 
@@ -129,7 +151,7 @@ impl LeafShape {
                 let value = values::array_to_py(py, fixed.dtype(), &self.shape, bytes)?;
                 if self.scalar { value.get_item(PyTuple::empty(py)) } else { Ok(value) }
             }
-            Column::Values(values) => values::to_py(py, &values[row]),
+            Column::Values(values) => self.loose(py, &values[row]),
         }
     }
 }

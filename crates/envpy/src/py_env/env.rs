@@ -37,7 +37,7 @@ pub(super) struct PyEnv {
 }
 
 /// The failure that an exception is.
-pub(super) fn failure(py: Python<'_>, phase: Phase, error: PyErr) -> Failure {
+pub(crate) fn failure(py: Python<'_>, phase: Phase, error: PyErr) -> Failure {
     let stops = error.is_instance_of::<PyKeyboardInterrupt>(py);
     let cause = if stops { Cause::Interrupt } else { Cause::Error };
     let kind = error.get_type(py).name().map_or_else(|_| "exception".into(), |name| name.to_string());

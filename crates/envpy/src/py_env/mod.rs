@@ -15,4 +15,5 @@ mod shape;
 mod source;
 
 pub(crate) use batch::BatchSource;
+pub(crate) use env::failure;
 pub(crate) use source::{Hosting, PySource};

@@ -3,4 +3,6 @@
 
 #[cfg(feature = "export")]
 pub mod export;
+#[cfg(feature = "load")]
+pub mod load;
 pub mod sys;

@@ -80,7 +80,7 @@ pub const CORRAL_CALL_FUNCTION: u32 = 0;
 pub const CORRAL_CALL_GET: u32 = 1;
 /// … set the property to the only argument.
 pub const CORRAL_CALL_SET: u32 = 2;
-/// … give the names of all properties, whatever the name: a map of each to
+/// … give the names of the properties below this one ("" for the root): a map of each to
 /// whether it can be set.
 pub const CORRAL_CALL_LIST: u32 = 3;
 

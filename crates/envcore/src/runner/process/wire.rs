@@ -253,7 +253,7 @@ pub(super) enum PackedError {
 }
 
 /// The variants that are a text, in the order of their numbers.
-const TEXTS: [fn(String) -> Error; 10] = [
+const TEXTS: [fn(String) -> Error; 11] = [
     Error::Action,
     Error::Argument,
     Error::ArgumentType,
@@ -264,6 +264,7 @@ const TEXTS: [fn(String) -> Error; 10] = [
     Error::Unsupported,
     Error::NeedsReset,
     Error::Library,
+    Error::UnknownName,
 ];
 const STATE: u8 = 100;
 const OTHER: u8 = 101;
@@ -281,6 +282,7 @@ impl PackedError {
             Error::Unsupported(_) => 7,
             Error::NeedsReset(_) => 8,
             Error::Library(_) => 9,
+            Error::UnknownName(_) => 10,
             Error::State(_) => STATE,
             Error::Memory(bytes) => return PackedError::Memory(*bytes),
             Error::Slots(failures) => {
