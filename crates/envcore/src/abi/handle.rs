@@ -69,7 +69,7 @@ impl<T: 'static> Handle<T> {
         if handle.is_null() {
             return Err(Misuse::Null);
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         if !handle.is_aligned() || unsafe { (&raw const (*handle).mark).read_volatile() } != OPEN {
             return Err(Misuse::Strange);
         }

@@ -59,7 +59,7 @@ impl Library {
         };
         let elf = Elf::open(path)?;
         let name = name_of(path, &elf).map_err(|error| fault(&error))?;
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let opened = unsafe { Opened::open(Some(&name), flags) };
         let opened = opened.map_err(|error| {
             let reason =
@@ -76,7 +76,7 @@ impl Library {
     /// # Safety
     /// `F` must be the type of a function of that name in such a library.
     pub(super) unsafe fn function<F: Copy>(&self, name: &str) -> Option<F> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe { self.opened.get::<F>(name.as_bytes()) }.ok().map(|found| *found)
     }
 

@@ -193,7 +193,7 @@ impl Actions {
                     } else if bytes.len() != rows * tensor.elements() * dtype.size() {
                         Err((None, format!("{} bytes are not shape {shape:?} of {dtype}", bytes.len())))
                     } else {
-                        // SAFETY: the caller's duty.
+                        // SAFETY: the caller guarantees what this function requires.
                         with_element!(*dtype, S => with_element!(tensor.dtype, D => unsafe {
                             store_fixed::<S, D>(*bytes, column, tensor, self.bounds, slots, skip)
                         }))
@@ -292,7 +292,7 @@ unsafe fn store_fixed<S: Element, D: Element>(
     }
     // All at once: rows to be skipped do no harm here, unless they are why.
     if matches!(slots, Slots::All) && S::DTYPE == D::DTYPE && D::DTYPE != DType::Bool {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let to = unsafe { column.rows_mut::<D>(0, skip.len()) };
         let copy = |first: usize, block: &mut [D]| {
             let first = first * size_of::<D>();
@@ -318,7 +318,7 @@ unsafe fn store_fixed<S: Element, D: Element>(
     let place = |first_slot: usize, (k, why): Refusal| (Some((first_slot + k / n, k % n)), why);
     // Neighbours together, for what a check costs is mostly its beginning.
     let take = |row: usize, slots: Range<usize>| {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let to = unsafe { column.rows_mut::<D>(slots.start, slots.len()) };
         accept(&from[row * n..(row + slots.len()) * n], to, tensor, bounds)
             .map_err(|refusal| place(slots.start, refusal))

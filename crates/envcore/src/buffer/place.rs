@@ -82,7 +82,7 @@ impl Place {
     /// As [`byte`](Self::byte), of the whole row.
     pub(super) unsafe fn is_sound(self, row: usize) -> bool {
         let bytes = row * self.elements..(row + 1) * self.elements;
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         self.dtype() != Some(DType::Bool) || bytes.into_iter().all(|k| unsafe { self.byte(k) } <= 1)
     }
 
@@ -91,10 +91,10 @@ impl Place {
     pub(super) unsafe fn clear_row(self, row: usize) {
         if self.fixed {
             let bytes = self.elements * self.dtype.size();
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             unsafe { std::ptr::write_bytes(self.ptr.add(row * bytes), 0, bytes) }
         } else {
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             unsafe { *self.ptr.cast::<Value>().add(row) = Value::None }
         }
     }

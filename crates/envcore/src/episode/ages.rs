@@ -1,22 +1,22 @@
-//! How many steps each slot's episode is old, and who reaches the time limit.
+//! The age of each slot's episode in steps, and which slots reach the time limit.
 //!
-//! Slots mostly step all together: then one clock ticks, and nobody's own number
-//! is touched. Who reaches the limit when is known beforehand, so a step looks
-//! at the slots only where one may.
+//! Slots mostly step all together. Then a common clock ticks, and no slot's own number
+//! changes. It is known in advance when the next slot may reach the limit, so a step
+//! checks the slots only where one may have reached it.
 
 use std::ops::Range;
 
-/// More steps than anyone plays, and so few that sums of them do not overflow.
+/// More steps than an episode can have, and so few that sums of them do not overflow.
 const MOST: u64 = 1 << 61;
 
 pub(super) struct Ages {
-    /// Steps of all slots together, from a number on that no age exceeds.
+    /// The count of steps of all slots, which starts at a number greater than any age.
     clock: u64,
-    /// The clock, less each slot's age.
+    /// By slot, the clock less the slot's age.
     born: Vec<u64>,
-    /// `None` for no limit.
+    /// The time limit in steps; `None` for no limit.
     limit: Option<u64>,
-    /// Before the clock shows this, nobody (else) reaches the limit.
+    /// The clock's value before which no slot newly reaches the limit.
     soonest: u64,
 }
 
@@ -34,7 +34,7 @@ impl Ages {
         self.clock - self.born[slot]
     }
 
-    /// Makes it `age`.
+    /// Sets the age of `slot`'s episode.
     #[inline]
     pub(super) fn set(&mut self, slot: usize, age: u64) {
         let age = age.min(MOST);
@@ -44,7 +44,8 @@ impl Ages {
         }
     }
 
-    /// Makes each of `slots` a step older; whether any may be at the limit now.
+    /// Makes each of `slots` a step older. Returns whether any of them may have reached
+    /// the limit.
     #[inline]
     pub(super) fn advance(&mut self, slots: Range<usize>) -> bool {
         if slots.len() == self.born.len() {
@@ -61,12 +62,13 @@ impl Ages {
         oldest >= limit
     }
 
-    /// Whether `slot` is at the limit.
+    /// Whether `slot` has reached the limit.
     pub(super) fn is_at_limit(&self, slot: usize) -> bool {
         self.limit.is_some_and(|limit| self.of(slot) >= limit)
     }
 
-    /// After a step of all: finds out who is next, those at the limit apart.
+    /// Finds when the next slot reaches the limit, after a step of all slots. Slots that
+    /// have reached it do not count.
     pub(super) fn look_ahead(&mut self) {
         let Some(limit) = self.limit else { return };
         let left = (0..self.born.len()).map(|slot| limit.saturating_sub(self.of(slot)));
@@ -81,7 +83,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a count per slot.
+        /// Compares the ages with a count per slot.
         #[test]
         fn whoever_reaches_the_limit_is_noticed_in_that_step(
             limit in 1u64..6,

@@ -1,4 +1,4 @@
-//! Whether envs take options; asking changes nothing.
+//! Checks of whether envs take options, which change nothing.
 
 use std::sync::Arc;
 
@@ -6,8 +6,9 @@ use super::Episodes;
 use crate::error::Result;
 use crate::space::Options;
 
-/// Options that a reset asks for, and what they were tried on top of: one
-/// instance tries them for all slots under the same options, of all chunks.
+/// The options of a reset, and the options in force on top of which they were tried.
+/// One value serves all chunks of a reset, so slots with the same options in force
+/// share a try.
 #[derive(Default)]
 pub(crate) struct Tried {
     options: Options,
@@ -15,18 +16,18 @@ pub(crate) struct Tried {
 }
 
 impl Tried {
-    /// How many kinds of slots are looked through: where there are more, some
-    /// are tried again.
+    /// How many of the latest options in force are compared. Where slots have more
+    /// different ones, some are tried again.
     const RECENT: usize = 16;
 
-    /// Is about `options` from now on.
+    /// Sets `options` as the ones to try.
     pub(crate) fn begin(&mut self, options: &Options) {
         if self.options != *options {
             *self = Tried { options: options.clone(), in_force: Vec::new() };
         }
     }
 
-    /// Forgets all: what envs say may change with the world around them.
+    /// Forgets all tries, because an env's answer may change with the world around it.
     pub(crate) fn forget(&mut self) {
         self.in_force.clear();
     }
@@ -38,8 +39,8 @@ impl Tried {
 }
 
 impl Episodes {
-    /// Errors where an env would refuse the options that `tried` is about, on top
-    /// of those in force for any of `slots`.
+    /// Errors where an env would refuse the options of `tried` on top of the options in
+    /// force for any of `slots`.
     pub(crate) fn check_options(
         &mut self,
         slots: impl Iterator<Item = usize>,

@@ -1,4 +1,4 @@
-//! How a step ends for those whose episode ends or begins in it.
+//! The end of a step for slots whose episode ends or begins in it.
 
 use std::ops::Range;
 
@@ -11,15 +11,15 @@ use crate::source::ResetArgs;
 use crate::vec_config::AutoresetMode;
 
 impl Episodes {
-    /// Whether the end of an episode is no more than a note that it is over.
+    /// Whether a slot whose episode ends needs no more than a note that it has ended.
     pub(super) fn ends_quietly(&self) -> bool {
         self.rules.autoreset == AutoresetMode::NextStep
             && self.rules.statistics.is_none()
             && !self.rules.self_resetting
     }
 
-    /// Writes to `due` whose episode ends or begins, or, where they end quietly,
-    /// begins: so many slots.
+    /// Writes the slots whose episode ends or begins to `due`; where episodes end quietly
+    /// (`quiet`), only the slots whose episode begins. Returns how many slots it wrote.
     pub(super) fn find_due(&mut self, slots: Range<usize>, quiet: bool, rows: &mut RowsMut<'_>) -> usize {
         let StepColumns { reward, terminated, truncated, .. } = rows.columns();
         let n = slots.len();
@@ -50,7 +50,7 @@ impl Episodes {
         if self.rules.self_resetting {
             match self.lives.take_next(slot) {
                 None => self.began(slot, Begin::Own, report.now),
-                // The one that it began by itself is passed over.
+                // The episode that the env began by itself is skipped.
                 Some(begin) => self.order(slot, begin, None, (row, RowKind::Step), rows),
             }
             return;
@@ -58,7 +58,7 @@ impl Episodes {
         match self.rules.autoreset {
             AutoresetMode::NextStep | AutoresetMode::Disabled => self.lives.ended(slot),
             AutoresetMode::SameStep => {
-                // Statistics come after.
+                // The statistics are written later.
                 rows.finish(row, self.rules.statistics.unwrap_or(usize::MAX));
                 let row_in_batch = rows.start() + row;
                 report.final_infos.extend(report.infos.extract_if(.., |e| e.row == row_in_batch));
@@ -71,7 +71,7 @@ impl Episodes {
         }
     }
 
-    /// Writes the statistics of the episodes that ended.
+    /// Writes the statistics of the episodes that ended in this step.
     pub(super) fn tell_statistics(&mut self, first: usize, rows: &mut RowsMut<'_>) {
         let Some(leaf) = self.rules.statistics else { return };
         for (slot, r, l, t) in self.ended.drain(..) {

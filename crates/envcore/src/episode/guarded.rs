@@ -1,9 +1,9 @@
-//! A chunk behind a guard: whatever it does, no panic passes its runner.
+//! A guard around a chunk, which keeps the chunk's panics from its runner.
 //!
-//! Of one's own a chunk may guard its envs one by one, as a list of envs does.
-//! What panics past it is caught here, once for every runner: the slots that the
-//! call was about have failed. The same becomes of a call whose report is about
-//! slots or rows that it was not given, since nobody can tell whose it is.
+//! A chunk may guard its envs one by one, as a list of envs does. A panic that the
+//! chunk does not catch is caught by this guard, for every runner: the slots that the
+//! call was about have failed. They also fail where a call reports on slots or rows
+//! that it was not given, because nobody can tell which slot is meant.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::guard::{drop_guarded, guard};
 use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::{Options, Value};
 
-/// A chunk whose panics are failures.
+/// A chunk whose panics become failures.
 pub(super) struct Guarded(Box<dyn Chunk>);
 
 impl Guarded {
@@ -24,8 +24,8 @@ impl Guarded {
         Guarded(chunk)
     }
 
-    /// As [`Chunk::step`]. The failures in `side` are of slots of `slots`, each
-    /// named once, in ascending order.
+    /// Calls [`Chunk::step`]. Afterwards the failures in `side` are of slots in `slots`,
+    /// each slot at most once, in ascending order.
     pub(super) fn step(
         &mut self,
         slots: Range<usize>,
@@ -36,14 +36,14 @@ impl Guarded {
     ) {
         let outcome = guard(Phase::Step, || self.0.step(slots.clone(), skip, actions, rows, side));
         let due = || {
-            // Where none is due a step, all had a part in it.
+            // Where every slot was skipped, all of them had a part in the call.
             let idle = skip[slots.clone()].iter().all(|skipped| *skipped);
             slots.clone().filter(|slot| idle || !skip[*slot]).collect()
         };
         settle(Phase::Step, outcome, |slot| slots.contains(&slot), due, rows, side);
     }
 
-    /// As [`Chunk::reset`]; of the failures as for [`step`](Self::step).
+    /// Calls [`Chunk::reset`]. The failures are as those of [`step`](Self::step).
     pub(super) fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         let outcome = guard(Phase::Reset, || self.0.reset(resets, rows, side));
         let slots = || resets.iter().map(|reset| reset.slot);
@@ -56,7 +56,7 @@ impl Guarded {
         settle(Phase::Reset, outcome, is_of, || slots().collect(), rows, side);
     }
 
-    /// Asks the chunk what has neither rows nor report, in `phase`.
+    /// Makes a call in `phase` that has neither rows nor a report.
     pub(super) fn ask<R>(
         &mut self,
         phase: Phase,
@@ -65,13 +65,13 @@ impl Guarded {
         guard(phase, || ask(self.0.as_mut())).unwrap_or_else(|failure| Err(Error::env(failure)))
     }
 
-    /// As [`Chunk::final_observation`]; `None` where it panics, for the row has an
-    /// observation too.
+    /// Calls [`Chunk::final_observation`]. Gives `None` where the call panics, because the
+    /// row has an observation anyway.
     pub(super) fn final_observation(&mut self, slot: usize) -> Option<Value> {
         guard(Phase::Step, || self.0.final_observation(slot)).ok().flatten()
     }
 
-    /// As [`Chunk::check_options`], for slots of `env`.
+    /// Calls [`Chunk::check_options`]; `env` is the name of the env in errors.
     pub(super) fn check_options(&mut self, env: &str, options: &Options) -> Result<()> {
         guard(Phase::Reset, || self.0.check_options(options)).unwrap_or_else(|failure| {
             Err(Error::env(format!("{env}: panicked as it tried the options of a reset: {failure}")))
@@ -94,7 +94,7 @@ impl Guarded {
         self.ask(Phase::Call, |chunk| chunk.call(slot, call))
     }
 
-    /// As [`Chunk::close`], of a chunk of `slots` slots.
+    /// Calls [`Chunk::close`] of a chunk of `slots` slots.
     pub(super) fn close(&mut self, slots: usize) -> Vec<(usize, Failure)> {
         let all = |failure: Failure| (0..slots).map(|slot| (slot, failure.clone())).collect();
         match guard(Phase::Close, || self.0.close()) {
@@ -113,9 +113,9 @@ impl Drop for Guarded {
     }
 }
 
-/// Leaves in `side` what came of a call: where it panicked, or reported what it
-/// was not about, a failure of each slot that was `due`. `is_of`: whether the
-/// call was about a slot.
+/// Puts a call's failures into `side`. Where the call panicked, or reported on slots or
+/// rows that it was not given, each slot of `due` fails. `is_of` says whether the call
+/// was about a slot.
 fn settle(
     phase: Phase,
     outcome: Result<(), Failure>,
@@ -137,7 +137,7 @@ fn settle(
         side.failures.retain(|(slot, _)| is_of(*slot));
         side.extras.retain(|extra| own.contains(&extra.row));
     }
-    // What a slot's own failure says comes before what is said of all.
+    // A slot's own failure takes precedence over one of all slots.
     if let Some(failure) = outcome.err().or(all) {
         side.failures.extend(due().into_iter().map(|slot| (slot, failure.clone())));
     }

@@ -1,10 +1,11 @@
-//! The lives of slots: where each is, its seeds, what began and what begins next.
+//! The lives of slots: each slot's state and seeds, how its episode began and how the
+//! next one will begin.
 //!
-//! Whoever steps slots keeps their lives here. So does the parent of a worker
-//! process, which follows the rows that come back: the parent refuses what the
-//! worker would refuse, and can tell what a slot was doing when its worker dies.
+//! Whatever steps slots keeps their lives in this form. The parent of a worker process
+//! does so too and updates the lives from the rows that come back. So the parent refuses
+//! what the worker would refuse, and can tell what a slot was doing when its worker dies.
 //!
-//! Above 400 lines because the transitions of one life stand side by side.
+//! Above 400 lines because the transitions of one life are side by side.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,39 +19,39 @@ use crate::rng::SeedSequence;
 use crate::space::Options;
 use crate::vec_config::AutoresetMode;
 
-/// Where a slot is in its life.
+/// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Status {
-    /// Never reset.
+    /// The slot was never reset.
     Fresh,
-    /// In an episode.
+    /// The slot is in an episode.
     Running,
-    /// The episode is over: reset at the next step, or by the user.
+    /// The episode is over. The next step or the user resets the slot.
     Ended,
-    /// The env failed; rebuilt at the next reset.
+    /// The env failed. The next reset rebuilds it.
     Lost,
 }
 
 /// What a slot's episodes depend on.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Origin {
-    /// The seed that the user, or the construction, gave the slot.
+    /// The seed that the user gave the slot, or that the slot was built with.
     user_seed: i64,
-    /// The seed of the slot's current random stream: another after a rebuild.
+    /// The seed of the slot's current random stream, which a rebuild changes.
     stream_seed: i64,
-    /// Whether the env knows of these seeds: see [`Caps::UNSEEDED`].
+    /// Whether the env was given these seeds; see [`Caps::UNSEEDED`].
     seeded: bool,
-    /// Rebuilds after a failure since the slot was last seeded.
+    /// How often the env was rebuilt after a failure since the slot was last seeded.
     restarts: u64,
     /// The options in force.
     pub(super) options: Arc<Options>,
 }
 
-/// One slot's life, on its own.
+/// The life of one slot, separate from the others.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Life {
     pub(super) status: Status,
-    /// Steps of the current episode.
+    /// The number of steps of the current episode.
     pub(super) steps: u64,
     begun: Begin,
     next: Begin,
@@ -59,8 +60,8 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// Marks the slot lost in what it was doing: a reset as `begin` says or,
-    /// without one, a step. Returns the phase and the number of the episode.
+    /// Marks the slot lost. The slot was in a reset as `begin` says or, without a `begin`,
+    /// in a step. Returns the phase and the number of the episode.
     pub(crate) fn lose(&mut self, begin: Option<Begin>, mode: AutoresetMode) -> (Phase, u64) {
         let pending = self.status == Status::Ended && mode != AutoresetMode::Disabled;
         let begin = begin.or_else(|| pending.then_some(self.next));
@@ -84,31 +85,31 @@ impl Origin {
     }
 }
 
-/// The lives of all slots of an [`Episodes`](super::Episodes), or of a worker's
-/// parent; slots are numbered from 0.
+/// The lives of all slots of an [`Episodes`](super::Episodes), or of a process's
+/// workers. Slots are numbered from 0.
 pub(crate) struct Lives {
     pub(super) env: String,
     pub(super) caps: Caps,
     /// The first slot's number in the vec env.
     first_slot: usize,
     mode: AutoresetMode,
-    /// Of a slot that is `pending`, no longer true.
+    /// The state of each slot; out of date for a slot that is `pending`.
     pub(super) status: Vec<Status>,
-    /// Whether the next step plays no action: the episode is over, and the slot
-    /// awaits its autoreset.
+    /// Whether the slot's next step plays no action, because the episode is over and the
+    /// slot awaits its autoreset.
     pub(super) pending: Vec<bool>,
     pub(super) ages: Ages,
     /// How the current episodes began.
     begun: Vec<Begin>,
-    /// Episodes begun since the slot was last seeded.
+    /// How many episodes have begun since the slot was last seeded.
     episodes: Vec<u64>,
     origins: Vec<Origin>,
-    /// What the next autoreset begins, of those that were told.
+    /// What the next autoreset plays, for slots where that was set.
     next: BTreeMap<usize, Begin>,
 }
 
 impl Lives {
-    /// Those of new slots, one per seed; `first_slot` is the first one's number.
+    /// The lives of new slots, one per seed; `first_slot` is the first slot's number.
     pub(crate) fn new(
         (env, caps): (&str, Caps),
         mode: AutoresetMode,
@@ -170,7 +171,7 @@ impl Lives {
         &self.origins[slot].options
     }
 
-    /// The options that a reset with `options` would put in force.
+    /// The options in force after a reset with `options`.
     pub(crate) fn options_with(&self, slot: usize, options: &Options) -> Arc<Options> {
         let mut all = match self.caps.contains(Caps::OPTIONS_ONCE) {
             true => Arc::default(),
@@ -180,17 +181,17 @@ impl Lives {
         all
     }
 
-    /// Puts `options` in force: a reset took them.
+    /// Puts `options` in force, after a reset has taken them.
     pub(crate) fn set_options(&mut self, slot: usize, options: Arc<Options>) {
         self.origins[slot].options = options;
     }
 
-    /// Whether the env knows of the slot's seeds.
+    /// Whether the env was given the slot's seeds.
     pub(super) fn is_seeded(&self, slot: usize) -> bool {
         self.origins[slot].seeded
     }
 
-    /// Says what `slot`'s next autoreset plays.
+    /// Sets what `slot`'s next autoreset plays.
     pub(crate) fn set_next(&mut self, slot: usize, begin: Begin) {
         match begin {
             Begin::Own => self.next.remove(&slot),
@@ -198,15 +199,15 @@ impl Lives {
         };
     }
 
-    /// What `slot`'s autoreset was told to play.
+    /// Takes what `slot`'s next autoreset was set to play.
     #[inline]
     pub(crate) fn take_next(&mut self, slot: usize) -> Option<Begin> {
         if self.next.is_empty() { None } else { self.next.remove(&slot) }
     }
 
-    /// Gives `slot` a new random stream where its episode is to begin so: by a
-    /// seed, or because the env is lost. The seed of the env's rebuild, if there
-    /// is one, and whether the stream is a new one.
+    /// Gives `slot` a new random stream where its episode is to begin with a seed, or
+    /// where its env is lost. Returns the seed of the env's rebuild, if the env is to be
+    /// rebuilt, and whether the stream is new.
     pub(crate) fn prepare(&mut self, slot: usize, begin: Begin) -> (Option<i64>, bool) {
         let origin = &mut self.origins[slot];
         let rebuild = (self.status[slot] == Status::Lost).then(|| {
@@ -222,7 +223,7 @@ impl Lives {
         (rebuild, true)
     }
 
-    /// An episode began.
+    /// Notes that an episode began.
     #[inline]
     pub(crate) fn began(&mut self, slot: usize, begin: Begin) {
         self.status[slot] = Status::Running;
@@ -232,12 +233,12 @@ impl Lives {
         self.begun[slot] = begin;
     }
 
-    /// A step was played.
+    /// Notes that a step was played.
     pub(crate) fn stepped(&mut self, slot: usize) {
         self.ages.advance(slot..slot + 1);
     }
 
-    /// An episode ended, and no other began.
+    /// Notes that an episode ended and no other has begun.
     #[inline]
     pub(crate) fn ended(&mut self, slot: usize) {
         match self.mode {
@@ -246,27 +247,27 @@ impl Lives {
         }
     }
 
-    /// The env failed, in its episode or as that began: the next one is the first of a
-    /// new stream.
+    /// Notes that the env failed, in its episode or as the episode began. The next episode
+    /// is the first of a new stream.
     pub(crate) fn failed(&mut self, slot: usize) {
         self.status[slot] = Status::Lost;
         self.pending[slot] = false;
     }
 
-    /// The env is there again, in an episode of which nothing is known.
+    /// Notes that the env runs again, in an episode of which nothing is known.
     pub(crate) fn revived(&mut self, slot: usize) {
         self.status[slot] = Status::Running;
         self.pending[slot] = false;
     }
 
-    /// All envs are given up.
+    /// Marks all slots lost.
     pub(super) fn give_up(&mut self) {
         self.status.fill(Status::Lost);
         self.pending.fill(false);
     }
 
-    /// The slot is as one that never began, of `seed`, which its new env knows of
-    /// where it is `seeded`. Options stay in force.
+    /// Makes the slot one that was never reset, with a new env of `seed`, which the env was
+    /// given where `seeded`. Options stay in force.
     pub(crate) fn renew(&mut self, slot: usize, seed: i64, seeded: bool) {
         let options = self.options(slot).clone();
         self.origins[slot] = Origin { user_seed: seed, stream_seed: seed, seeded, restarts: 0, options };
@@ -274,7 +275,7 @@ impl Lives {
         self.next.remove(&slot);
     }
 
-    /// One slot's life.
+    /// The life of `slot`.
     pub(crate) fn of(&self, slot: usize) -> Life {
         Life {
             status: self.status(slot),
@@ -286,8 +287,8 @@ impl Lives {
         }
     }
 
-    /// Makes `life` that of `slot`. Wherever it was led so far: an episode that is
-    /// over awaits this autoreset mode's reset.
+    /// Sets the life of `slot`, which may come from a vec env of another autoreset mode: a
+    /// slot whose episode is over awaits the reset of this mode.
     pub(crate) fn set(&mut self, slot: usize, life: Life) {
         let Life { status, steps, begun, next, episodes, origin } = life;
         self.status[slot] = status;
@@ -331,7 +332,7 @@ impl Lives {
 
     /// Errors unless every slot may be stepped now.
     pub(crate) fn check_steps(&self) -> Result<()> {
-        // Whoever is pending has ended.
+        // The episode of a pending slot has ended.
         let ready = |(status, pending): (&Status, &bool)| (*status == Status::Running) | *pending;
         if self.status.iter().zip(&self.pending).fold(true, |all, slot| all & ready(slot)) {
             return Ok(());
@@ -339,7 +340,7 @@ impl Lives {
         (0..self.len()).try_for_each(|slot| self.check_step(slot))
     }
 
-    /// Errors unless `slot` may begin so now.
+    /// Errors unless `slot` may be reset as `begin` says.
     pub(crate) fn check_reset(&self, slot: usize, begin: Begin, options: bool) -> Result<()> {
         let require = |cap, what: &str| self.caps.require(cap, &self.env, what);
         let status = self.status(slot);
@@ -371,7 +372,7 @@ impl Lives {
         }
     }
 
-    /// Errors where `slot` is before its first reset, or lost, and `what`.
+    /// Errors where `slot` was never reset or is lost; `what` says why that matters.
     pub(crate) fn check_begun(&self, slot: usize, what: &str) -> Result<()> {
         match self.status(slot) {
             Status::Fresh | Status::Lost => Err(self.needs_reset(slot, &format!("{what} before its reset"))),
@@ -383,8 +384,8 @@ impl Lives {
         Error::NeedsReset(format!("{}: env {} {why}", self.env, self.number(slot)))
     }
 
-    /// Makes each of `slots` a step older; those that played and are at the time
-    /// limit are `truncated`.
+    /// Makes each of `slots` a step older, and sets `truncated` for those that played the
+    /// step and have reached the time limit.
     pub(super) fn age(&mut self, slots: Range<usize>, truncated: &mut [bool]) {
         if !self.ages.advance(slots.clone()) {
             return;
@@ -394,7 +395,7 @@ impl Lives {
             let played = self.status[slot] == Status::Running && !self.pending[slot];
             truncated[row] |= played && self.ages.is_at_limit(slot);
         }
-        // Those who had no part in this step may be at the limit too.
+        // Slots that had no part in this step may have reached the limit too.
         if whole {
             self.ages.look_ahead();
         }
@@ -409,8 +410,8 @@ pub(crate) fn check_seed(seed: i64) -> Result<()> {
     Ok(())
 }
 
-/// The seed of the `restarts`-th rebuild of a slot seeded with `seed`: of 32 bits,
-/// for many envs hand theirs to `numpy.random.seed`, which takes no more.
+/// The seed of the `restarts`-th rebuild of a slot that was seeded with `seed`. It has
+/// 32 bits, because many envs pass it to `numpy.random.seed`, which takes no more.
 pub(crate) fn restart_seed(seed: i64, restarts: u64) -> i64 {
     (SeedSequence::from_seeds(&[seed as u64, restarts]).generate_u64::<1>()[0] >> 32) as i64
 }

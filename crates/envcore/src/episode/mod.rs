@@ -1,9 +1,9 @@
-//! The slot's life: when episodes begin and end.
+//! The lives of slots: when episodes begin and end.
 //!
-//! [`Episodes`] wraps a chunk and is the only place that decides a reset: the
-//! three autoreset modes, time limit, episode statistics, what begins next,
-//! what becomes of a slot that failed. Runners call it; kernels know nothing of
-//! it.
+//! [`Episodes`] wraps a chunk and is the only place that decides on resets. It has the
+//! three autoreset modes, the time limit, the episode statistics, how the next episode
+//! begins, and what becomes of a slot that failed. Runners call it; chunks know nothing
+//! of it.
 
 mod ages;
 mod checks;
@@ -41,31 +41,31 @@ pub(crate) struct Episodes {
     config: String,
     rules: Rules,
     lives: Lives,
-    /// Within a step, by slot: whether an episode ends or begins.
+    /// By slot, whether an episode ends or begins in this step.
     over: Vec<bool>,
-    /// Within a step: the numbers of those slots, at the front.
+    /// The slots whose episode ends or begins in this step, at the front.
     due: Vec<usize>,
-    /// What the chunk is to reset by its next call; empty between calls of ours.
+    /// What the chunk's next call is to reset; empty between two calls of a runner.
     resets: Vec<ResetArgs>,
-    /// Within a step: slots whose episodes ended, and their statistics (return,
-    /// length, seconds), where these are asked for.
+    /// Slots whose episodes ended in this step, with their statistics (return, length,
+    /// seconds) where these are asked for.
     ended: Vec<(usize, f64, u64, f64)>,
-    /// Of the current episodes so far, where statistics are asked for.
+    /// The returns of the current episodes so far, where statistics are asked for.
     returns: Vec<f64>,
     /// When the current episodes began, where statistics are asked for.
     started: Vec<Instant>,
     side: Side,
 }
 
-/// A slot's life as it is should the slot never come back, and what the slot was
-/// doing: the phase, and the number of the episode.
+/// The life of a slot in case the slot never comes back, and what the slot was doing:
+/// the phase, and the number of the episode.
 pub(crate) struct Snapshot {
     life: Life,
     episode: u64,
     pub(crate) phase: Phase,
 }
 
-/// The chunk of a slot that cannot be had again.
+/// The chunk of a slot whose env cannot be rebuilt.
 struct Gone;
 
 impl Chunk for Gone {
@@ -85,7 +85,7 @@ fn gone() -> Error {
     Error::env("it did not come back from an earlier call, and its source cannot replace it")
 }
 
-/// What a runner passes along with a call and gets reports in.
+/// What a runner passes to a call, and where the call puts its reports.
 pub(crate) struct Report<'a> {
     pub(crate) actions: &'a Actions,
     pub(crate) failures: &'a mut Vec<SlotError>,
@@ -95,7 +95,7 @@ pub(crate) struct Report<'a> {
 }
 
 impl Episodes {
-    /// The slots from `first_slot` on, one per seed.
+    /// Builds the slots from `first_slot` on, one per seed.
     pub(crate) fn new(source: &dyn Source, rules: &Rules, first_slot: usize, seeds: &[i64]) -> Result<Self> {
         let chunk = guard(Phase::Build, || source.chunk(first_slot, seeds)).unwrap_or_else(|failure| {
             let id = &source.spec().id;
@@ -106,8 +106,8 @@ impl Episodes {
         Ok(Episodes::over(chunk, source, rules, first_slot, seeds))
     }
 
-    /// In the place of a slot that `snapshot` was taken of and that is lost: a
-    /// slot without an env, and the report of what the old one was doing.
+    /// A slot without an env that replaces a lost one, of which `snapshot` was taken, and
+    /// the error that says what the lost slot was doing.
     pub(crate) fn vacant(
         source: &dyn Source,
         rules: &Rules,
@@ -147,8 +147,8 @@ impl Episodes {
         }
     }
 
-    /// What a report on `slot` needs, should it never come back from a step or,
-    /// where there is a `begin`, from a reset.
+    /// What an error about `slot` needs if the slot never comes back from a step or, where
+    /// there is a `begin`, from a reset.
     pub(crate) fn snapshot(&self, slot: usize, begin: Option<Begin>) -> Snapshot {
         let mut life = self.lives.of(slot);
         let (phase, episode) = life.lose(begin, self.rules.autoreset);
@@ -159,18 +159,18 @@ impl Episodes {
         &self.lives
     }
 
-    /// Says what `slot`'s next autoreset plays.
+    /// Sets what `slot`'s next autoreset plays.
     pub(crate) fn set_next(&mut self, slot: usize, begin: Begin) {
         self.lives.set_next(slot, begin);
     }
 
-    /// What time it is, where anything depends on it.
+    /// The current time, or any time where nothing depends on it.
     pub(crate) fn now(&self) -> Instant {
         if self.rules.statistics.is_some() { Instant::now() } else { self.started[0] }
     }
 
-    /// Steps `slots` into the first rows of `rows`: autoresets those that await
-    /// one, plays the others' actions, ends episodes.
+    /// Steps `slots` into the first rows of `rows`: resets the slots that await their
+    /// autoreset, plays the actions of the others, and ends episodes.
     pub(crate) fn step(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
         let actions = StepArgs(report.actions.reader(self.lives.number(0), self.lives.len()));
         self.chunk.step(slots.clone(), &self.lives.pending, actions, rows, &mut self.side);
@@ -199,7 +199,7 @@ impl Episodes {
         self.tell_statistics(slots.start, rows);
     }
 
-    /// Fails `slots`, which Ctrl-C kept from their turn, in the first rows of `rows`.
+    /// Fails `slots`, which Ctrl-C kept from running, in the first rows of `rows`.
     pub(crate) fn stop(
         &mut self,
         slots: Range<usize>,
@@ -213,8 +213,8 @@ impl Episodes {
         }
     }
 
-    /// Notes that [`reset`](Self::reset) is to reset `slot` (or to observe it:
-    /// [`Begin::Keep`]) into row `row`. `options` are never empty.
+    /// Notes that [`reset`](Self::reset) is to reset `slot` into row `row`, or only to
+    /// observe it where `begin` is [`Begin::Keep`]. `options` are never empty.
     pub(crate) fn order_reset(
         &mut self,
         slot: usize,
@@ -251,7 +251,7 @@ impl Episodes {
         self.resets.push(ResetArgs { slot, row, begin, rebuild, seeded, options });
     }
 
-    /// Has the chunk reset, by one call, what was noted.
+    /// Lets the chunk do all noted resets in one call.
     pub(crate) fn reset(&mut self, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
         if self.resets.is_empty() {
             return;
@@ -267,7 +267,7 @@ impl Episodes {
             if let Ok(at) = failures.binary_search_by_key(&slot, |(failed, _)| *failed) {
                 self.fail(slot, row, failures[at].1.clone(), None, rows, report);
             } else if let Some(options) = options {
-                // Options that an env may have failed of are not in force.
+                // Options of a reset that failed do not come into force.
                 self.lives.set_options(slot, options);
             }
         }
@@ -283,8 +283,8 @@ impl Episodes {
         }
     }
 
-    /// Marks `slot` lost, its row failed, and reports it. Reward and flags stay:
-    /// where only the reset after a step failed, they are that step's.
+    /// Marks `slot` lost and its row failed, and reports the failure. Reward and flags
+    /// stay: where only the autoreset after a step failed, they are those of the step.
     fn fail(
         &mut self,
         slot: usize,
@@ -302,7 +302,7 @@ impl Episodes {
         report.infos.retain(|extra| extra.row != row_in_batch);
     }
 
-    /// What a chunk's own error is to the user: of which slot, if its env's.
+    /// A chunk's error as the user sees it, which names the slot where the env failed.
     fn named(&self, slot: usize, phase: Phase, error: Error) -> Error {
         match error {
             Error::Env(_) => Error::Slots(vec![self.lives.error(slot, Failure::error(phase, error))]),
@@ -310,14 +310,14 @@ impl Episodes {
         }
     }
 
-    /// A picture of `slot`.
+    /// A picture of the env of `slot`.
     pub(crate) fn render(&mut self, slot: usize) -> Result<Frame> {
         self.lives.caps.require(Caps::RENDER, &self.lives.env, "draw a picture")?;
         self.lives.check_begun(slot, "shows nothing")?;
         self.chunk.render(slot).map_err(|error| self.named(slot, Phase::Render, error))
     }
 
-    /// Does to `slot` what `call` says.
+    /// Makes `call` to the env of `slot`.
     pub(crate) fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
         let Lives { env, caps, .. } = &self.lives;
         caps.require(Caps::CALL, env, &format!("call anything by name ('{}')", call.name))?;
@@ -327,14 +327,14 @@ impl Episodes {
         self.chunk.call(slot, call).map_err(|error| self.named(slot, Phase::Call, error))
     }
 
-    /// Ends every env; the failures of those that failed at it.
+    /// Ends every env. Returns the failures of envs that failed to end.
     pub(crate) fn close(&mut self) -> Vec<SlotError> {
         let failures = self.chunk.close(self.lives.len());
         failures.into_iter().map(|(slot, failure)| self.lives.error(slot, failure)).collect()
     }
 
-    /// Gives all slots up for a panic that was no env's: an object that panics
-    /// when it is dropped, or a bug of this crate. The next reset rebuilds them.
+    /// Gives up all slots after a panic outside every env: an object that panics when it
+    /// is dropped, or a bug of this crate. The next reset rebuilds the envs.
     pub(crate) fn give_up(&mut self, failure: &Failure) -> Error {
         drop_guarded(std::mem::take(&mut self.side));
         drop_guarded(std::mem::take(&mut self.resets));

@@ -1,11 +1,11 @@
-//! The passes over all slots that a step takes: slices of one length, a slot
-//! each, without a branch.
+//! The passes of a step over all slots. Each pass runs over slices of one length, with
+//! an element per slot, and has no branch.
 
 use super::Status;
 use crate::simd::Kernel;
 
-/// In NEXT_STEP: those whose episode ends await their autoreset from now on;
-/// `over` gets those that have been waiting.
+/// In NEXT_STEP, sets `pending` for slots whose episode ends and `over` for slots that
+/// were pending before.
 pub(super) struct EndNextStep<'a> {
     pub(super) terminated: &'a [bool],
     pub(super) truncated: &'a [bool],
@@ -29,7 +29,7 @@ impl Kernel for EndNextStep<'_> {
     }
 }
 
-/// `over` gets those whose episode ends or that await an autoreset.
+/// Sets `over` for slots whose episode ends or that await an autoreset.
 pub(super) struct Over<'a> {
     pub(super) pending: &'a [bool],
     pub(super) terminated: &'a [bool],
@@ -51,7 +51,7 @@ impl Kernel for Over<'_> {
     }
 }
 
-/// Adds up the rewards of steps that were played.
+/// Adds the rewards of played steps to the returns.
 pub(super) struct AddUp<'a> {
     pub(super) status: &'a [Status],
     pub(super) pending: &'a [bool],
@@ -73,12 +73,12 @@ impl Kernel for AddUp<'_> {
     }
 }
 
-/// Writes the numbers of those that hold, counted from `first`, to the front of
-/// `found`, which is as long at least; so many.
+/// Writes the indices of the true elements of `holds`, plus `first`, to the front of
+/// `found`, which must be at least as long. Returns how many there are.
 pub(crate) fn find(holds: &[bool], first: usize, found: &mut [usize]) -> usize {
     let mut count = 0;
     let (chunks, rest) = bytemuck::cast_slice::<bool, u8>(holds).as_chunks::<64>();
-    // A bit for each of 64: then the only guess is how many there are.
+    // With a bit for each of 64 elements, the CPU only mispredicts their number.
     for (at, chunk) in chunks.iter().enumerate() {
         let mut bits = 0;
         for (k, word) in chunk.as_chunks::<8>().0.iter().enumerate() {
@@ -98,10 +98,10 @@ pub(crate) fn find(holds: &[bool], first: usize, found: &mut [usize]) -> usize {
     count
 }
 
-/// Of eight bytes that are 0 or 1, byte j as bit j.
+/// Packs eight bytes that are 0 or 1 into a byte: byte j becomes bit j.
 fn bit_per_byte(bytes: u64) -> u64 {
-    // The factor's terms are 2⁷ to 2⁵⁶ by sevens: the one that brings byte j to
-    // bit 56 + j is alone there, and no two products meet below.
+    // The terms of the factor are 2⁷ to 2⁵⁶, a factor of 2⁷ apart. One term brings byte j
+    // to bit 56 + j, where no other product falls, and no products meet below.
     bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 

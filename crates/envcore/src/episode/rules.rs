@@ -1,4 +1,4 @@
-//! What the source can do and the user asked for, settled once.
+//! What the source can do and the user has asked for, decided once.
 
 use crate::caps::Caps;
 use crate::error::{Error, Result};
@@ -6,17 +6,17 @@ use crate::source::SourceSpec;
 use crate::space::{Leaf, Space};
 use crate::vec_config::{AutoresetMode, VecConfig};
 
-/// What the runner made of the source's spec and the user's wishes.
+/// The rules that follow from the source's spec and the user's config.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) autoreset: AutoresetMode,
     /// Whether the source resets itself.
     pub(super) self_resetting: bool,
-    /// Whether it shows an episode's final observation.
+    /// Whether the source shows an episode's final observation.
     shows_finals: bool,
-    /// `u64::MAX` for none.
+    /// The time limit in steps; `u64::MAX` for none.
     pub(super) limit: u64,
-    /// The info leaf of `episode.r`, which `.l` and `.t` follow.
+    /// The info leaf `episode.r`; `episode.l` and `episode.t` follow it.
     pub(super) statistics: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ impl Rules {
         })
     }
 
-    /// The source's infos and, where asked for, the episode statistics.
+    /// The source's infos and, where these are asked for, the episode statistics.
     ///
     /// # Errors
     /// [`Error::Space`] where the source's infos have no names.

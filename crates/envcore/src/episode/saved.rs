@@ -1,4 +1,4 @@
-//! Saving and loading a slot: its env's state and its life's.
+//! Saving and loading a slot: the state of its env and of its life.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::caps::Caps;
 use crate::error::{Phase, Result};
 use crate::saved::{POLICY, SavedPolicy, Sections, SlotState, foreign};
 
-/// The name of the section of an env and of its life.
+/// The name of the section that has an env and its life.
 const ENV: &str = "env";
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -15,19 +15,19 @@ struct SavedEnv {
     id: String,
     config: String,
     life: Life,
-    /// Of each agent, where statistics were asked for.
+    /// The return of each agent so far, where statistics were asked for.
     returns: Vec<f64>,
     #[serde(with = "crate::bytes")]
     env: Vec<u8>,
 }
 
-/// What a state says of a slot's life, if it says anything.
+/// The life that the state of a slot has, if it has one.
 pub(crate) fn saved_life(state: Sections<'_>) -> Option<Life> {
     split(state).ok().map(|saved| saved.life)
 }
 
-/// The section of the env, below which there is none. A run may be taken up without
-/// the failure policy that it had.
+/// The section of the env, which is the last one. A section of a failure policy before
+/// it is skipped, because a vec env without a policy may load the state.
 fn split(state: Sections<'_>) -> Result<SavedEnv> {
     let (_, state) = state.take_if::<SavedPolicy>(POLICY)?;
     let (saved, rest) = state.take(ENV)?;
@@ -36,7 +36,7 @@ fn split(state: Sections<'_>) -> Result<SavedEnv> {
 }
 
 impl Episodes {
-    /// The state of `slot`: its env's and its life's.
+    /// The state of `slot`: that of its env and that of its life.
     pub(crate) fn save(&mut self, slot: usize) -> Result<SlotState> {
         self.lives.caps.require(Caps::SAVE, &self.lives.env, "save its state")?;
         let env = match self.lives.status(slot) {
@@ -55,7 +55,7 @@ impl Episodes {
         Ok(state)
     }
 
-    /// Takes up a state that `save` gave.
+    /// Restores a state that `save` gave.
     pub(crate) fn load(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         self.lives.caps.require(Caps::SAVE, &self.lives.env, "load a state")?;
         let SavedEnv { id, config, life, returns, env } = split(state)?;

@@ -1,16 +1,16 @@
-//! The last k observations of a slot as one.
+//! The last k observations of a slot as one observation.
 //!
-//! Each leaf `[…shape]` becomes `[k, …shape]`, oldest first; at an episode's
-//! begin all k are its first observation (Gymnasium's `FrameStackObservation`
-//! with `padding_type="reset"`).
+//! Each leaf `[…shape]` becomes `[k, …shape]`, with the oldest frame first. At the
+//! beginning of an episode all k frames are its first observation, as in Gymnasium's
+//! `FrameStackObservation` with `padding_type="reset"`.
 //!
-//! What is copied: a slot's last k frames lie in a ring, each once. A step
-//! copies one frame into the ring (over the oldest) and k frames out of it into
-//! the batch, in at most two pieces per leaf and row; the first frame of an
-//! episode is copied into the ring k times. Memory held beside the batches: one
-//! ring, `num_slots · k` frames. The batch itself has k frames a row, because
-//! an array `[rows, k, …]` cannot show a ring without a copy; who keeps whole
-//! rollouts and wants each frame once takes Python's `lazy_frames`.
+//! Each of a slot's last k frames is stored once, in a ring. A step copies one frame
+//! into the ring over the oldest, and k frames from the ring into the batch, in at
+//! most two pieces per leaf and row. The first frame of an episode is copied into the
+//! ring k times. The rings hold `num_slots · k` frames beside the batches. A batch has
+//! k frames a row, because an array `[rows, k, …]` cannot show a ring without a copy.
+//! Python's `lazy_frames` is for those who keep whole rollouts and want each frame
+//! once.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct FrameStack {
     k: usize,
     mode: AutoresetMode,
     rings: Vec<FrameRing>,
-    /// By slot: where the oldest frame is, and the next goes.
+    /// By slot: the ring's place of the oldest frame, which the next frame overwrites.
     heads: Vec<usize>,
     /// By slot: whether the ring holds an episode's frames.
     begun: Vec<bool>,
@@ -42,15 +42,15 @@ pub struct FrameStack {
 /// A slot's frames.
 #[derive(Serialize, Deserialize)]
 pub struct SavedFrames {
-    /// One per leaf, oldest first; none where no episode has begun.
+    /// The frames of each leaf, oldest first; none where no episode has begun.
     leaves: Option<Vec<Vec<u8>>>,
 }
 
 impl FrameStack {
-    /// `envs` with its last `k` observations stacked.
+    /// Stacks the last `k` observations of `envs`.
     ///
     /// # Errors
-    /// [`Error::Argument`] for no frames, or more than memory could hold;
+    /// [`Error::Argument`] for a `k` of zero or more frames than memory could hold;
     /// [`Error::Unsupported`] for leaves that are not of fixed shape.
     pub fn over(envs: Box<dyn VecEnv>, k: usize) -> Result<Layer<Self>> {
         if !(1..=MAX_FRAMES).contains(&k) {
@@ -73,7 +73,7 @@ impl FrameStack {
             let too_large = || Error::Argument(format!("frame_stack is {k}: so many frames fit no memory"));
             let size = size.filter(|&size| size <= isize::MAX as usize / 2).ok_or_else(too_large)?;
             total = total.saturating_add(size);
-            // A batch has as many bytes as the ring, and its space's bounds twice as many.
+            // A batch has as many bytes as the ring, and the bounds of its space have twice as many.
             check_room(total.saturating_mul(4)).map_err(|_| too_large())?;
             let mut bytes = Vec::new();
             bytes.try_reserve_exact(size).map_err(|_| Error::Memory(size))?;
@@ -90,7 +90,7 @@ impl FrameStack {
         slot * block..(slot + 1) * block
     }
 
-    /// Takes row `row` of `columns` as the next of `slot`'s frames.
+    /// Adds row `row` of `columns` as the next of `slot`'s frames.
     fn push(&mut self, slot: usize, columns: &[Column], row: usize, first: bool) {
         let head = self.heads[slot];
         let first = first || !self.begun[slot];
@@ -129,7 +129,7 @@ fn clear(fresh: &mut [Option<Fixed>], row: usize) {
     fresh.iter_mut().flatten().for_each(|column| column.clear_row(row));
 }
 
-/// `k` times `tensor`.
+/// `tensor` with `k` frames along a new first axis.
 fn stacked(tensor: &Tensor, k: usize) -> Tensor {
     let shape = [&[k], tensor.shape.as_slice()].concat();
     let bounds = match tensor.bounds.is_uniform() {
@@ -163,7 +163,7 @@ impl Transform for FrameStack {
     }
 
     fn apply(&mut self, batch: &mut Batch, fresh: &mut [Option<Fixed>], fresh_finals: &mut [Option<Fixed>]) {
-        // One frame is the row as it lies there.
+        // A stack of one frame is the batch's own row.
         if self.k == 1 {
             return;
         }

@@ -1,9 +1,9 @@
-//! Actions held to the masks that envs tell of.
+//! Refusal of actions that an env's action mask forbids.
 //!
-//! Batches pass unchanged. Of each slot the mask of its last row is kept, and an
-//! action with a choice that the mask forbids is refused before anything moves.
-//! Where the next action is ignored (the slot awaits its autoreset, or failed),
-//! nothing is checked.
+//! Batches pass unchanged. The layer keeps the mask of each slot's last row and
+//! refuses an action with a choice that the mask forbids before anything moves.
+//! Nothing is checked where the env will ignore the next action: the slot awaits its
+//! autoreset, or it failed.
 
 use crate::buffer::{Batch, ColumnIn, Fixed, RowKind, Slots, with_private};
 use crate::caps::Caps;
@@ -19,18 +19,18 @@ use crate::with_element;
 pub struct MaskedActions {
     id: String,
     mode: AutoresetMode,
-    /// The info leaf that the mask is.
+    /// The index of the info leaf that holds the mask.
     leaf: usize,
     choices: Choices,
-    /// Of each slot, where its next action counts: a byte for each choice.
+    /// By slot, a byte for each choice; none where the slot's next action is not checked.
     masks: Vec<Option<Vec<u8>>>,
 }
 
 impl MaskedActions {
-    /// `envs`, which refuse masked actions.
+    /// Refuses masked actions of `envs`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where they tell of no action masks.
+    /// [`Error::Unsupported`] where `envs` show no action masks.
     pub fn over(envs: Box<dyn VecEnv>) -> Result<Layer<Self>> {
         let spec = envs.spec();
         let leaf = spec.info.leaves().iter().position(|leaf| leaf.name == ACTION_MASK);

@@ -11,7 +11,7 @@ struct LeafMemory {
     dtype: DType,
     elements: usize,
     pool: Pool,
-    /// Taken before a call, for what the call brings.
+    /// Memory for the next batch, taken before the batch is received.
     next: Option<Lease>,
     next_final: Option<Lease>,
 }
@@ -33,7 +33,7 @@ pub(super) struct LayerPools {
     finals: bool,
 }
 
-/// A host's memory, but not for the leaves that are changed on the way.
+/// A host's memory, withheld for the leaves that the layer changes.
 pub(super) struct Passing<'a, 'b> {
     pub(super) host: &'a mut dyn Buffers,
     pub(super) kept_back: &'b [bool],
@@ -48,7 +48,7 @@ impl Buffers for Passing<'_, '_> {
     }
 }
 
-/// Puts each of `fresh` in its place.
+/// Replaces each column that has a fresh one.
 pub(super) fn replace(columns: &mut [Column], fresh: Fresh) {
     for (column, fresh) in columns.iter_mut().zip(fresh) {
         if let Some(fresh) = fresh {
@@ -78,12 +78,12 @@ impl LayerPools {
         LayerPools { leaves, changed, finals }
     }
 
-    /// By leaf: whether it has memory here.
+    /// By leaf: whether the layer has memory of its own for the leaf.
     pub(super) fn changed(&self) -> &[bool] {
         &self.changed
     }
 
-    /// Takes what the next batch needs, unless it is there.
+    /// Takes the memory that the next batch needs and that is not yet taken.
     pub(super) fn reserve(&mut self) -> Result<()> {
         for leaf in self.leaves.iter_mut().flatten() {
             if leaf.next.is_none() {
@@ -96,8 +96,8 @@ impl LayerPools {
         Ok(())
     }
 
-    /// Columns for the changed leaves of `batch` and of its finals: the host's
-    /// where it gives any.
+    /// Columns for the changed leaves of `batch` and of its finals, in the host's memory
+    /// where the host gives any.
     pub(super) fn columns(
         &mut self,
         batch: &Batch,
@@ -105,7 +105,7 @@ impl LayerPools {
     ) -> Result<(Fresh, Fresh)> {
         let rows = batch.rows();
         let (mut fresh, mut fresh_finals) = (Vec::new(), Vec::new());
-        // A no-op, unless a source has finals that its capabilities do not tell of.
+        // `finals` changes only for a source whose capabilities do not tell that it has finals.
         self.finals |= batch.finals.is_some();
         self.reserve()?;
         for (k, leaf) in self.leaves.iter_mut().enumerate() {

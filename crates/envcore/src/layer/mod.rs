@@ -1,16 +1,15 @@
-//! Layers: what a batch becomes on its way from a runner to a sink.
+//! Layers, which change batches on their way from a runner to a sink.
 //!
-//! A [`Transform`] changes batches and remembers what it must of each slot; a
-//! [`Layer`] is a transform over any vec env, and a vec env itself, so that
-//! layers lie on each other and every sink has them. Gymnasium's wrappers that
-//! do the same see only whole batches and take a masked reset for a step of
-//! every slot; a layer is told by the batch what each row is
-//! ([`Transform::apply`]), and its part of a slot's state is saved with the
-//! slot.
+//! A [`Transform`] changes batches and remembers what it needs of each slot. A
+//! [`Layer`] applies a transform to any vec env and is a vec env itself, so layers
+//! can be stacked and work with every sink. Gymnasium's wrappers of the same purpose
+//! see only whole batches and take a masked reset for a step of every slot. A layer
+//! learns from the batch what each row is ([`Transform::apply`]), and saves its part
+//! of a slot's state with the slot.
 //!
-//! A leaf whose rows keep size and dtype is changed where it lies; for any other
-//! the layer has memory of its own, asked for before a batch is received: where
-//! there is none, the batch stays in flight.
+//! A leaf whose rows keep their size and dtype is changed in place. For any other leaf
+//! the layer has memory of its own and takes it before a batch is received. Where
+//! there is no memory left, the batch stays in flight.
 
 mod frame_stack;
 mod masked_actions;
@@ -40,52 +39,52 @@ use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
 use memory::{LayerPools, Passing};
 
-/// What batches become, and what must be remembered for it.
+/// A change of batches, and what must be remembered to make it.
 pub trait Transform: Send {
     /// What is remembered of one slot.
     type Slot: Serialize + DeserializeOwned;
     /// What is remembered of all slots together.
     type Shared: Serialize + DeserializeOwned;
 
-    /// Its name and settings: states are exchanged only between equal ones.
+    /// The transform's name and settings. States are exchanged only between equal ones.
     fn describe(&self) -> String;
 
-    /// What the vec env of `spec` becomes. Only the observation space may
-    /// change, leaf by leaf: their number and names stay.
+    /// The spec of a vec env of `spec` under this transform. A transform may change the
+    /// leaves of the observation space, but not their number or names.
     fn spec(&self, spec: &Spec) -> Spec;
 
-    /// Changes `batch`. Where a leaf's rows change size or dtype, the rows go to
-    /// its column in `fresh` (and those of `batch.finals` to the one in
-    /// `fresh_finals`), which then takes the place of the batch's; the others
-    /// are `None`, and changed where they are. [`rows_of`] says what each row
-    /// is. Rows that show nothing must come out as zeros.
+    /// Changes `batch`. Where a leaf's rows change size or dtype, the transform writes
+    /// them to the leaf's column in `fresh`, and those of `batch.finals` to the column in
+    /// `fresh_finals`; these columns then replace the batch's. All other leaves are `None`
+    /// there and are changed in place. [`rows_of`] says what each row is. Rows that show
+    /// nothing must come out as zeros.
     fn apply(&mut self, batch: &mut Batch, fresh: &mut [Option<Fixed>], fresh_finals: &mut [Option<Fixed>]);
 
-    /// Errors where `slots` must not play `actions`, which are of their space.
+    /// Errors where `slots` must not play `actions`, which are members of the action space.
     fn check_actions(&self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         let _ = (slots, actions);
         Ok(())
     }
 
-    /// Whether [`check_actions`](Self::check_actions) refuses any.
+    /// Whether [`check_actions`](Self::check_actions) can refuse an action.
     const CHECKS_ACTIONS: bool = false;
 
     /// What is remembered of `slot`.
     fn slot(&self, slot: usize) -> Self::Slot;
 
-    /// Errors where `saved` is nothing that [`slot`](Self::slot) gives here.
+    /// Errors where [`slot`](Self::slot) of this transform cannot have given `saved`.
     fn check_slot(&self, saved: &Self::Slot) -> Result<()>;
 
-    /// Remembers `saved`, which passed the check, of `slot`.
+    /// Sets what is remembered of `slot` to `saved`, which passed the check.
     fn set_slot(&mut self, slot: usize, saved: Self::Slot);
 
     /// What is remembered of all slots together.
     fn shared(&self) -> Self::Shared;
 
-    /// Errors where `saved` is nothing that [`shared`](Self::shared) gives here.
+    /// Errors where [`shared`](Self::shared) of this transform cannot have given `saved`.
     fn check_shared(&self, saved: &Self::Shared) -> Result<()>;
 
-    /// Remembers `saved`, which passed the check.
+    /// Sets what is remembered of all slots to `saved`, which passed the check.
     fn set_shared(&mut self, saved: Self::Shared);
 }
 
@@ -98,11 +97,11 @@ pub struct Layer<T> {
 }
 
 impl<T: Transform> Layer<T> {
-    /// `envs` under `transform`, which was made for its spec.
+    /// Puts `envs` under `transform`, which was made for their spec.
     ///
     /// # Errors
-    /// [`Error::Space`](crate::Error::Space) where the changed space does not
-    /// hold together: a shape too large, too many axes.
+    /// [`Error::Space`](crate::Error::Space) where the changed space is invalid: a shape
+    /// is too large, or has too many axes.
     pub(crate) fn new(envs: Box<dyn VecEnv>, transform: T) -> Result<Self> {
         let spec = transform.spec(envs.spec());
         spec.check_spaces()?;
@@ -110,7 +109,7 @@ impl<T: Transform> Layer<T> {
         Ok(Layer { envs, transform, spec, memory })
     }
 
-    /// Takes the layer's section off the state of a slot.
+    /// Splits the layer's section from the state of a slot.
     fn take<'a>(&self, state: Sections<'a>) -> Result<(T::Slot, Sections<'a>)> {
         let (saved, below) = state.take(&self.transform.describe())?;
         self.transform.check_slot(&saved)?;

@@ -2,10 +2,10 @@
 //!
 //! The formula, the order of operations and the start (mean 0, variance 1,
 //! count 1e-4) are those of Gymnasium's `RunningMeanStd`, and sums are taken in
-//! NumPy's order, so that the numbers are Gymnasium's own bit for bit wherever
-//! that computes in `float64`. For `float32` observations it computes in
-//! `float32`, where a late batch no longer moves the mean; these are `float64`
-//! throughout.
+//! NumPy's order. So the numbers equal Gymnasium's bit for bit wherever Gymnasium
+//! computes in `float64`. Gymnasium computes in `float32` for `float32` observations,
+//! where a late batch does not move the mean any more; this module always computes in
+//! `float64`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// The count that statistics begin with.
 const FIRST_COUNT: f64 = 1e-4;
 
-/// What is added to a variance before a division by its root.
+/// The number that is added to a variance before its root is taken, against division by 0.
 pub(super) const EPSILON: f64 = 1e-8;
 
 /// Mean and variance of each element of one leaf.
@@ -25,9 +25,9 @@ pub(super) const EPSILON: f64 = 1e-8;
 pub struct Moments {
     /// How many values of each element have been seen; 1e-4 at first.
     pub count: f64,
-    /// By element, in row-major order.
+    /// The mean of each element, in row-major order.
     pub mean: Vec<f64>,
-    /// As `mean`; of the whole population.
+    /// The population variance of each element, in row-major order.
     pub var: Vec<f64>,
 }
 
@@ -52,7 +52,7 @@ real! {
     u64: |v| v as f64, i64: |v| v as f64, half::f16: half::f16::to_f64, f32: f64::from, f64: |v| v
 }
 
-/// Runs `$body` with `$T` as the type of a dtype that is not bool.
+/// Runs `$body` with `$T` as the Rust type of a dtype other than bool.
 macro_rules! with_real {
     ($dtype:expr, $T:ident => $body:expr) => {
         with_real!(@ $dtype, $T => $body,
@@ -70,7 +70,7 @@ macro_rules! with_real {
 }
 pub(super) use with_real;
 
-/// The sum in NumPy's order for values that lie side by side.
+/// The sum of contiguous values in NumPy's order.
 fn pairwise(values: &[f64]) -> f64 {
     let n = values.len();
     if n < 8 {
@@ -103,7 +103,7 @@ impl Moments {
         Ok(Moments { count: FIRST_COUNT, mean: filled(0.0)?, var: filled(1.0)? })
     }
 
-    /// Takes in `rows`, each with a value per element.
+    /// Updates the moments with `rows`, each of which has a value per element.
     pub(super) fn update<'a, T: Real + 'a>(&mut self, rows: impl Iterator<Item = &'a [T]> + Clone) {
         let n = rows.clone().count();
         let elements = self.mean.len();
@@ -142,7 +142,7 @@ impl Moments {
         self.count = total;
     }
 
-    /// By element: what a difference from the mean is divided by.
+    /// The divisor of each element's difference from its mean.
     pub(super) fn scale(&self) -> Vec<f64> {
         self.var.iter().map(|var| (var + EPSILON).sqrt()).collect()
     }
@@ -173,13 +173,13 @@ struct Running {
     leaves: Vec<Option<Moments>>,
 }
 
-/// The statistics of a layer, to be looked at, frozen and set from outside: a
-/// handle that may be cloned, and outlives the layer.
+/// A handle on the statistics of a layer, to read, freeze and set them from outside.
+/// It may be cloned, and outlives the layer.
 #[derive(Clone)]
 pub struct Statistics(Arc<Mutex<Running>>);
 
 impl Statistics {
-    /// For leaves of so many elements; none for those that have no statistics.
+    /// Statistics for leaves of these numbers of elements; none for leaves without statistics.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -193,30 +193,30 @@ impl Statistics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `visit` with whether batches are to update the statistics, and
-    /// these, by leaf.
+    /// Calls `visit` with whether batches are to update the statistics, and with the
+    /// statistics of each leaf.
     pub(super) fn visit<R>(&self, visit: impl FnOnce(bool, &mut [Option<Moments>]) -> R) -> R {
         let running = &mut *self.lock();
         visit(running.updates, &mut running.leaves)
     }
 
-    /// Whether batches update them: true unless set.
+    /// Whether batches update the statistics; true unless set.
     pub fn updates(&self) -> bool {
         self.lock().updates
     }
 
-    /// Freezes them (false), as for an evaluation, or lets them run (true). A
-    /// setting of this vec env's, not part of its state.
+    /// Freezes the statistics (false), as for an evaluation, or lets batches update them
+    /// (true). The setting is not part of the vec env's state.
     pub fn set_updates(&self, updates: bool) {
         self.lock().updates = updates;
     }
 
-    /// A copy of them, one per leaf; none for leaves that are left as they are.
+    /// A copy of the statistics of each leaf; none for leaves that are not normalised.
     pub fn moments(&self) -> Vec<Option<Moments>> {
         self.lock().leaves.clone()
     }
 
-    /// Errors where `moments` are not of these leaves.
+    /// Errors where `moments` are those of other leaves.
     pub(super) fn check(&self, moments: &[Option<Moments>]) -> Result<()> {
         let running = self.lock();
         let (theirs, ours) = (moments.len(), running.leaves.len());
@@ -230,18 +230,18 @@ impl Statistics {
         })
     }
 
-    /// Takes `moments` for its own: another vec env's, or a file's.
+    /// Replaces the statistics by `moments`, which may come from another vec env or a file.
     ///
     /// # Errors
-    /// [`Error::State`] where they are of other leaves or make no sense; these
-    /// are as they were.
+    /// [`Error::State`] where `moments` are those of other leaves or make no sense. The
+    /// statistics are unchanged then.
     pub fn set_moments(&self, moments: Vec<Option<Moments>>) -> Result<()> {
         self.check(&moments)?;
         self.put(moments);
         Ok(())
     }
 
-    /// As `set_moments`, of what passed the check.
+    /// Sets `moments`, which passed the check.
     pub(super) fn put(&self, moments: Vec<Option<Moments>>) {
         self.lock().leaves = moments;
     }

@@ -1,19 +1,18 @@
 //! Observations with mean 0 and variance 1, by running statistics.
 //!
-//! Every real leaf becomes `float32` without bounds:
-//! `(x - mean) / sqrt(var + 1e-8)`, per element, by the statistics that already
-//! hold the batch itself, as in Gymnasium's `NormalizeObservation`; see
-//! [`Moments`] for how exactly. Labels, bools and leaves that
-//! are not of fixed shape stay as they are.
+//! Every real leaf becomes `float32` without bounds. Each element becomes
+//! `(x - mean) / sqrt(var + 1e-8)`. The statistics already include the batch itself,
+//! as in Gymnasium's `NormalizeObservation`; [`Moments`] has the details. Labels,
+//! bools and leaves that are not of fixed shape stay as they are.
 //!
-//! An observation updates the statistics once: when it is new. Gymnasium's
-//! wrapper would count those of slots that a masked reset leaves alone again,
-//! and so refuses masks; it refuses SAME_STEP too, whose final observations are
-//! here counted and normalised like any. Rows that show nothing, because their
-//! env failed, count nowhere and stay zeros.
+//! An observation updates the statistics once, when it is new. Gymnasium's wrapper
+//! refuses masked resets, because it would count the observations of slots that a
+//! masked reset leaves alone twice. It also refuses SAME_STEP; this layer counts and
+//! normalises the final observations of SAME_STEP like any other. Rows that show
+//! nothing, because their env failed, are not counted and stay zeros.
 //!
-//! What is copied: a `float32` leaf is changed in place; a row of any other is
-//! written once to memory of the layer's.
+//! A `float32` leaf is changed in place. A row of any other leaf is written once, to
+//! memory that belongs to the layer.
 
 use crate::buffer::{Batch, Column, Fixed};
 use crate::error::{Error, Result};
@@ -29,9 +28,9 @@ pub struct NormalizeObservation {
     statistics: Statistics,
     /// Scratch: rows that show something.
     shown: Vec<usize>,
-    /// Those of them that show something new.
+    /// Scratch: rows that show something new.
     new: Vec<usize>,
-    /// Rows whose finals show something.
+    /// Scratch: rows whose finals show something.
     last: Vec<usize>,
 }
 
@@ -41,7 +40,7 @@ fn real(leaf: &Leaf) -> Option<&Tensor> {
 }
 
 impl NormalizeObservation {
-    /// `envs` with normalised observations, and a handle on the statistics.
+    /// Normalises the observations of `envs`; also gives a handle on the statistics.
     ///
     /// # Errors
     /// [`Error::Unsupported`] where no leaf is real.
@@ -72,7 +71,7 @@ fn normalise<T: Real>(moments: &Moments, scale: &[f64], from: &[T], to: &mut [f3
     }
 }
 
-/// Writes `rows` of `column`, normalised, to `fresh`, or where they are.
+/// Normalises `rows` of `column` into `fresh`, or in place where there is no `fresh`.
 fn write(moments: &Moments, column: &mut Column, fresh: Option<&mut Fixed>, rows: &[usize]) {
     let Column::Fixed(column) = column else { return };
     let scale = moments.scale();

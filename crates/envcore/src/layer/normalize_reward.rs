@@ -1,21 +1,20 @@
 //! Rewards scaled so that discounted returns have variance 1, by running
 //! statistics.
 //!
-//! As Gymnasium's `NormalizeReward`: each slot keeps a discounted return,
-//! `return · gamma + reward` (a step into a terminal state forgets what came
-//! before: the reward alone, as Gymnasium has it); the variance over all of them
-//! is run over all batches; a reward is divided by `sqrt(var + 1e-8)`, by the
-//! statistics that already hold its own batch. Returns are `float64`, where
-//! Gymnasium keeps `float32`.
+//! As in Gymnasium's `NormalizeReward`, each slot keeps a discounted return,
+//! `return · gamma + reward`. After a step into a terminal state the return is that
+//! step's reward alone. The variance of the returns of all slots runs over all
+//! batches. A reward is divided by `sqrt(var + 1e-8)`, with statistics that already
+//! include the reward's batch. Returns are `float64`; Gymnasium keeps `float32`.
 //!
-//! Where Gymnasium's goes wrong, this does not: a return is forgotten when its
-//! episode ends or the slot is reset, and in no other slot. There, a masked
-//! reset forgets the returns of slots that play on, and in NEXT_STEP what an
-//! ended episode had leaks into the next. Rows that are no
-//! step (resets, kept and failed ones) have no reward and count nowhere.
+//! Two faults of Gymnasium's are avoided. A masked reset there forgets the returns of
+//! slots that play on; here a slot's return is forgotten when its own episode ends or
+//! the slot is reset. In NEXT_STEP, Gymnasium adds the return of an ended episode to
+//! that of the next; here it does not. Rows that are not steps (resets, kept and failed
+//! rows) have no reward and are not counted.
 //!
 //! Rewards are changed in place. The episode statistics
-//! (`VecConfig::episode_statistics`) are of the rewards as the env gave them.
+//! (`VecConfig::episode_statistics`) use the rewards that the env gave.
 
 use crate::buffer::{Batch, Fixed};
 use crate::error::{Error, Result};
@@ -35,8 +34,8 @@ pub struct NormalizeReward {
 }
 
 impl NormalizeReward {
-    /// `envs` with scaled rewards, and a handle on the statistics, which are of
-    /// one leaf with one element: the return.
+    /// Scales the rewards of `envs`. The handle is on the statistics of the return, as
+    /// one leaf with one element.
     ///
     /// # Errors
     /// [`Error::Argument`] for a gamma that is not from 0 to 1.
@@ -91,7 +90,7 @@ impl Transform for NormalizeReward {
             }
             (moments.var[0] + EPSILON).sqrt()
         });
-        // What is no step has reward 0, which stays 0.
+        // A row that is not a step has reward 0, which stays 0.
         batch.reward.as_mut_slice::<f64>().iter_mut().for_each(|reward| *reward /= scale);
     }
 

@@ -1,4 +1,4 @@
-//! What the rows of a batch are to whoever remembers episodes.
+//! What each row of a batch is, for code that remembers episodes.
 
 use crate::buffer::{Batch, RowKind};
 use crate::error::Phase;
@@ -7,13 +7,13 @@ use crate::vec_config::AutoresetMode;
 /// What a row's observation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// The first of an episode.
+    /// The first observation of an episode.
     First,
-    /// The next of the episode that the slot is in.
+    /// The next observation of the slot's current episode.
     Next,
-    /// The slot's last one once more.
+    /// The slot's last observation again.
     Again,
-    /// None: the slot failed, and the row is zeros.
+    /// No observation: the slot failed, and the row is zeros.
     Nothing,
 }
 
@@ -22,20 +22,21 @@ pub enum Shows {
 pub struct RowOf {
     /// The slot.
     pub slot: usize,
-    /// What its observation is.
+    /// What the row's observation is.
     pub shows: Shows,
     /// Whether the batch's finals hold the last observation of the episode that
-    /// the slot was in, which somebody saw: it comes before what the row shows.
+    /// the slot was in, and somebody saw that episode. The final observation comes
+    /// before the one that the row shows.
     pub has_last: bool,
-    /// Whether its reward and flags are those of a step.
+    /// Whether the row's reward and flags are those of a step.
     pub stepped: bool,
-    /// Whether that step ended in a terminal state.
+    /// Whether the row's step ended in a terminal state.
     pub terminated: bool,
-    /// Whether that step ended the episode.
+    /// Whether the row's step ended the episode.
     pub over: bool,
 }
 
-/// Each row of `batch`, of a vec env of this mode.
+/// Tells of each row of `batch`, which comes from a vec env of `mode`.
 pub fn rows_of(batch: &Batch, mode: AutoresetMode) -> impl Iterator<Item = RowOf> + '_ {
     let (terminated, truncated) = (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
     let ended = batch.finals.as_ref().map(|finals| finals.ended.as_slice::<bool>());
@@ -54,7 +55,7 @@ pub fn rows_of(batch: &Batch, mode: AutoresetMode) -> impl Iterator<Item = RowOf
             RowKind::Kept => Shows::Again,
             RowKind::Failed => Shows::Nothing,
         };
-        // In SAME_STEP a row whose autoreset failed is still its step's.
+        // In SAME_STEP a row is still a step's where only the autoreset failed.
         let stepped = kind == RowKind::Step || has_last;
         RowOf { slot, shows, has_last, stepped, terminated: terminated[row], over }
     })

@@ -1,25 +1,25 @@
 //! What becomes of slots that fail: a policy over any vec env.
 //!
-//! Under [`OnFailure::Raise`] failures travel in the batch and the sink raises.
-//! Under the other two [`FailurePolicy`] sees that a batch comes back whole, and
-//! carries on:
+//! Under [`OnFailure::Raise`] the batch carries failures to the sink, which raises
+//! them. Under the other two policies [`FailurePolicy`] makes each batch whole and
+//! the vec env carries on:
 //!
 //! | | the failing row | afterwards |
 //! |---|---|---|
 //! | restart, NEXT_STEP | zeros, truncated | the next step ignores its action and shows a rebuilt env's first observation |
-//! | restart, SAME_STEP | truncated; a rebuilt env's first observation, the final one zeros | goes on |
-//! | restart, DISABLED | zeros, truncated | must be reset, which rebuilds it |
-//! | mask | zeros, truncated | zeros, actions ignored, until it is reset |
+//! | restart, SAME_STEP | truncated; a rebuilt env's first observation; the final observation is zeros | the slot goes on |
+//! | restart, DISABLED | zeros, truncated | the slot must be reset, which rebuilds its env |
+//! | mask | zeros, truncated | zeros; the slot's actions are ignored until it is reset |
 //!
-//! A reset that fails is tried again at once under `restart`: with the same
-//! index where it had one, else from the slot's next derived seed. A slot that
-//! is restarted `max_restarts` times without ending an episode in between fails
-//! for good, and its failure is raised. So is the failure of a worker process that
-//! cannot be started; the next step or reset tries that again.
+//! Under `restart` a reset that fails is tried again at once. The new reset has the
+//! index of the failed one, or else the slot's next derived seed. A slot that is
+//! restarted `max_restarts` times without ending an episode in between fails for
+//! good, and its failure is raised. The failure of a worker process that cannot be
+//! started is raised too; the next step or reset tries to start the process again.
 //!
-//! Where a row's observation, or its final one, is zeros that no env has shown,
-//! the batch says so: the row is [`RowKind::Failed`](crate::RowKind::Failed), or
-//! its slot's failure is in [`Batch::tolerated`].
+//! A row's observation or final observation can be zeros that no env has shown. The
+//! batch then says so: the row is [`RowKind::Failed`](crate::RowKind::Failed), or
+//! the slot's failure is in [`Batch::tolerated`].
 
 mod landing;
 mod vec_env;
@@ -64,46 +64,46 @@ impl FromStr for OnFailure {
     }
 }
 
-/// A slot, as far as the policy goes.
+/// What the policy remembers of a slot.
 #[derive(Clone, Default)]
 struct SlotPolicy {
-    /// It failed and shows nothing until it is reset.
+    /// Whether the slot failed and shows nothing until it is reset.
     lost: bool,
-    /// Restarts since it last ended an episode.
+    /// How often the slot was restarted since it last ended an episode.
     restarts: u32,
-    /// The options of the reset that it is in flight for.
+    /// The options of the reset that the slot is in flight for.
     options: Option<Arc<Options>>,
-    /// It is being restarted within the call that its failure came in.
+    /// Set while the policy restarts the slot within the call that brought the failure.
     retried: Option<Retried>,
 }
 
-/// What the failing row of a slot that is being restarted said.
+/// What the failing row of a slot that is being restarted was.
 #[derive(Clone, Copy)]
 enum Retried {
-    /// It was a reset: the new one replaces it.
+    /// A reset. The new reset replaces it.
     Reset,
-    /// It was a step of SAME_STEP that ended so.
+    /// A step of SAME_STEP. The failure ended its episode.
     Step,
 }
 
-/// A vec env whose failures are dealt with.
+/// A vec env whose failures a policy deals with.
 pub struct FailurePolicy {
     envs: Box<dyn VecEnv>,
     policy: OnFailure,
     max_restarts: u32,
     slots: Vec<SlotPolicy>,
-    /// Whether any slot is lost, or has restarts that count.
+    /// Whether any slot is lost or has been restarted since it last ended an episode.
     troubled: bool,
     pool: BatchPool,
-    /// Rows by slot, for batches that must be put together; none under `Raise`.
+    /// One row per slot, for batches that are put together; none under `Raise`.
     staging: Option<Box<Batch>>,
-    /// Slots whose rows are in the staging, and theirs alone.
+    /// Slots whose rows are in `staging` and wait to be received.
     landing: Landing,
-    /// Slots that are to be reset within the call that their failure came in.
+    /// Slots that are to be reset within the call that brought their failure.
     again: Vec<Again>,
-    /// What the slots in the staging tell.
+    /// The notes of each slot whose row is in `staging`.
     notes: Vec<Notes>,
-    /// What is in flight was sent on in another order than it came.
+    /// Whether the slots in flight were sent on in another order than they were asked for.
     divided: bool,
 }
 
@@ -115,21 +115,21 @@ struct Again {
 }
 
 impl FailurePolicy {
-    /// `envs` under `policy`.
+    /// Puts `envs` under `policy`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] where slots that failed cannot be reset.
     pub fn new(envs: Box<dyn VecEnv>, policy: OnFailure, max_restarts: u32) -> Result<Self> {
         let spec = envs.spec();
         if policy == OnFailure::Restart {
-            // Where slots go a chunk at a time, they fail so too.
+            // Where slots are reset by the chunk, they fail by the chunk too.
             spec.caps.require(Caps::RESET, &spec.id, "restart an env that failed")?;
         }
         let mut pool = BatchPool::new(&Layout {
             observation: spec.observation.clone(),
             info: spec.info.clone(),
-            // Of an env that shows no final observation, too, a failure ends an episode
-            // that nobody saw the end of.
+            // An env that shows no final observation has finals here too, because a failure
+            // ends an episode whose end nobody saw.
             finals: spec.autoreset == AutoresetMode::SameStep,
             capacity: spec.num_slots,
         })?;
@@ -157,12 +157,12 @@ impl FailurePolicy {
         })
     }
 
-    /// Whether a step carries lost slots along, and does not refuse.
+    /// Whether a step may include lost slots.
     fn carries(&self) -> bool {
         self.policy == OnFailure::Mask || self.envs.spec().autoreset != AutoresetMode::Disabled
     }
 
-    /// Rows of a request for slots that run, and for slots that are lost.
+    /// The rows of a request, divided into those of slots that run and of lost slots.
     fn divide(&self, slots: &Slots) -> Result<(Vec<usize>, Vec<usize>)> {
         let n = self.envs.spec().num_slots;
         slots.check(n)?;
@@ -171,8 +171,8 @@ impl FailurePolicy {
         Ok((live, lost))
     }
 
-    /// Errors where these rows of `actions` cannot be sent to slots that run, while
-    /// those in the rows `lost` are left out.
+    /// Errors where the rows `live` of `actions` cannot be sent to their slots while the
+    /// slots in the rows `lost` are left out.
     fn check_live(
         &mut self,
         slots: &Slots,
@@ -199,7 +199,7 @@ impl FailurePolicy {
         self.policy != OnFailure::Raise && self.troubled && self.slots.iter().any(|slot| slot.lost)
     }
 
-    /// Errors where one of `slots` waits here to be received.
+    /// Errors where the row of one of `slots` is staged and waits to be received.
     fn check_not_landed(&self, slots: &Slots) -> Result<()> {
         let n = self.envs.spec().num_slots;
         let mut here = self.landing.iter().chain(self.again.iter().map(|again| again.slot));

@@ -1,4 +1,4 @@
-//! The waist's side of it.
+//! [`FailurePolicy`] as a [`VecEnv`].
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::saved::{AllSections, POLICY, SavedPolicy, Sections, SlotState, VecEnv
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want, check_idle};
 
-/// The slots in these rows.
+/// The slots in `rows` of a request for `slots`.
 pub(super) fn of_rows(slots: &Slots, rows: &[usize]) -> Slots {
     Slots::List(rows.iter().map(|&row| slots.at(row)).collect())
 }
 
 impl FailurePolicy {
-    /// Adds to `state` what is kept of `slot`, if it is anything.
+    /// Adds what the policy remembers of `slot` to `state`, unless it is the default.
     fn keep(&self, slot: usize, state: &mut SlotState) -> Result<()> {
         let SlotPolicy { lost, restarts, .. } = self.slots[slot];
         match (SavedPolicy { lost, restarts }) {
@@ -30,20 +30,21 @@ impl FailurePolicy {
         }
     }
 
-    /// Takes up what was kept of `slot`.
+    /// Restores what the policy remembered of `slot`.
     fn take_up(&mut self, slot: usize, SavedPolicy { lost, restarts }: SavedPolicy) {
         self.slots[slot] = SlotPolicy { lost, restarts, ..SlotPolicy::default() };
         self.troubled |= lost || restarts > 0;
     }
 
-    /// As `send`, where some of `slots` are lost and left to the policy.
+    /// Sends as `send` does, where the policy itself answers for lost slots.
     fn send_divided(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         let (live, lost) = self.divide(slots)?;
         self.check_live(slots, (&live, &lost), actions)?;
         if self.policy == OnFailure::Restart {
             self.envs.check_reset(&of_rows(slots, &lost), &vec![Begin::Own; lost.len()], None)?;
         }
-        // First what may take long, and be stopped: then nothing is in flight.
+        // The resets come first: they may take long and be interrupted, and until
+        // the actions are sent nothing else is in flight.
         let lost = of_rows(slots, &lost);
         let begin = if self.policy == OnFailure::Mask { Begin::Keep } else { Begin::Own };
         self.resets(&lost, &vec![begin; lost.len(0)], None)?;
@@ -95,7 +96,7 @@ impl VecEnv for FailurePolicy {
         if self.policy == OnFailure::Restart
             && let Some(options) = options.filter(|options| !options.is_empty())
         {
-            // A reset that is tried again is to have them too.
+            // A reset that is tried again has the same options.
             self.troubled = true;
             let options = Arc::new(options.clone());
             for (slot, begin) in slots.iter(self.slots.len()).zip(begin) {

@@ -1,12 +1,12 @@
-//! What was asked of a vec env, as bytes: written every step, read only after a
-//! failure.
+//! A log of what was asked of a vec env, as bytes. Every step is written; the log is
+//! read only after a failure.
 //!
-//! A record is a call, of all the slots that it names at once, so that a step
-//! of all slots is one copy. There are two segments; when a record would not fit
-//! into the newer, that becomes the older and the older is forgotten, its memory
-//! used again. A segment longer than its limit holds one record.
+//! A record is one call with all the slots that it names, so a step of all slots is one
+//! copy. There are two segments. When a record would not fit into the newer segment,
+//! that becomes the older one; the older one is cleared and its memory used again. A
+//! record that is longer than a segment's limit has a segment to itself.
 //!
-//! Above 400 lines because its tests, a quarter of it, hold writing to reading.
+//! Above 400 lines because its tests, a quarter of it, compare reading with writing.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::buffer::{ColumnIn, Slots};
 use crate::env::state;
 use crate::space::{DType, Options, Value};
 
-/// In place of a dtype: a column of loose values.
+/// In place of a dtype, stands for a column of loose values.
 const LOOSE: u8 = u8::MAX;
-/// In place of a count of slots: all.
+/// In place of a count of slots, stands for all slots.
 const ALL: u32 = u32::MAX;
-/// In place of a length: something that has no bytes.
+/// In place of a length, stands for a value that has no bytes.
 const OPAQUE: u32 = u32::MAX;
-/// In place of a length: nothing.
+/// In place of a length, stands for no value.
 const NONE: u32 = u32::MAX - 1;
-/// Before every record: its length.
+/// The bytes before every record, which hold the record's length.
 const HEADER: usize = 8;
 
 const RESET: u8 = 0;
@@ -53,21 +53,20 @@ pub(super) enum Cell {
 
 #[derive(Default)]
 struct LogSegment {
-    /// How many bytes were written before it, ever.
+    /// How many bytes of the log were written before this segment.
     start: u64,
     bytes: Vec<u8>,
 }
 
-/// The latest calls of a vec env. Places in it are counted in bytes from its
-/// first ever.
+/// The latest calls of a vec env. Positions count the bytes since the log's first one.
 pub(super) struct Log {
     num_slots: usize,
-    /// How long a segment grows.
+    /// The length that a segment may have.
     limit: usize,
     older: LogSegment,
     newer: LogSegment,
     turned: bool,
-    /// Loose values on their way into a record.
+    /// The bytes of loose values on their way into a record.
     scratch: Vec<u8>,
 }
 
@@ -78,27 +77,27 @@ impl Log {
         Log { num_slots, limit: (limit / 2).max(1), older, newer, turned: false, scratch: Vec::new() }
     }
 
-    /// Where the next record will be.
+    /// The position of the next record.
     pub(super) fn end(&self) -> u64 {
         self.newer.start + self.newer.bytes.len() as u64
     }
 
-    /// Where the oldest record that is still there is.
+    /// The position of the oldest record in the log.
     pub(super) fn oldest(&self) -> u64 {
         self.older.start
     }
 
-    /// Whether records were forgotten since this was last asked.
+    /// Whether records were forgotten since this function was last called.
     pub(super) fn has_turned(&mut self) -> bool {
         std::mem::take(&mut self.turned)
     }
 
-    /// Writes a reset down; where it is.
+    /// Records a reset. Returns the record's position.
     pub(super) fn reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> u64 {
         self.begins(RESET, slots, begin, options)
     }
 
-    /// Writes down what autoresets will play.
+    /// Records what autoresets will play.
     pub(super) fn next(&mut self, slots: &Slots, begin: &[Begin]) {
         self.begins(NEXT, slots, begin, None);
     }
@@ -132,14 +131,14 @@ impl Log {
         place
     }
 
-    /// Writes actions down as they were given.
+    /// Records actions as they were given.
     pub(super) fn step(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) {
         let rows = slots.len(self.num_slots);
         if rows == 0 {
             return;
         }
-        // Sizes are known before a record begins: bytes that grow on demand
-        // would take twice their limit.
+        // The size is computed before the record begins, because a vector that grows on
+        // demand could take twice its limit.
         let mut size = slots_size(slots);
         self.scratch.clear();
         for column in actions {
@@ -171,7 +170,7 @@ impl Log {
         self.finish(at);
     }
 
-    /// Writes down in which slots the step that just came back began an
+    /// Records in which slots the step that just came back began an
     /// episode.
     pub(super) fn began(&mut self, slots: impl Iterator<Item = usize> + Clone) {
         let count = slots.clone().count();
@@ -182,7 +181,7 @@ impl Log {
         }
     }
 
-    /// Starts a record with `size` bytes behind its tag; where its header is.
+    /// Starts a record with `size` bytes after its tag. Returns where its header is.
     fn begin(&mut self, tag: u8, size: usize) -> usize {
         let size = HEADER + 1 + size;
         let used = self.newer.bytes.len();
@@ -220,7 +219,7 @@ impl Log {
         }
     }
 
-    /// What happened to `slot` from place `from` on, oldest first.
+    /// What happened to `slot` from position `from` on, oldest first.
     pub(super) fn events(&self, slot: usize, from: u64) -> Vec<SlotEvent> {
         let mut events = Vec::new();
         for segment in [&self.older, &self.newer] {
@@ -274,7 +273,7 @@ impl Log {
     }
 }
 
-/// Row `row` of a step's columns, of `rows` rows each.
+/// Row `row` of a step's columns, which have `rows` rows each.
 fn cells(mut record: LogReader<'_>, row: usize, rows: usize) -> Vec<Cell> {
     let mut cells = Vec::new();
     while !record.0.is_empty() {
@@ -306,7 +305,7 @@ fn cells(mut record: LogReader<'_>, row: usize, rows: usize) -> Vec<Cell> {
     cells
 }
 
-/// Something that has no bytes.
+/// The stand-in for a value that has no bytes.
 fn opaque() -> Value {
     Value::Object(Arc::new(()))
 }
@@ -328,7 +327,7 @@ fn blob(out: &mut Vec<u8>, bytes: Option<Vec<u8>>) {
     }
 }
 
-/// Reads what this module wrote.
+/// Reads records that [`Log`] wrote.
 struct LogReader<'a>(&'a [u8]);
 
 impl<'a> LogReader<'a> {
@@ -338,7 +337,7 @@ impl<'a> LogReader<'a> {
         taken
     }
 
-    /// What `blob` wrote, its length with it.
+    /// The bytes that `blob` wrote, with their length.
     fn blob(&mut self) -> &'a [u8] {
         let length = match LogReader(self.0).u32() {
             OPAQUE => 0,
@@ -372,10 +371,10 @@ mod tests {
 
     const SLOTS: usize = 5;
 
-    /// What happened to a slot.
+    /// Tells what a call did to a slot.
     type TellSlot = Box<dyn Fn(usize) -> SlotEvent>;
 
-    /// A call, as a test makes it up.
+    /// A call that a test makes.
     #[derive(Clone, Debug)]
     enum Made {
         Step(Vec<usize>, i64),
@@ -401,7 +400,7 @@ mod tests {
         [None, Some(Options::new().with("bias", n)), Some(Options::new())][n as usize % 3].clone()
     }
 
-    /// Makes the call; which slots it names, and what happened to each.
+    /// Makes the call. Returns which slots it names, and what happened to each.
     fn make(log: &mut Log, call: &Made) -> (Vec<usize>, TellSlot) {
         match call.clone() {
             Made::Step(list, n) => {
@@ -496,7 +495,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(forgot, log.newer.start > 0);
-            // What is kept is at least half of what may be.
+            // The log keeps at least half of what its limit allows.
             prop_assert!(!forgot || (log.end() - log.oldest()) as usize + RECORD >= limit / 2);
         }
     }

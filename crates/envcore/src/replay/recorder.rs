@@ -1,6 +1,6 @@
-//! The vec env that records another.
+//! A vec env that records the calls of another.
 //!
-//! Above 400 lines because a vec env has sixteen functions, and each is noted.
+//! Above 400 lines because a vec env has sixteen functions, and each is recorded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,25 +22,24 @@ use crate::space::{ActionBounds, Options, Value};
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::{Spec, VecEnv, Want};
 
-/// Bytes of calls kept for each slot, unless told otherwise: some 4,000 steps
-/// of an env with one `int64` for an action.
+/// How many bytes of calls are kept for each slot by default: about 4,000 steps of an
+/// env whose action is one `int64`.
 const LIMIT: usize = 64 << 10;
 
-/// Files that one recorder writes: an env that fails at every step would
-/// otherwise fill the disk, and the hundredth tells no more than the first.
+/// How many files one recorder writes at most. An env that fails at every step would
+/// otherwise fill the disk, and its hundredth file tells no more than the first.
 const MOST_FILES: usize = 100;
 
-/// Records what is asked of the vec env inside, and writes a
-/// [`Recording`] of every failure that a batch reports; the failure's
-/// [`replay`](SlotError::replay) says where it is.
+/// Records the calls of the vec env inside, and writes a [`Recording`] of every
+/// failure that a batch reports. The failure's [`replay`](SlotError::replay) says
+/// where the file is.
 ///
-/// Every slot has a base, a point from which it can be played again: a seed, or
-/// a saved state where the env can save. Each time the log's older half is to be
-/// forgotten, slots that can save get a new base. So an episode is recorded
-/// whole unless its actions alone are longer than the limit; then the recording
-/// starts in its midst. Where the env cannot save, a slot that goes on longer
-/// than the limit without a seed or an index leaves a recording with a gap,
-/// which says so.
+/// Every slot has a base, a point from which it can be replayed: a seed, or a saved
+/// state where the env can save. Before the older half of the log is forgotten, slots
+/// that can save get a new base. So an episode is recorded whole unless its actions
+/// alone are longer than the limit; then the recording starts in the middle of the
+/// episode. Where the env cannot save, and a slot goes on for longer than the limit
+/// without a seed or an index, the recording has a gap and says so.
 pub struct Recorder {
     inner: Box<dyn VecEnv>,
     config: Json,
@@ -49,33 +48,33 @@ pub struct Recorder {
     limit: usize,
     log: Log,
     lives: Vec<SlotHistory>,
-    /// How many slots owe a base.
+    /// How many slots need a new base.
     owing: usize,
-    /// Whether all that owe one were asked for it once.
+    /// Whether all slots that need a new base were asked for it once.
     swept: bool,
     files: usize,
 }
 
-/// A point from which a slot can be played again.
+/// A point from which a slot can be replayed.
 struct Base {
-    /// Its place in the log.
+    /// The base's position in the log.
     at: u64,
-    /// `None` for an env newly built or seeded.
+    /// The saved state; `None` for an env that was just built or seeded.
     state: Option<SlotState>,
-    /// The options in force there, where there is no state that has them.
+    /// The options in force at the base, unless the state has them.
     options: Arc<Options>,
 }
 
-/// What is kept of a slot beside the log.
+/// What the recorder keeps of a slot beside the log.
 struct SlotHistory {
-    /// Oldest first.
+    /// The slot's bases, oldest first.
     bases: Vec<Base>,
-    /// The latest reset to an index: good for that episode, where there is no
-    /// other base.
+    /// The latest reset to an index, from which its episode can be replayed where there
+    /// is no other base.
     indexed: Option<Base>,
-    /// The options in force, unless a state was loaded that has others.
+    /// The options in force, unless a state with other options was loaded.
     options: Arc<Options>,
-    /// Those before the latest reset: in force again if that fails.
+    /// The options before the latest reset, which are in force again if the reset fails.
     before: Option<Arc<Options>>,
     loaded: bool,
     lost: bool,
@@ -95,7 +94,7 @@ impl SlotHistory {
         }
     }
 
-    /// Forgets what came before `base`.
+    /// Makes `base` the only base.
     fn start_over(&mut self, base: Base) {
         self.loaded = base.state.is_some();
         self.bases.clear();
@@ -106,15 +105,15 @@ impl SlotHistory {
 }
 
 impl Recorder {
-    /// Records `inner`, whose env has this config
-    /// ([`SourceSpec::config`](crate::SourceSpec::config)) and treats actions
-    /// as `bounds` says, into files in `dir`, which is made if missing.
+    /// Records `inner` into files in `dir`, which is made if it is missing. `config` is
+    /// that of the env ([`SourceSpec::config`](crate::SourceSpec::config)), and `bounds`
+    /// says how `inner` treats actions.
     ///
     /// # Errors
     /// [`Error::Argument`] where `dir` cannot be made.
     pub fn new(inner: Box<dyn VecEnv>, config: &str, bounds: ActionBounds, dir: &Path) -> Result<Self> {
         let refuse = |e| Error::Argument(format!("cannot record into '{}': {e}", dir.display()));
-        // Where it is must not change with the process's working directory.
+        // The path must not change with the process's working directory.
         let path = std::path::absolute(dir).map_err(refuse)?;
         std::fs::create_dir_all(&path).map_err(refuse)?;
         let n = inner.spec().num_slots;
@@ -132,8 +131,8 @@ impl Recorder {
         })
     }
 
-    /// The same, keeping at most about `bytes` bytes of calls for each slot, and
-    /// two saved states. To be said before anything is recorded.
+    /// Sets that about `bytes` bytes of calls are kept for each slot, beside two saved
+    /// states. Must be called before anything is recorded.
     pub fn with_limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self.log = Log::new(self.lives.len(), bytes.saturating_mul(self.lives.len()));
@@ -143,7 +142,7 @@ impl Recorder {
     fn note_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) {
         let options = options.filter(|options| !options.is_empty());
         let at = self.log.reset(slots, begin, options);
-        // Most slots have the same options: they are merged once.
+        // Most slots have the same options, so equal options are merged once.
         let mut merged: Option<(Arc<Options>, Arc<Options>)> = None;
         for (slot, &begin) in slots.iter(self.lives.len()).zip(begin) {
             if begin == Begin::Keep {
@@ -180,7 +179,7 @@ impl Recorder {
         self.note_turn();
     }
 
-    /// Where records were forgotten, so are the bases among them.
+    /// Forgets the bases whose records the log has forgotten.
     fn note_turn(&mut self) {
         if !self.log.has_turned() {
             return;
@@ -195,8 +194,8 @@ impl Recorder {
         self.swept = false;
     }
 
-    /// A lost slot of which only the env knows the options: what the env's slot
-    /// still tells is its base.
+    /// Takes a new base from each lost slot whose options only the env knows: the state
+    /// that can still be saved.
     fn ask_the_lost(&mut self, slots: &Slots) {
         for slot in slots.iter(self.lives.len()) {
             if self.lives.get(slot).is_some_and(|life| life.lost && life.loaded) {
@@ -205,7 +204,7 @@ impl Recorder {
         }
     }
 
-    /// Makes the slot's state now its only base; without one there is none.
+    /// Makes the slot's current state its only base; where it cannot be saved, there is none.
     fn take_up(&mut self, slot: usize) {
         match self.inner.save_slot(slot) {
             Ok(state) => {
@@ -221,7 +220,7 @@ impl Recorder {
         }
     }
 
-    /// Takes note of what came back.
+    /// Notes what came back.
     fn arrived(&mut self, came: Option<Box<Batch>>) -> Option<Box<Batch>> {
         let mut batch = came?;
         self.note_begun(&batch);
@@ -235,7 +234,7 @@ impl Recorder {
         Some(batch)
     }
 
-    /// Writes down which steps began an episode.
+    /// Records which steps began an episode.
     fn note_begun(&mut self, batch: &Batch) {
         let kinds = batch.kinds.as_slice::<u8>();
         let of = |row| batch.slots.at(row);
@@ -260,7 +259,7 @@ impl Recorder {
         self.note_turn();
     }
 
-    /// Asks slots that owe a base for it, where they are not in flight.
+    /// Takes new bases of slots that need them and are not in flight.
     fn settle(&mut self, came: &Slots) {
         if std::mem::replace(&mut self.swept, true) {
             came.iter(self.lives.len()).for_each(|slot| self.pay(slot));
@@ -284,7 +283,7 @@ impl Recorder {
         }
     }
 
-    /// Writes the recording of a failure, and says in the failure where it is.
+    /// Writes the recording of a failure, and adds the file's path to the failure.
     fn record(&mut self, error: &mut SlotError) {
         let Some(life) = self.lives.get(error.slot) else { return };
         let full = self.files >= MOST_FILES;
@@ -305,7 +304,7 @@ impl Recorder {
         }
         let life = &mut self.lives[error.slot];
         life.lost = true;
-        // Options that a reset may have failed of are not in force.
+        // Options of a reset that failed do not come into force.
         if let Some(before) = life.before.take()
             && let Some(SlotEvent::Reset { .. }) = self.log.events(error.slot, self.log.oldest()).last()
         {
@@ -357,7 +356,8 @@ impl Recorder {
     }
 }
 
-/// Whether `holds` of any; without a branch, for there are many and few hold.
+/// Whether `holds` is true of any element. Has no branch, because there are many
+/// elements and `holds` is true of few.
 fn any<T>(all: &[T], holds: impl Fn(&T) -> bool) -> bool {
     all.chunks(64).any(|some| some.iter().fold(false, |any, one| any | holds(one)))
 }

@@ -1,4 +1,4 @@
-//! One slot's calls up to its failure: as a file, and played again.
+//! The calls of one slot up to its failure, as a file and as a replay.
 
 use std::fmt::Write;
 use std::io::Read;
@@ -18,22 +18,22 @@ use crate::space::{ActionBounds, Options};
 use crate::vec_env::{Spec, VecEnv, Want};
 
 const FORMAT: &str = "corral replay ";
-/// The first bytes of a file, which have the format.
+/// How many bytes at the beginning of a file must contain the format.
 const BEGINNING: u64 = 256;
-/// The most bytes of a file.
+/// How many bytes a file may have.
 const MAX_BYTES: u64 = 1 << 30;
-/// Changes with the file's layout.
+/// The version of the file's layout.
 const FORMAT_VERSION: u64 = 1;
 
-/// What a slot was asked to do, from a point that can be reached again to the
-/// call in which it failed. A file of JSON, one call a line.
+/// What a slot was asked to do, from a point that can be reached again up to the call
+/// in which the slot failed. The file is JSON with one call a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
     head: Head,
     calls: Vec<StoryCall>,
 }
 
-/// All but the calls, in the file's order.
+/// All of a recording but its calls, in the file's order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
     format: String,
@@ -44,17 +44,17 @@ struct Head {
     max_episode_steps: Option<u64>,
     action_bounds: String,
     failure: Failed,
-    /// Why it cannot be played, if it cannot.
+    /// Why the recording cannot be replayed, if it cannot.
     gap: Option<String>,
     start: Start,
-    /// The call that began the failing episode; `None` where the recording
-    /// starts in its midst.
+    /// The call that began the failing episode; `None` where the recording starts in the
+    /// middle of the episode.
     begin_call: Option<usize>,
-    /// The first step of the failing episode that is recorded.
+    /// The number of the failing episode's first recorded step.
     first_step: u64,
 }
 
-/// A [`SlotError`], for reading and comparing.
+/// A [`SlotError`] in a form that can be read and compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Failed {
     slot: usize,
@@ -69,12 +69,12 @@ struct Failed {
     text: String,
 }
 
-/// What the calls are played on.
+/// What the calls start from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Start {
-    /// An env built from this seed, or unseeded, given these options at its first
-    /// reset.
+    /// An env that is built from this seed, or unseeded, and gets these options at its
+    /// first reset.
     Built { seed: Option<i64>, options: Json },
     /// A saved state, in hexadecimal digits.
     State(String),
@@ -126,10 +126,10 @@ impl Recording {
         Recording { head, calls: story.calls }
     }
 
-    /// Writes it to `dir`, under a name of its own that tells what it is.
+    /// Writes the recording to `dir`, under a new name that tells what the recording is.
     ///
     /// # Errors
-    /// What the disk says.
+    /// The errors of the file system.
     pub(super) fn write(&self, dir: &Path) -> std::io::Result<PathBuf> {
         let Failed { slot, begin, seed, episode, step, .. } = &self.head.failure;
         let which = match begin.get("index") {
@@ -155,18 +155,18 @@ impl Recording {
     ///
     /// # Errors
     /// [`Error::Argument`] for a file that cannot be read or is no regular file,
-    /// [`Error::State`] for one that is no recording, not all of one, larger than a
-    /// GiB, or of a later version.
+    /// [`Error::State`] for a file that is no recording, is not complete, is larger than a
+    /// GiB, or is of a later version.
     pub fn read(path: &Path) -> Result<Self> {
         let file = path.display();
         let unreadable = |why: String| Error::Argument(format!("{file} cannot be read: {why}"));
         let foreign = |why: String| Error::State(format!("{file} is no recording of corral's: {why}"));
         let headless = || foreign(format!("it does not begin with \"format\": \"{FORMAT}…\""));
-        // A device may do something as soon as it is opened, and a FIFO is waited for.
+        // To open a device may have an effect, and to open a FIFO may wait for ever.
         if !std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?.is_file() {
             return Err(unreadable("it is no regular file".into()));
         }
-        // A FIFO may have taken the file's place since.
+        // A FIFO may have replaced the file since the check.
         let mut opened = os::open_at_once(path).map_err(|e| unreadable(e.to_string()))?;
         let bytes = opened.metadata().map_err(|e| unreadable(e.to_string()))?.len();
         let mut text = Vec::new();
@@ -207,12 +207,12 @@ impl Recording {
         Ok(Recording { head, calls: calls.iter().map(call).collect::<Result<_>>()? })
     }
 
-    /// All but the calls, as JSON text: what the file has under these names.
+    /// All of the recording but its calls, as JSON text with the file's names.
     pub fn head(&self) -> String {
         serde_json::to_string(&self.head).unwrap_or_default()
     }
 
-    /// How many calls there are; the last one failed.
+    /// How many calls the recording has. The last one failed.
     pub fn num_calls(&self) -> usize {
         self.calls.len()
     }
@@ -222,27 +222,26 @@ impl Recording {
         matches!(self.calls.get(call), Some(StoryCall::Reset(..)))
     }
 
-    /// What call number `call` is, as JSON text.
+    /// Call number `call` as JSON text.
     pub fn call(&self, call: usize) -> Option<String> {
         self.calls.get(call).map(|call| call.to_json().to_string())
     }
 
-    /// The seed that the env to play it on is built from; any seed will do where
-    /// there is none.
+    /// The seed to build the env from for a replay; any seed will do where this is `None`.
     pub fn seed(&self) -> Option<i64> {
         match (&self.head.start, self.calls.first()) {
-            // It was built from another, and only then seeded.
+            // The recorded env was built from another seed and then reset with this one.
             (_, Some(StoryCall::Reset(Begin::Seed(seed), _))) => Some(seed ^ 1),
             (Start::Built { seed, .. }, _) => *seed,
             (Start::State(_), _) => None,
         }
     }
 
-    /// Makes the only slot of `envs` ready for the first call.
+    /// Prepares the only slot of `envs` for the first call.
     ///
     /// # Errors
-    /// [`Error::State`] where the recording has a gap, or `envs` are others than
-    /// it was made of.
+    /// [`Error::State`] where the recording has a gap, or was made of other envs than
+    /// `envs`.
     pub fn prepare(&self, envs: &mut dyn VecEnv) -> Result<()> {
         if let Some(gap) = &self.head.gap {
             return Err(Error::State(format!("this recording cannot be replayed: {gap}")));
@@ -269,11 +268,11 @@ impl Recording {
         })
     }
 
-    /// Makes call number `call` to the only slot of `envs`; `None` for a call
-    /// that gives no batch.
+    /// Makes call number `call` to the only slot of `envs`. Returns `None` for a call that
+    /// gives no batch.
     ///
     /// # Errors
-    /// Those of the call; [`Error::State`] for an action that is none here.
+    /// Those of the call; [`Error::State`] for an action that is not in the action space.
     pub fn play(&self, call: usize, envs: &mut dyn VecEnv) -> Result<Option<Box<Batch>>> {
         match self.calls.get(call) {
             None => Err(Error::Argument(format!("there is no call {call}: there are {}", self.calls.len()))),
@@ -297,12 +296,11 @@ impl Recording {
         }
     }
 
-    /// Whether this is the failure that was recorded: what the
-    /// [`Failure`](crate::Failure) says, as text. A panic may have moved to
-    /// another line, and silence to another length.
+    /// Whether a [`Failure`](crate::Failure) with these texts is the one that was
+    /// recorded. The line of a panic and the duration of a silence may differ.
     pub fn is_of(&self, phase: &str, cause: &str, message: &str) -> bool {
         let was = &self.head.failure;
-        // A slot is built where it is reset or where the vec env is made.
+        // A slot is built at its reset or when the vec env is made.
         let begins = |phase: &str| matches!(phase, "build" | "reset");
         let same_phase = phase == was.phase || (begins(phase) && begins(&was.phase));
         let core = |message: &str| match cause {
@@ -314,7 +312,7 @@ impl Recording {
     }
 }
 
-/// Two digits a byte.
+/// `bytes` in hexadecimal, two digits a byte.
 pub(super) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

@@ -1,4 +1,4 @@
-//! The calls of one slot, from the events that tell of them, and as JSON.
+//! The calls of one slot, as read from the log's events, and as JSON.
 
 use serde_json::{Value as Json, json};
 
@@ -10,13 +10,14 @@ use crate::space::{Options, Space};
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::Spec;
 
-/// What can be called.
+/// A call of a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StoryCall {
     Reset(Begin, Option<Options>),
     /// What the next autoreset plays.
     Next(Begin),
-    /// An action; `None` where it is ignored, for the episode is over.
+    /// A step with an action; `None` where the action is ignored, because the episode is
+    /// over.
     Step(Option<Json>),
     Render,
 }
@@ -25,13 +26,13 @@ pub(super) enum StoryCall {
 pub(super) struct Story {
     pub(super) calls: Vec<StoryCall>,
     pub(super) begin_call: Option<usize>,
-    /// Why it is not whole.
+    /// Why the calls are not complete.
     pub(super) gap: Option<&'static str>,
 }
 
 impl Story {
-    /// What `events` tell from a state on, or from an env newly built; ends with
-    /// the call that failed in `phase`.
+    /// The calls that `events` tell of, from a state or from a newly built env up to the
+    /// call that failed in `phase`.
     pub(super) fn new(spec: &Spec, events: Vec<SlotEvent>, phase: Phase, from_state: bool) -> Self {
         let mut story = Story { calls: Vec::new(), begin_call: None, gap: None };
         let resetting = matches!(phase, Phase::Build | Phase::Reset);
@@ -49,7 +50,7 @@ impl Story {
                     options.iter().for_each(|options| given.merge(options));
                     if begin != Begin::Keep {
                         next = Begin::Own;
-                        // What failed began nothing.
+                        // The reset that failed began no episode.
                         if !failed {
                             story.begin_call = Some(story.calls.len());
                         }
@@ -66,7 +67,7 @@ impl Story {
                         story.autoreset(spec, next, &given, from_state);
                     }
                 }
-                // A reset's row says so too, and tells nothing new.
+                // After a reset the event tells nothing new.
                 SlotEvent::Began => {
                     if matches!(story.calls.last(), Some(StoryCall::Step(_))) {
                         story.autoreset(spec, std::mem::take(&mut next), &given, from_state);
@@ -81,11 +82,11 @@ impl Story {
         story
     }
 
-    /// The last step began `next`, or failed to.
+    /// Notes that the last step began an episode as `next` says, or failed to begin it.
     fn autoreset(&mut self, spec: &Spec, next: Begin, given: &Options, from_state: bool) {
         if let (Begin::Seed(_), false) = (next, from_state) {
-            // The seed that the env was built from is forgotten, and nothing from
-            // before matters but the options.
+            // The env has the new seed in place of the one that it was built from, so of all
+            // earlier calls only the options matter.
             self.calls.clear();
             self.calls.push(StoryCall::Reset(next, Some(given.clone())));
         } else if let (AutoresetMode::NextStep, Some(StoryCall::Step(action))) =
@@ -103,8 +104,8 @@ impl Story {
         self.calls.push(StoryCall::Step(Some(action.unwrap_or_default())));
     }
 
-    /// Actions played between the episode's begin, or the story's, and the
-    /// failing call.
+    /// How many actions were played after the episode's begin, or the first call, and
+    /// before the failing call.
     pub(super) fn steps(&self) -> u64 {
         let last = self.calls.len().saturating_sub(1);
         let from = self.begin_call.map_or(0, |begin| begin + 1);

@@ -1,7 +1,7 @@
-//! Actions and options as JSON that gives back the same bits.
+//! Actions and options as JSON, from which the same bits can be read back.
 //!
-//! Floats are written as the `float64` of the same value, in the fewest digits
-//! that read back to it: longer than a `float32`'s own, and exact.
+//! Floats are written as the `float64` of the same value, in the fewest digits from
+//! which that can be read back: more digits than a `float32` needs, but exact.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -11,13 +11,13 @@ use crate::replay::log::Cell;
 use crate::space::{Array, DType, Element, Leaf, LeafKind, Options, Scalar, Space, Tree, Value};
 use crate::with_element;
 
-/// Why something has no JSON.
+/// Why a value cannot be written as JSON.
 pub(super) type Unwritable = &'static str;
 
 const OPAQUE: Unwritable = "it holds an object that cannot be written to a file";
 
-/// One slot's action, nested as its space: an object for a struct, an array for a
-/// tuple.
+/// One slot's action, nested like its space: a struct becomes an object, a tuple an
+/// array.
 pub(super) fn action_to_json(space: &Space, cells: &[Cell]) -> Result<Json, Unwritable> {
     let one = |(cell, leaf): (&Cell, &Leaf)| match (cell, &leaf.kind) {
         (Cell::Fixed { dtype, bytes }, LeafKind::Fixed(tensor)) => {
@@ -40,7 +40,7 @@ fn gather(tree: &Tree, leaves: &mut [Json]) -> Json {
     }
 }
 
-/// Puts the JSON of each leaf to `leaves`; `Null` for one that is not there.
+/// Puts the JSON of each leaf into `leaves`; a missing leaf becomes `Null`.
 fn scatter<'a>(tree: &Tree, json: &'a Json, leaves: &mut [&'a Json]) {
     match tree {
         Tree::Leaf(leaf) => leaves[*leaf] = json,
@@ -57,11 +57,11 @@ fn scatter<'a>(tree: &Tree, json: &'a Json, leaves: &mut [&'a Json]) {
     }
 }
 
-/// The columns of an action that `action_to_json` gave, or, for `None`, of one
-/// that nobody will look at.
+/// The columns of an action that `action_to_json` gave; for `None`, those of an
+/// arbitrary action that will be ignored.
 ///
 /// # Errors
-/// [`Error::State`] where it is no action of this space.
+/// [`Error::State`] where `action` is no action of this space.
 pub(super) fn action_from_json(space: &Space, action: Option<&Json>) -> Result<Vec<ColumnRow>> {
     let mut given = vec![&Json::Null; space.leaves().len()];
     if let Some(action) = action {
@@ -97,7 +97,7 @@ pub(super) enum ColumnRow {
 }
 
 impl ColumnRow {
-    /// As a vec env takes it.
+    /// The row as the column of a call to a vec env.
     pub(super) fn column(&self) -> ColumnIn<'_> {
         match self {
             ColumnRow::Fixed { dtype, shape, bytes } => {
@@ -108,13 +108,13 @@ impl ColumnRow {
     }
 }
 
-/// Options as `[name, value]` pairs: their order may matter.
+/// Options as `[name, value]` pairs in their order, which may matter.
 pub(super) fn options_to_json(options: &Options) -> Result<Json, Unwritable> {
     let pair = |(name, value): (&str, &Value)| Ok(json!([name, value_to_json(value)?]));
     Ok(Json::Array(options.iter().map(pair).collect::<Result<_, Unwritable>>()?))
 }
 
-/// What `options_to_json` gave.
+/// The options that `options_to_json` wrote.
 pub(super) fn options_from_json(json: &Json) -> Option<Options> {
     let mut options = Options::new();
     for pair in json.as_array()? {
@@ -164,7 +164,8 @@ fn value_from_json(json: &Json) -> Option<Value> {
     })
 }
 
-/// A float as a number; infinities and NaNs, which JSON lacks, by their bits.
+/// A float as a number. JSON has no infinities and NaNs, so these are given by their
+/// bits.
 fn float(value: f64) -> Json {
     if value.is_finite() { value.into() } else { json!({ "float": format!("{:016x}", value.to_bits()) }) }
 }
@@ -190,7 +191,7 @@ fn nested(shape: &[usize], flat: &mut dyn Iterator<Item = Json>) -> Json {
     }
 }
 
-/// All numbers in nested lists, as bytes of `dtype`.
+/// All numbers of nested lists, as bytes of `dtype`.
 fn flat(dtype: DType, json: &Json) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     flatten(dtype, json, &mut bytes)?;

@@ -1,18 +1,18 @@
-//! Files that are there whole or not at all, and never in another's place.
+//! Files that are written whole or not at all, and never over another file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Writes `text` to `dir` (made if missing) as `stem`.json, or with a number
-/// where that is taken; where it is.
+/// Writes `text` to `stem`.json in `dir`, which is made if it is missing. The name gets
+/// a number where it is taken. Returns the file's path.
 pub(super) fn write(dir: &Path, stem: &str, text: &str) -> io::Result<PathBuf> {
     fs::create_dir_all(dir)?;
     let mut number = 1;
     let path = loop {
         let name = if number == 1 { format!("{stem}.json") } else { format!("{stem}-{number}.json") };
         let path = dir.join(name);
-        // An empty file of ours holds the place against other processes.
+        // An empty file reserves the name against other processes.
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(_) => break path,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
@@ -28,7 +28,7 @@ pub(super) fn write(dir: &Path, stem: &str, text: &str) -> io::Result<PathBuf> {
     written.map(|()| path)
 }
 
-/// `text` as part of a file's name.
+/// `text` with all characters replaced that a file's name should not have.
 pub(super) fn plain(text: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     text.chars().map(|c| if fits(c) { c } else { '-' }).collect()

@@ -1,14 +1,14 @@
-//! The background runner: every slot by itself, on threads of its own.
+//! The background runner, which steps every slot by itself on threads of its own.
 //!
-//! `send` hands slots to the thread pool and returns; `recv` waits for as many rows as
-//! are asked for, whichever slots they are. Each slot is a group of its own, so
-//! a slow one holds up nobody while a thread is free. Since nobody knows in
-//! advance which slots will share a batch, a slot writes its row to a place of
-//! its own, and `recv` copies it: one copy of each row.
+//! `send` hands slots to the thread pool and returns; `recv` waits for the rows of as
+//! many slots as are asked for. Each slot is a group of its own, so a slow slot delays
+//! no other while a thread is free. Nobody knows in advance which slots will share a
+//! batch. So each slot writes its row to a place of its own, and `recv` copies each
+//! row once, into the batch.
 //!
-//! No env runs on the caller's thread. So an env that does not come back within
-//! `timeout` costs its slot and its thread, never the caller: the group is given
-//! up to the thread, and a group without an env takes its place.
+//! No env runs on the caller's thread. So an env that does not return within
+//! `timeout` costs its slot and its thread, never the caller: the group is left
+//! to the thread, and a group without an env replaces it.
 
 #![allow(unsafe_code)]
 
@@ -48,15 +48,15 @@ pub struct Background {
     actions: Arc<Actions>,
     /// Whether each slot's next step plays no action.
     skip: Vec<bool>,
-    /// With a time limit: what each slot in flight was sent to do.
+    /// What each slot in flight was sent to do, where there is a time limit.
     sent: Vec<Option<Snapshot>>,
-    /// Whose rows are written.
+    /// The slots whose rows are written.
     landing: Landing,
     epoch: Instant,
 }
 
 struct BackgroundParts {
-    /// One per slot, which writes to a row of a staging of its own.
+    /// One group per slot, which writes to a row of its own in a staging.
     partition: Partition,
     thread_pool: ThreadPool<PooledGroup>,
 }
@@ -114,7 +114,7 @@ impl Background {
         })
     }
 
-    /// Hands `slot`, which is at home, to the thread pool.
+    /// Hands `slot`, which the runner holds, to the thread pool.
     fn hand_out(&mut self, slot: usize, job: Job) {
         let actions = &self.actions;
         let inside = self.parts.partition.inside(slot);
@@ -128,13 +128,13 @@ impl Background {
         }
         inside.group.runs.push(Run { slots: slot..slot + 1, row, job });
         // SAFETY: the group is staged: it has a window and holds the draft. The row
-        // is its own, and read once the group is home (`recv`).
+        // belongs to this group and is read only once the group is back (`recv`).
         let group = unsafe { self.parts.partition.hand_out(slot) };
         self.parts.thread_pool.put(group);
     }
 
-    /// Sees that there are threads: the system may have refused some that were to
-    /// replace others.
+    /// Starts the threads that are missing. The system may earlier have refused to
+    /// start threads that were to replace others.
     fn man(&mut self) -> Result<()> {
         let grown = self.parts.thread_pool.grow(self.threads);
         if self.parts.thread_pool.size() == 0 { grown } else { Ok(()) }
@@ -146,7 +146,7 @@ impl Background {
         self.landing.land(slot);
     }
 
-    /// Waits until `least` rows are written; whether they are by `deadline`.
+    /// Waits until `least` rows are written. Returns whether they are by `deadline`.
     fn collect(&mut self, least: usize, deadline: Option<Instant>) -> Result<bool> {
         loop {
             for _ in 0..self.parts.thread_pool.at_home() {
@@ -171,8 +171,8 @@ impl Background {
         }
     }
 
-    /// When the next slot will have been silent for too long, if none comes
-    /// home before.
+    /// When the next slot will have run for too long, if no slot comes back
+    /// before.
     fn expiry(&self) -> Option<Instant> {
         if !self.limits.any() {
             return None;
@@ -185,7 +185,7 @@ impl Background {
             since.checked_add(self.limit(slot)?.time)
         };
         let first = (0..partition.len()).filter_map(end).min();
-        // Where all is still on its way to a thread, look again then.
+        // Where no group has reached its thread yet, look again after the shortest limit.
         let later = || Instant::now().checked_add(self.limits.shortest());
         if is_any { first } else { later() }
     }
@@ -196,7 +196,7 @@ impl Background {
         self.limits.of(sent.is_some_and(|sent| sent.phase == Phase::Reset))
     }
 
-    /// Gives up every slot that has been silent for too long by `now`.
+    /// Gives up every slot that has run for too long by `now`.
     fn give_up(&mut self, now: Instant) -> Result<()> {
         for slot in 0..self.front.spec.num_slots {
             let Some(limit) = self.limit(slot) else { continue };
@@ -204,7 +204,7 @@ impl Background {
             if since.is_none_or(|since| now.saturating_duration_since(since) < limit.time) {
                 continue;
             }
-            // What its successor needs, before anything is given up.
+            // Make what the replacing group needs before anything is given up.
             let actions = self.actions.copy()?;
             let staging = Staging::new(self.pool.draft(Slots::List(vec![slot]), 1, None)?);
             if self.parts.partition.get(slot).revoke_running() {
@@ -216,8 +216,8 @@ impl Background {
         Ok(())
     }
 
-    /// Puts a group without an env in the place of `slot`'s, which its thread
-    /// keeps, and writes the row of a slot that failed.
+    /// Replaces the group of `slot`, which its thread keeps, by a group without an
+    /// env, and writes the row of a slot that failed.
     fn replace(&mut self, slot: usize, limit: Limit, actions: Actions, staging: &Arc<Staging>) {
         let snapshot = self.sent[slot].take().expect("with a time limit, what was sent is noted");
         let phase = snapshot.phase;
@@ -226,7 +226,7 @@ impl Background {
         let failure = Failure::new(phase, Cause::Silence, message);
         let (episodes, error) =
             Episodes::vacant(&*self.source, &self.rules, slot, snapshot, (failure, action));
-        // The thread that was left behind may read the old ones for ever.
+        // The thread that was left behind may read the old actions at any later time.
         self.actions = Arc::new(actions);
         let mut group = SlotGroup::new(episodes, slot);
         group.notes.failures.push(error);
@@ -261,7 +261,7 @@ impl VecEnv for Background {
         self.front.check_slots(slots)?;
         let n = self.front.spec.num_slots;
         slots.iter(n).try_for_each(|slot| self.parts.episodes(slot).lives().check_step(0))?;
-        // SAFETY: these slots are at home, so nobody reads their actions.
+        // SAFETY: the runner holds these slots, so nobody else reads their actions.
         unsafe { self.actions.store_shared(slots, actions, &self.skip) }
     }
 
@@ -312,8 +312,8 @@ impl VecEnv for Background {
             self.landing.gather(rows, &mut self.pool, want.buffers, |slot, draft, row, told| {
                 let inside = partition.inside(slot);
                 let from = inside.window.expect("every group has its place");
-                // SAFETY: the group is at home, and with it its row, whose draft it
-                // holds; the other draft is new.
+                // SAFETY: the runner holds the group and with it the group's row, whose draft
+                // the group keeps alive; the other draft is new.
                 unsafe { from.copy_row(inside.row, draft.window(), row) };
                 told.append_row(row, &mut inside.group.notes);
             })?;

@@ -1,4 +1,4 @@
-//! What every runner on this machine has in front: its spec, which slots are in
+//! What every runner on this machine has in common: its spec, the slots that are in
 //! flight, and the checks that come before anything moves.
 
 use std::collections::VecDeque;
@@ -20,18 +20,18 @@ use crate::vec_env::Spec;
 pub(super) struct Front {
     pub(super) spec: Spec,
     pub(super) closed: bool,
-    /// Options found good by the checks of the reset that is being sent.
+    /// Options that passed the checks of the reset that is being sent.
     pub(super) tried: Tried,
     birth: Birth,
-    /// Holds only while not `everyone`.
+    /// By slot, whether it is in flight; valid only while `everyone` is false.
     in_flight: Vec<bool>,
     everyone: bool,
     away: usize,
 }
 
 impl Front {
-    /// The front of a runner of `source` under `config`, and what episodes are
-    /// made of.
+    /// The front of a runner of `source` under `config`, with the rules and the seeds
+    /// of its episodes.
     pub(super) fn new(source: &dyn Source, config: &VecConfig) -> Result<(Self, Rules, Vec<i64>)> {
         let seeds = seeds(config)?;
         let rules = Rules::new(source.spec(), config)?;
@@ -40,14 +40,14 @@ impl Front {
         Ok((Front::of(spec), rules, seeds))
     }
 
-    /// The front of a runner that is `spec`.
+    /// The front of a runner that has `spec`.
     pub(super) fn of(spec: Spec) -> Self {
         let in_flight = vec![false; spec.num_slots];
         let (tried, birth) = (Tried::default(), Birth::here());
         Front { spec, closed: false, tried, birth, in_flight, everyone: false, away: 0 }
     }
 
-    /// Pools for batches of up to all slots.
+    /// A pool of batches of up to all slots.
     pub(super) fn pool(&self, rules: &Rules) -> Result<BatchPool> {
         BatchPool::new(&Layout {
             observation: self.spec.observation.clone(),
@@ -57,7 +57,7 @@ impl Front {
         })
     }
 
-    /// Whether this process only inherited the runner by a fork.
+    /// Whether this process inherited the runner by a fork and does not own it.
     pub(super) fn is_inherited(&self) -> bool {
         self.birth.is_before_fork()
     }
@@ -83,7 +83,7 @@ impl Front {
     }
 
     /// Errors where `slots`, which may begin as `begin` says, are not whole chunks
-    /// and the source can do no less; `chunk` gives the chunk of a slot.
+    /// and the source can only step whole chunks; `chunk` gives the chunk of a slot.
     pub(super) fn check_chunks(
         &self,
         slots: &Slots,
@@ -124,7 +124,7 @@ impl Front {
         Ok(())
     }
 
-    /// Errors where `begin` has not one entry for each of `slots`.
+    /// Errors unless `begin` has one entry for each of `slots`.
     pub(super) fn check_one_each(&self, slots: &Slots, begin: &[Begin]) -> Result<()> {
         let (n, rows) = (begin.len(), slots.len(self.spec.num_slots));
         if n != rows {
@@ -158,7 +158,7 @@ impl Front {
         }
     }
 
-    /// Marks all as back: they are given up.
+    /// Marks all slots as back, because they are given up.
     pub(super) fn forget(&mut self) {
         self.everyone = false;
         self.away = 0;
@@ -170,7 +170,7 @@ impl Front {
 #[derive(Default)]
 pub(super) struct JobQueue {
     runs: VecDeque<Run>,
-    /// How many slots step all at once: such a step is not queued.
+    /// The number of slots of a step of all slots, which is not in `runs`.
     whole: Option<usize>,
 }
 
@@ -178,7 +178,7 @@ impl JobQueue {
     /// Adds a step of each of `slots`.
     pub(super) fn steps(&mut self, slots: &Slots, num_slots: usize) {
         match slots {
-            // All are in flight with it, so nothing follows before it is taken.
+            // All slots are in flight then, so nothing is sent before this step is taken.
             Slots::All => self.whole = Some(num_slots),
             Slots::List(list) => {
                 for &slot in list {
@@ -216,7 +216,7 @@ impl JobQueue {
         }
     }
 
-    /// Takes the jobs of the next `rows` rows, numbered from 0.
+    /// Takes the jobs of the next `rows` rows, which are numbered from 0.
     pub(super) fn take(&mut self, rows: usize, mut each: impl FnMut(Run)) {
         match self.whole.take() {
             Some(whole) if whole == rows => return each(Run { slots: 0..whole, row: 0, job: Job::Step }),
@@ -254,8 +254,8 @@ pub(super) fn reset_jobs<'a>(
     })
 }
 
-/// Errors where `episodes` would refuse so to reset `slots`, numbered as its own.
-/// Options that `tried` knows of are tried no second time.
+/// Errors where `episodes` would refuse to reset `slots` in this way; the slots have
+/// the numbers of `episodes`. Options that are in `tried` are not tried again.
 pub(super) fn check_resets(
     episodes: &mut Episodes,
     slots: impl Iterator<Item = (usize, Begin)> + Clone,
@@ -293,7 +293,7 @@ fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Result<Spe
     })
 }
 
-/// The seeds that the slots are built from.
+/// The seeds of the slots.
 pub(super) fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
     if !(1..=MAX_SLOTS).contains(&config.num_slots) {
         let n = config.num_slots;
@@ -306,7 +306,7 @@ pub(super) fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
             check_seed(seed)?;
             seed
         }
-        // Room above for every slot's own.
+        // The shift leaves room for the slots' seeds, which count up from this one.
         None => (getrandom::u64().map_err(|e| Error::env(e.to_string()))? >> 2) as i64,
     };
     (0..config.num_slots as i64)

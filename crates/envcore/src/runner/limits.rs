@@ -26,8 +26,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Those that `config` sets. A step of `mode` `SameStep` may reset the env too,
-    /// and has the longer limit of both.
+    /// The limits that `config` sets. In `mode` `SameStep` a step may reset the env
+    /// too, so a step has the longer of both limits.
     pub(super) fn new(config: &VecConfig, mode: AutoresetMode) -> Self {
         let limit = |time: Option<Duration>, option| time.map(|time| Limit { time, option });
         let step = limit(config.timeout, "timeout");
@@ -37,23 +37,23 @@ impl Limits {
         Limits { step, reset }
     }
 
-    /// Whether there is a limit.
+    /// Whether there is any limit.
     pub(super) fn any(&self) -> bool {
         self.reset.is_some()
     }
 
-    /// That of a call that resets the env, or of any other.
+    /// The limit of a call, which resets the env or does not.
     pub(super) fn of(&self, is_reset: bool) -> Option<Limit> {
         if is_reset { self.reset } else { self.step }
     }
 
-    /// That of a call of which nothing is known.
+    /// The limit of a call that may be of either kind.
     pub(super) fn longest(&self) -> Option<Limit> {
         let (step, reset) = (self.step?, self.reset?);
         Some(if step.time > reset.time { step } else { reset })
     }
 
-    /// The least of them; zero where there is none.
+    /// The shortest limit; zero where there is none.
     pub(super) fn shortest(&self) -> Duration {
         [self.step, self.reset].into_iter().flatten().map(|limit| limit.time).min().unwrap_or_default()
     }

@@ -1,10 +1,11 @@
-//! Runners: who steps the slots, and when.
+//! Runners, which decide who steps the slots, and when.
 //!
-//! `front` is what all of them check first, `slot_group` what any thread does with
-//! the slots that it was given, `thread_pool` the threads and how work is handed to
-//! them and back. On top, one file per strategy: `serial` (the caller's thread
-//! does all), `threaded` (all slots together, the caller works too),
-//! `background` (every slot by itself, the caller only waits).
+//! `front` is what all runners check first. `slot_group` is what a thread does with
+//! the slots that it was given. `thread_pool` has the threads and the hand-off of
+//! work to and from them. Each strategy has a file: in `serial` the caller's thread
+//! does all the work, in `threaded` the caller and other threads step all slots
+//! together, and in `background` other threads step every slot by itself while the
+//! caller waits.
 
 mod background;
 mod front;
@@ -33,12 +34,12 @@ use crate::source::Source;
 use crate::vec_config::{MAX_THREADS, VecConfig};
 use crate::vec_env::VecEnv;
 
-/// The runner of `source` that `config` asks for: [`Background`] with a batch
-/// size or a timeout, [`Serial`] for one thread and, where it does not say how many
-/// threads, for what is brief, else [`Threaded`].
+/// The runner of `source` that `config` asks for: [`Background`] with a batch size or
+/// a timeout, else [`Serial`] for one slot, chunk or thread and [`Threaded`] for more.
+/// [`Serial`] also runs brief envs where `config` names no number of threads.
 ///
 /// # Errors
-/// As theirs; [`Error::Argument`] for numbers that make no sense.
+/// As the runner's `new`; [`Error::Argument`] for numbers that make no sense.
 pub fn start(source: Arc<dyn Source>, config: VecConfig) -> Result<Box<dyn VecEnv>> {
     let threads = threads(&config)?;
     check(&config)?;

@@ -1,18 +1,18 @@
-//! Whether threads are worth waking: measured, call by call.
+//! Whether it pays to wake threads, as measured call by call.
 
 use std::time::Duration;
 
-/// Less work than this stays with the caller: about what handing it over and
-/// waiting for it costs where threads must be woken.
+/// The caller does less work than this alone. To hand the work over and wait for it
+/// costs about as much where threads must be woken.
 const WORTH: Duration = Duration::from_micros(30);
 
-/// Calls between two looks at the way that lost.
+/// Calls between two tries of the slower way.
 const AGAIN: u32 = 256;
 
 /// Who does a batch's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Not known yet: the first part tells.
+    /// Not known yet. The first group's time tells.
     Unknown,
     /// The caller alone.
     Alone,
@@ -43,8 +43,9 @@ impl Pace {
         let Some(together) = self.together else { return Way::Together };
         self.calls = self.calls.wrapping_add(1);
         let again = self.calls.is_multiple_of(AGAIN);
-        // A look at the slow way costs its difference: only where that is small,
-        // or where it is the thread pool that may have had a bad moment.
+        // A try of the slower way costs the difference between both. So the caller
+        // alone is tried only where that is small; the thread pool is always tried,
+        // because it may have been slow by chance.
         if again && together >= alone {
             Way::Together
         } else if again && together > 0.75 * alone {
@@ -56,8 +57,8 @@ impl Pace {
         }
     }
 
-    /// Notes what `rows` rows took: the caller `wall`, all threads together
-    /// `busy`.
+    /// Notes the time that `rows` rows took: `wall` for the caller, `busy` as the sum
+    /// over all threads.
     pub(super) fn note(&mut self, way: Way, rows: usize, busy: Duration, wall: Duration) {
         let each = |time: Duration| time.as_nanos() as f64 / rows as f64;
         match way {

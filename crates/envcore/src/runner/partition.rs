@@ -1,8 +1,8 @@
-//! Slot groups that go out to threads and come home.
+//! Slot groups that go out to threads and come back.
 //!
-//! A runner has its groups in a [`Partition`], which alone hands them out. Whose a group
-//! is, its claim says: the runner's while it is at home, a thread's from the time
-//! that the thread began it until it is done.
+//! A runner has its groups in a [`Partition`], which alone hands them out. The claim of
+//! a group says who holds the group: a thread from the time that it begins the group
+//! until it is done, else the runner unless the group is handed out.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::thread_pool::{Claim, Task};
 use crate::buffer::{Actions, Draft, Window};
 use crate::error::{Error, Result};
 
-/// Rows that slots write before anyone knows which batch they will be in: a
-/// draft that is never finished. It lives as long as a group that writes to it.
+/// Rows that slots write before anyone knows which batch the rows will be in: a
+/// draft that is never finished. It lives as long as any group that writes to it.
 pub(super) struct Staging(Draft);
 
 impl Staging {
@@ -32,32 +32,32 @@ impl Staging {
 pub(super) struct Inside {
     pub(super) group: SlotGroup,
     pub(super) actions: Arc<Actions>,
-    /// Where the rows of `group.runs` are.
+    /// The memory of the rows of `group.runs`.
     pub(super) window: Option<Window>,
-    /// Holds the window's memory, unless the runner does.
+    /// Keeps the window's memory alive, unless the runner does.
     staging: Option<Arc<Staging>>,
     /// The first slot's row in the staging.
     pub(super) row: usize,
-    /// How long its last run took a thread.
+    /// How long the last run of the group took a thread.
     pub(super) took: Duration,
-    /// Whether Ctrl-C came at an env of the groups that are worked on together.
+    /// Whether Ctrl-C came at an env of any of the groups that share this flag.
     stopped: Option<Arc<AtomicBool>>,
 }
 
-/// Some slots, out with a thread or at home with the runner.
+/// Some slots, held by a thread or by the runner.
 pub(super) struct PooledGroup {
-    /// Its number in the runner.
+    /// The group's number in the runner.
     pub(super) number: usize,
     claim: Claim,
-    /// When the thread that has it began: nanoseconds since `epoch`.
+    /// When the thread that runs the group began, in nanoseconds since `epoch`.
     began: AtomicU64,
     epoch: Instant,
     inside: UnsafeCell<Inside>,
 }
 
-// SAFETY: beside `inside` all is `Sync`. `inside` is used by one thread at a
-// time, which the claim settles: `Partition::inside` and `PooledGroup::run` say how. What is
-// in it may go from thread to thread (`is_send`).
+// SAFETY: every field but `inside` is `Sync`. One thread at a time uses `inside`, which
+// the claim settles: `Partition::inside` and `PooledGroup::run` say how. The content of
+// `inside` may go from thread to thread (`is_send`).
 #[allow(unsafe_code)]
 unsafe impl Sync for PooledGroup {}
 
@@ -65,7 +65,7 @@ const fn is_send<T: Send>() {}
 const _: () = is_send::<Inside>();
 
 impl PooledGroup {
-    /// A group whose rows' place changes from batch to batch.
+    /// A group whose rows are in other memory for each batch.
     pub(super) fn new(number: usize, group: SlotGroup, actions: Arc<Actions>, epoch: Instant) -> Self {
         let inside = Inside {
             group,
@@ -85,7 +85,7 @@ impl PooledGroup {
         }
     }
 
-    /// The same, writing always to the rows of `staging` from `row` on.
+    /// This group, which then always writes to the rows of `staging` from `row` on.
     pub(super) fn staged(mut self, staging: &Arc<Staging>, row: usize) -> Self {
         let inside = self.inside.get_mut();
         (inside.window, inside.row) = (Some(staging.window()), row);
@@ -93,41 +93,41 @@ impl PooledGroup {
         self
     }
 
-    /// The same, one of several that are worked on together: after Ctrl-C at an env of
-    /// one, no env of the others begins.
+    /// This group, as one of several that share `stopped`: once Ctrl-C comes at an env of
+    /// one group, no further env of any group begins.
     pub(super) fn stopped_by(mut self, stopped: &Arc<AtomicBool>) -> Self {
         self.inside.get_mut().stopped = Some(stopped.clone());
         self
     }
 
-    /// Since when a thread has been at it, if one is.
+    /// Since when a thread has run the group, if one does.
     pub(super) fn running_since(&self) -> Option<Instant> {
         let running = self.claim.is_running();
         running.then(|| self.epoch + Duration::from_nanos(self.began.load(Ordering::Relaxed)))
     }
 
-    /// Gives it up to the thread that is at it; false where none is.
+    /// Gives the group up to the thread that runs it; false where none does.
     pub(super) fn revoke_running(&self) -> bool {
         self.claim.revoke_running()
     }
 
-    /// The runner has it back, and no thread has begun it.
+    /// Notes that the runner has the group back before any thread began it.
     pub(super) fn take_back(&self) {
         self.claim.take_back();
     }
 }
 
 impl Inside {
-    /// Does the work due, from `now` on.
+    /// Does the work of `group.runs`, from `now` on.
     ///
     /// # Safety
-    /// The window must be set, its draft live, and the rows named in `group.runs`
-    /// be nobody else's, until this returns.
+    /// The window must be set and its draft live until this returns, and nobody else
+    /// may use the rows named in `group.runs` until then.
     #[allow(unsafe_code)]
     unsafe fn work(&mut self, now: Instant) {
         let window = self.window.expect("work is handed out with its window");
         let is_stopped = self.stopped.as_ref().is_some_and(|stopped| stopped.load(Ordering::Relaxed));
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let stops =
             unsafe { self.group.work(&self.actions, window, self.staging.is_some(), is_stopped, now) };
         if let Some(stopped) = &self.stopped
@@ -147,11 +147,11 @@ impl Task for PooledGroup {
         if !self.claim.begin() {
             return false;
         }
-        // SAFETY: `begin` lets one thread by for each time that the group is handed
-        // out, and until `finish` no other uses what is in it.
+        // SAFETY: `begin` admits one thread for each time that the group is handed
+        // out, and no other thread uses `inside` until `finish`.
         let inside = unsafe { &mut *self.inside.get() };
-        // SAFETY: whoever handed it out vouches for window and rows
-        // (`Partition::hand_out`).
+        // SAFETY: the caller of `Partition::hand_out` guarantees the window and the
+        // rows.
         unsafe { inside.work(now) };
         inside.took = now.elapsed();
         self.claim.finish()
@@ -163,7 +163,7 @@ pub(super) struct Partition(Vec<Arc<PooledGroup>>);
 
 #[allow(unsafe_code)]
 impl Partition {
-    /// These, each under its number.
+    /// A partition of `groups`, which are in the order of their numbers.
     pub(super) fn new(groups: Vec<PooledGroup>) -> Self {
         Partition(groups.into_iter().map(Arc::new).collect())
     }
@@ -176,33 +176,33 @@ impl Partition {
         &self.0[group]
     }
 
-    /// What is in group `group`, which must be at home.
+    /// The content of group `group`, which the runner must hold.
     ///
     /// # Panics
-    /// Where it is not.
+    /// Where the runner does not hold the group.
     pub(super) fn inside(&mut self, group: usize) -> &mut Inside {
         let group = &self.0[group];
         assert!(group.claim.is_home(), "group {} is out", group.number);
-        // SAFETY: no thread uses what is in a group at home, and none can begin
-        // before `hand_out`, for which this borrow of the partition must have ended.
+        // SAFETY: the runner holds the group, so no thread uses its content, and none can
+        // begin before `hand_out`, for which this borrow of the partition must have ended.
         unsafe { &mut *group.inside.get() }
     }
 
-    /// Does the work due on group `group`, which must be at home, from `now` on.
+    /// Does the work of group `group`, which the runner must hold, from `now` on.
     ///
     /// # Safety
     /// As [`hand_out`](Self::hand_out), until this returns.
     pub(super) unsafe fn work(&mut self, group: usize, now: Instant) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe { self.inside(group).work(now) }
     }
 
-    /// Group `group`, which must be at home, for a thread to run.
+    /// Hands out group `group`, which the runner must hold, for a thread to run.
     ///
     /// # Safety
-    /// Its window must be set. The rows named in `group.runs` must be nobody else's,
-    /// and their draft live, until the group has come home; or as long as the group,
-    /// where it may be given up. A group that is staged holds its draft itself.
+    /// The group's window must be set. Nobody else may use the rows named in `group.runs`,
+    /// and their draft must live, until the group has come back; or as long as the group
+    /// lives, where it may be given up. A staged group keeps its draft alive itself.
     pub(super) unsafe fn hand_out(&mut self, group: usize) -> Arc<PooledGroup> {
         let group = &self.0[group];
         assert!(group.claim.is_home(), "group {} is out", group.number);
@@ -210,14 +210,14 @@ impl Partition {
         group.clone()
     }
 
-    /// Puts `group` in the place of the one of its number, which was given up.
+    /// Replaces the group of the same number, which was given up, by `group`.
     pub(super) fn replace(&mut self, group: PooledGroup) {
         let number = group.number;
         self.0[number] = Arc::new(group);
     }
 
-    /// Ends every env, where the threads have been told to end; and whether any
-    /// group has not come back, and is left to its thread.
+    /// Ends every env once the threads have been told to end. Also returns whether any
+    /// group has not come back and is left to its thread.
     pub(super) fn close(&mut self) -> (Result<()>, bool) {
         let (mut failures, mut lost) = (Vec::new(), false);
         for number in 0..self.len() {

@@ -1,7 +1,7 @@
-//! The serial runner: everything on the caller's thread, in order.
+//! The serial runner, which does all work on the caller's thread, in order.
 //!
-//! `send` checks and stores; `recv` does the work. Slots come back in the order
-//! in which they were sent. Every other runner gives the same bytes as this one.
+//! `send` checks and stores actions; `recv` does the work. Slots come back in the
+//! order in which they were sent. Every other runner gives the same bytes as this one.
 
 #![allow(unsafe_code)]
 
@@ -50,14 +50,14 @@ impl Serial {
 }
 
 impl Serial {
-    /// Does all that is due, into the rows of `draft`.
+    /// Does all work of the group and writes the rows to `draft`.
     ///
     /// # Errors
-    /// Where the work was broken off: see [`VecEnv::recv`].
+    /// Where the work was broken off; see [`VecEnv::recv`].
     fn work(&mut self, draft: Draft) -> Result<Box<Batch>> {
         let group = &mut *self.group;
         let now = group.episodes.now();
-        // SAFETY: the draft is here, new, and nobody else's.
+        // SAFETY: the draft is new and lives until the work is done, and nobody else uses it.
         unsafe { group.work(&self.actions, draft.window(), false, false, now) };
         let batch = self.pool.finish(draft);
         std::mem::take(&mut group.notes).give(batch)

@@ -1,7 +1,7 @@
-//! A slot group: some slots' lives, and the work that is due on them.
+//! A slot group: some slots' lives, and the work that they are to do.
 //!
-//! Whoever has the group, a runner or one of its threads, has those slots to
-//! itself.
+//! The runner or the thread that holds the group is the only one that uses its
+//! slots.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::guard::{drop_guarded, guard};
 use crate::landing::Notes;
 use crate::space::Options;
 
-/// What a slot in flight awaits.
+/// What a slot in flight was sent to do.
 #[derive(Clone)]
 pub(super) enum Job {
     Step,
@@ -31,19 +31,19 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Whether one call does the work of both: resets whose rows follow each other.
+    /// Whether this run and `next` are resets with adjacent rows, which one call does.
     fn goes_with(&self, next: &Run) -> bool {
         let resets = matches!((&self.job, &next.job), (Job::Reset(..), Job::Reset(..)));
         resets && self.row + self.slots.len() == next.row
     }
 }
 
-/// Slots `first..` of a runner and the work that is due on them.
+/// The slots of a runner from number `first` on, and the work that they are to do.
 pub(super) struct SlotGroup {
     pub(super) episodes: Episodes,
-    /// The number of its first slot in the runner.
+    /// The first slot's number in the runner.
     pub(super) first: usize,
-    /// By the runner's slot numbers.
+    /// The work to do, by the runner's slot numbers.
     pub(super) runs: Vec<Run>,
     pub(super) notes: Notes,
 }
@@ -53,14 +53,14 @@ impl SlotGroup {
         SlotGroup { episodes, first, runs: Vec::new(), notes: Notes::default() }
     }
 
-    /// Does all that is due at `now`, into rows of `window`. `stale`: the rows
-    /// hold an earlier batch's. `stopped`: Ctrl-C came at an env of another group, and
-    /// no env begins. Gives whether Ctrl-C came. Never panics: whoever took the group
-    /// to a thread brings it home.
+    /// Does all work of `runs` at time `now` and writes the rows to `window`. `stale` says
+    /// that the rows hold those of an earlier batch. `stopped` says that Ctrl-C came at an
+    /// env of another group, so that no env begins. Returns whether Ctrl-C came. Never
+    /// panics, so that a thread always hands the group back.
     ///
     /// # Safety
-    /// The window's draft must live, and its rows named in `runs` be nobody
-    /// else's, until this returns.
+    /// The window's draft must live until this returns, and nobody else may use the rows
+    /// named in `runs` until then.
     #[allow(unsafe_code)]
     pub(super) unsafe fn work(
         &mut self,
@@ -70,8 +70,8 @@ impl SlotGroup {
         stopped: bool,
         now: Instant,
     ) -> bool {
-        // Envs are guarded one call at a time (`Episodes`): this is for the rest.
-        // SAFETY: the caller's duty.
+        // `Episodes` guards each call of an env; this guard is for all other code.
+        // SAFETY: the caller guarantees what this function requires.
         let worked =
             guard(Phase::Step, || unsafe { self.work_through(actions, window, stale, stopped, now) });
         worked.unwrap_or_else(|failure| {
@@ -96,7 +96,7 @@ impl SlotGroup {
         let SlotGroup { episodes, first, runs, notes } = self;
         let Notes { failures, infos, final_infos, .. } = notes;
         let mut report = Report { actions, failures, infos, final_infos, now };
-        // After Ctrl-C came at an env, the others are not begun.
+        // Once an env reports Ctrl-C, the envs after it are not begun.
         let mut known = 0;
         let mut is_stopped = |failures: &[SlotError]| {
             let new = failures[std::mem::replace(&mut known, failures.len())..].iter();
@@ -104,7 +104,7 @@ impl SlotGroup {
         };
         for together in runs.chunk_by(Run::goes_with) {
             let (row, count) = (together[0].row, together.iter().map(|run| run.slots.len()).sum());
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             let mut rows = unsafe { window.rows(row, count) };
             if stale {
                 (0..count).for_each(|row| rows.renew(row));

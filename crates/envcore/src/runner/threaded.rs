@@ -1,10 +1,10 @@
-//! The threaded runner: all slots together, on several threads.
+//! The threaded runner, which steps all slots together on several threads.
 //!
-//! `send` checks and stores, `recv` does the work: slots are divided into groups
-//! of neighbours, the caller and its thread pool take one group after the other, and
-//! every row is written in place. Work that is smaller than what waking a
-//! thread costs stays with the caller; which is faster is measured as it goes.
-//! The bytes are the serial runner's.
+//! `send` checks and stores actions; `recv` does the work. Slots are divided into
+//! groups of neighbours. The caller and the thread pool take one group after the
+//! other, and every row is written in place. The caller does the work alone where
+//! that is faster than to wake a thread; both ways are measured from call to call.
+//! The bytes are those of the serial runner.
 //!
 //! Above 400 lines because a round, and who may touch what in it, must be read
 //! together.
@@ -36,7 +36,7 @@ use crate::space::{Options, Value};
 use crate::vec_config::VecConfig;
 use crate::vec_env::{Spec, VecEnv, Want};
 
-/// How long a close waits for slots that are in the midst of a step.
+/// How long `close` waits for slots that are in the middle of a step.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 /// Steps slots on several threads, the caller's among them.
@@ -51,9 +51,9 @@ pub struct Threaded {
     skip: Vec<bool>,
     steps: Pace,
     resets: Pace,
-    /// The batch under way. It is here before any of its groups goes out, and
-    /// leaves when all are home: whatever ends the call that began it, no thread
-    /// writes into memory that is gone.
+    /// The batch that is being made. It is stored here before any of its groups goes
+    /// out, and is removed when all are back. So no thread writes to memory that is
+    /// gone, however the call that began the batch ends.
     round: Option<Round>,
     /// Whether Ctrl-C came at an env of the round.
     stopped: Arc<AtomicBool>,
@@ -66,9 +66,9 @@ struct ThreadedParts {
 
 struct Round {
     draft: Draft,
-    /// The groups that have rows in it.
+    /// The groups that have rows in the batch.
     groups: Vec<usize>,
-    /// How many of them are out.
+    /// How many of the groups are out.
     out: usize,
     started: Instant,
     way: Way,
@@ -80,7 +80,7 @@ fn slots_of(group: usize, n: usize, groups: usize) -> Range<usize> {
     n * group / groups..n * (group + 1) / groups
 }
 
-/// The group that has `slot`: the greatest that begins no later.
+/// The group that has `slot`: the last group that begins at or before `slot`.
 fn group_of(slot: usize, n: usize, groups: usize) -> usize {
     ((slot + 1) * groups - 1) / n
 }
@@ -99,7 +99,7 @@ impl Threaded {
         front.spec.caps -= Caps::BRIEF;
         let n = front.spec.num_slots;
         let threads = super::threads(&config)?;
-        // More groups than threads, where one may take longer than another.
+        // There are more groups than threads where one group may take longer than another.
         let groups = match source.chunks() {
             Some(chunks) => chunks.clamp(1, n),
             None => n.min(threads * (n / 256).clamp(if brief { 1 } else { 2 }, 8)),
@@ -133,8 +133,8 @@ impl Threaded {
         })
     }
 
-    /// Errors while a round that was interrupted is under way: its groups are
-    /// out.
+    /// Errors while a round that was interrupted is under way, because threads hold
+    /// its groups.
     fn check_home(&self) -> Result<()> {
         self.front.check_open()?;
         match &self.round {
@@ -159,19 +159,20 @@ impl Threaded {
         group_of(slot, self.front.spec.num_slots, self.parts.partition.len())
     }
 
-    /// Errors unless `slots`, which may begin as `begin` says, go together.
+    /// Errors where `slots`, which may begin as `begin` says, are not whole chunks and
+    /// the source needs whole chunks.
     fn check_chunks(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
         self.front.check_chunks(slots, begin, |slot| self.slots_of(self.group_of(slot)))
     }
 
-    /// The lives of the slots of the group of `slot`, and that of `slot` among them.
+    /// The episodes of the group that has `slot`, and the number of `slot` in the group.
     fn episodes(&mut self, slot: usize) -> (&mut Episodes, usize) {
         let group = self.group_of(slot);
         let first = self.slots_of(group).start;
         (&mut self.parts.partition.inside(group).group.episodes, slot - first)
     }
 
-    /// Puts the next `rows` rows' work on the groups: a round.
+    /// Begins a round: gives the work of the next `rows` rows to the groups.
     fn begin(&mut self, want: &mut Want<'_>) -> Result<()> {
         let (_, rows) = want.rows(self.front.in_flight())?;
         self.stopped.store(false, Ordering::Relaxed);
@@ -204,17 +205,17 @@ impl Threaded {
         Ok(())
     }
 
-    /// Does the work of the round, as far as the caller has a part in it.
+    /// Does the caller's part of the round's work.
     fn work(&mut self) {
         let parts = &mut *self.parts;
         let round = self.round.as_mut().expect("a round was begun");
         let mut rest = round.groups.as_slice();
-        // SAFETY of what follows: `begin` gave each group its window, of the round's
-        // draft, and rows that no other group has. The round stays in `self.round`,
-        // and so the draft lives, until all of its groups are home (`recv`), or for
-        // ever where one never comes (`close`).
+        // SAFETY of the calls below: `begin` gave each group its window, of the round's
+        // draft, and rows that no other group has. The round stays in `self.round`, and so
+        // the draft lives, until all of its groups are back (`recv`), or for ever where a
+        // group never comes back (`close`).
         if round.way == Way::Unknown {
-            // One group tells whether the others are worth a thread.
+            // The time of one group tells whether the others are worth a thread.
             let (&first, others) = rest.split_first().expect("a round has rows");
             // SAFETY: see above.
             unsafe { parts.partition.work(first, round.started) };
@@ -228,7 +229,7 @@ impl Threaded {
             return;
         }
         if parts.thread_pool.grow(self.threads - 1).is_err() {
-            // The system gives no more: fewer do the same work.
+            // The system refuses another thread, so fewer threads do the same work.
             self.threads = parts.thread_pool.size() + 1;
         }
         for &group in rest {
@@ -244,7 +245,7 @@ impl Threaded {
         }
     }
 
-    /// The batch of a round whose groups are all at home.
+    /// The batch of a round whose groups are all back.
     fn finish(&mut self, round: Round) -> Result<Box<Batch>> {
         let mut notes = Notes::default();
         let mut busy = Duration::ZERO;
@@ -300,7 +301,7 @@ impl VecEnv for Threaded {
                 episodes.lives().check_step(local)
             })?,
         }
-        // SAFETY: every group is at home, so nobody reads an action.
+        // SAFETY: the runner holds every group, so nobody else reads an action.
         unsafe { self.actions.store_shared(slots, actions, &self.skip) }
     }
 
@@ -334,7 +335,7 @@ impl VecEnv for Threaded {
         Ok(())
     }
 
-    /// After a deadline that passed, the batch that was begun comes whole.
+    /// A call after one whose deadline passed returns the whole batch that was begun.
     fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.front.check_open()?;
         if self.front.in_flight() == 0 {
@@ -411,7 +412,7 @@ impl VecEnv for Threaded {
         if let Some(round) = self.round.take()
             && lost
         {
-            // A thread that has not come back may yet write there.
+            // A thread that has not come back may still write to the draft.
             std::mem::forget(round.draft);
         }
         closed

@@ -1,13 +1,13 @@
-//! libenv's declarations, as `libenv.h` version 1 has them; a test holds them to
-//! a C compiler's view of it.
+//! The declarations of `libenv.h` version 1; a test compares them with what a C compiler
+//! makes of the header.
 
 use std::ffi::{c_char, c_int, c_void};
 
 /// What `libenv_version` returns.
 pub const VERSION: c_int = 1;
-/// Bytes of a name, its NUL included.
+/// The size of a name in bytes, its NUL included.
 pub const MAX_NAME_LEN: usize = 128;
-/// The most axes of a tensor.
+/// The most axes that a tensor may have.
 pub const MAX_NDIM: usize = 16;
 
 /// `enum libenv_dtype`.
@@ -36,7 +36,7 @@ pub mod space_name {
     pub const INFO: c_int = 3;
 }
 
-/// `union libenv_value`: which field holds is the tensor's dtype's to say.
+/// `union libenv_value`; the tensor's dtype says which field is set.
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -46,8 +46,8 @@ pub union Value {
     pub float32: f32,
 }
 
-/// `struct libenv_tensortype`. Enums are `int` here: a library may have written
-/// anything.
+/// `struct libenv_tensortype`. Its enums are `int`, because a library may have written
+/// any value.
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -81,7 +81,7 @@ pub struct Options {
     pub count: c_int,
 }
 
-/// `struct libenv_buffers`: the buffer of leaf k, env e is `ob[k * num + e]`.
+/// `struct libenv_buffers`; the buffer of leaf k and env e is `ob[k * num + e]`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -93,22 +93,22 @@ pub struct Buffers {
     pub ac: *mut *mut c_void,
 }
 
-/// Functions that a library of ours has beside the seven of libenv.
+/// The functions that a library exported by Corral has beside the seven of libenv.
 pub mod ours {
     use super::{c_char, c_int, c_void};
 
     /// `int corral_libenv_reset(libenv_env *, int idx, int how, int64_t value)`:
-    /// begins an episode of env `idx` at once; its first observation is what
-    /// `libenv_observe` shows next, with reward 0 and `first` set. 0, or -1 and
-    /// `libenv_last_error` says why.
+    /// begins an episode of env `idx` at once. `libenv_observe` then shows the first
+    /// observation of the episode, with reward 0 and `first` set. Returns 0, or -1 where
+    /// it fails and `libenv_last_error` says why.
     pub type Reset = unsafe extern "C" fn(*mut c_void, c_int, c_int, i64) -> c_int;
-    /// Its name.
+    /// The name of [`Reset`].
     pub const RESET: &str = "corral_libenv_reset";
-    /// `const char *libenv_last_error(libenv_env *)`: what went wrong last with
-    /// this instance (with NULL: in this thread's last call without one), or
-    /// NULL; holds until the next call.
+    /// `const char *libenv_last_error(libenv_env *)`: the last error of this instance or,
+    /// with NULL, of this thread's last call without an instance; NULL where there is
+    /// none. The text is valid until the next call.
     pub type LastError = unsafe extern "C" fn(*mut c_void) -> *const c_char;
-    /// Its name.
+    /// The name of [`LastError`].
     pub const LAST_ERROR: &str = "libenv_last_error";
     /// `how`: the next episode of the env's own stream; `value` means nothing.
     pub const HOW_OWN: c_int = 0;

@@ -81,7 +81,7 @@ impl sys::Report {
     pub(super) unsafe fn tell_failure(&self, slot: usize, failure: &Failure) {
         let panicked = failure.cause == Cause::Panic;
         let kind = if panicked { sys::CORRAL_PANIC } else { sys::CORRAL_ERROR };
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe { self.tell(slot, kind, phase_to(failure.phase), &failure.message) }
     }
 
@@ -90,7 +90,7 @@ impl sys::Report {
     /// # Safety
     /// As `tell`.
     pub(super) unsafe fn tell_error(&self, error: &Error) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe {
             match error {
                 Error::Slots(slots) => {

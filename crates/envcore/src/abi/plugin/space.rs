@@ -155,7 +155,7 @@ impl SpaceParts {
 /// # Safety
 /// It must be as `corral.h` says: everything that it points to must be there.
 pub(super) unsafe fn decode(space: &sys::Space, what: &str) -> Result<Space> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let leaves = unsafe { counted(space.leaves, space.num_leaves, MAX_LEAVES, "leaves") };
     let leaves = leaves.map_err(|error| Error::Space(format!("{what} space: {error}")))?;
     let leaves = leaves.iter().enumerate().map(|(k, leaf)| {
@@ -181,7 +181,7 @@ pub(super) unsafe fn decode(space: &sys::Space, what: &str) -> Result<Space> {
 }
 
 unsafe fn decode_node(node: &sys::Node) -> Result<Node> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let key = unsafe { counted(node.key.cast::<u8>(), node.key_length, MAX_NAME, "bytes of a key") }?;
     let key = std::str::from_utf8(key)
         .map_err(|error| Error::Space(format!("a key of its tree is not UTF-8: {error}")))?;
@@ -195,7 +195,7 @@ unsafe fn decode_node(node: &sys::Node) -> Result<Node> {
 }
 
 unsafe fn decode_leaf(leaf: &sys::Leaf) -> Result<Leaf> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let name = unsafe { owned_text(leaf.name, MAX_NAME, "its name") }?;
     // SAFETY: as above.
     let shape = unsafe { counted(leaf.shape, leaf.num_axes, MAX_AXES, "axes") }?.to_vec();

@@ -181,7 +181,7 @@ pub(super) unsafe fn slice<'a, T>(from: *const T, length: usize) -> &'a [T] {
     if length == 0 || from.is_null() {
         return &[];
     }
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { std::slice::from_raw_parts(from, length) }
 }
 
@@ -206,7 +206,7 @@ pub(super) unsafe fn counted<'a, T>(
     if from.is_null() && length > 0 {
         return Err(Error::Space(format!("{length} {what} at NULL")));
     }
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     Ok(unsafe { slice(from, length) })
 }
 
@@ -218,7 +218,7 @@ pub(super) unsafe fn text<'a>(
     allowance: &mut Allowance,
 ) -> Result<&'a str> {
     allowance.bytes(length, "a text")?;
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let bytes = unsafe { counted(from.cast::<u8>(), length, MAX_BYTES, "bytes of a text") }?;
     std::str::from_utf8(bytes).map_err(|error| Error::Space(format!("a text that is not UTF-8: {error}")))
 }
@@ -244,7 +244,7 @@ pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>> {
 /// # Safety
 /// It must be as `corral.h` says: everything that it points to must be there.
 pub(super) unsafe fn decode(value: &sys::Value) -> Result<Value> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { decode_within(value, &mut Allowance::default()) }
 }
 
@@ -253,7 +253,7 @@ pub(super) unsafe fn decode(value: &sys::Value) -> Result<Value> {
 /// # Safety
 /// As [`decode`].
 pub(super) unsafe fn decode_within(value: &sys::Value, allowance: &mut Allowance) -> Result<Value> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { decode_at(value, 0, allowance) }
 }
 
@@ -262,7 +262,7 @@ pub(super) unsafe fn decode_within(value: &sys::Value, allowance: &mut Allowance
 /// # Safety
 /// As [`decode`].
 pub(super) unsafe fn decode_map(value: *const sys::Value) -> Result<Options> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     match unsafe { value.as_ref().map(|value| decode(value)) }.transpose()? {
         None | Some(Value::None) => Ok(Options::new()),
         Some(Value::Map(options)) => Ok(options),
@@ -275,7 +275,7 @@ pub(super) unsafe fn decode_map(value: *const sys::Value) -> Result<Options> {
 /// # Safety
 /// As [`decode`].
 pub(super) unsafe fn decode_field(field: &sys::Field, allowance: &mut Allowance) -> Result<(String, Value)> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe {
         let key = text(field.key, field.key_length, allowance)?;
         Ok((key.to_string(), decode_within(field.value.as_ref().unwrap_or(&NOTHING), allowance)?))

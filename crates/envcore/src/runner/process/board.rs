@@ -1,14 +1,14 @@
-//! The board: what parent and workers tell each other while they step.
+//! The board, through which parent and workers tell each other of work while they step.
 //!
-//! It lies at the beginning of the shared memory. Each worker has two rings of
-//! entries: work that the parent posts, and work that is done. A slot is in
-//! flight at most once, so that neither ring can run full. Who waits looks for a
-//! while and then sleeps on a futex; who posts wakes it only where it sleeps.
+//! The board is at the beginning of the shared memory. Each worker has two rings of
+//! entries: work that the parent posts, and work that is done. A slot is in flight at
+//! most once, so neither ring can run full. A process that waits polls for a while and
+//! then sleeps on a futex; a process that posts wakes another only where it sleeps.
 //!
-//! No wake-up is lost: the sleeper says that it sleeps and then looks at the
-//! count once more, the other changes the count and then looks whether anybody
-//! sleeps, all in one order (SeqCst), so that one of them sees the other; and
-//! the futex itself refuses to sleep where the count has moved.
+//! No wake-up is lost. The sleeper says that it sleeps and then checks the count once
+//! more; the other process changes the count and then checks whether anybody sleeps.
+//! All of these steps have one order (SeqCst), so one of the two sees the other. The
+//! futex itself refuses to sleep where the count has changed.
 //!
 //! Above 400 lines because both sides of the shared words must be read together.
 
@@ -25,36 +25,36 @@ use serde::{Deserialize, Serialize};
 use super::shm::Span;
 use crate::begin::Begin;
 
-/// Bytes that a word which is waited on has for itself.
+/// Bytes of a cache line, which each word that is waited on has for itself.
 const LINE: usize = 64;
 
-/// What the board is laid out by; the same on both sides.
+/// The sizes that the board is laid out by; the same in both processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
     pub(super) num_slots: usize,
     /// Each worker's slots.
     pub(super) workers: Vec<Range<usize>>,
-    /// Buffers of a batch.
+    /// The number of buffers of a batch.
     pub(super) parts: usize,
-    /// Leaves of an action.
+    /// The number of leaves of an action.
     pub(super) leaves: usize,
 }
 
-/// Who is done: all workers count here, and the parent sleeps on it.
+/// The line of the count of what all workers have done, which the parent sleeps on.
 const DONE: usize = 0;
-/// How far it must count before the parent is woken.
+/// The line of the count at which the parent is to be woken.
 const NEED: usize = 1;
-/// Whether the parent sleeps.
+/// The line that says whether the parent sleeps.
 const PARENT_SLEEPS: usize = 2;
 const SHARED_LINES: usize = 3;
 
-/// Entries posted to a worker: it sleeps on it.
+/// The line of the count of entries posted to a worker, which the worker sleeps on.
 const POSTED: usize = 0;
-/// 0 while the worker is awake, 1 + the CPU that it sleeps on while it sleeps.
+/// The line that is 0 while the worker is awake, and 1 + its CPU while it sleeps.
 const WORKER_SLEEPS: usize = 1;
 const WORKER_LINES: usize = 2;
 
-/// Questions that a worker can be asked before it has answered the first.
+/// How many questions a worker can be asked before it has answered the first.
 pub(super) const QUESTIONS: usize = 8;
 
 impl Plan {
@@ -62,13 +62,13 @@ impl Plan {
         SHARED_LINES + WORKER_LINES * self.workers.len()
     }
 
-    /// Entries that a worker's rings hold: one for each slot, some to ask
-    /// something, one to end.
+    /// How many entries a worker's rings hold: one for each slot, `QUESTIONS` for
+    /// questions, and one to end the worker.
     pub(super) fn capacity(&self, worker: usize) -> usize {
         self.workers[worker].len() + QUESTIONS + 1
     }
 
-    /// Words before the first worker's.
+    /// The number of words before those of the first worker.
     fn common_words(&self) -> usize {
         3 * (2 * self.parts + self.leaves) + 2 * self.num_slots
     }
@@ -88,23 +88,23 @@ impl Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Work {
-    /// A step of these slots, whose rows go to the staging.
+    /// A step of these slots, whose rows are written to the staging.
     Step = 0,
-    /// A step of all the worker's slots, whose rows go to the batch.
+    /// A step of all the worker's slots, whose rows are written to the batch.
     StepWhole = 1,
-    /// A reset, to the staging.
+    /// A reset, whose rows are written to the staging.
     Reset = 2,
-    /// A question, which a message asks and another answers.
+    /// A question that one message asks and another answers.
     Ask = 3,
-    /// The end.
+    /// The end of the worker.
     Close = 4,
 }
 
-/// Work for consecutive slots, or that it is done.
+/// Work for consecutive slots, or the news that the work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WorkEntry {
     pub(super) work: Work,
-    /// A message belongs to it.
+    /// Whether a message belongs to this entry.
     pub(super) mail: bool,
     pub(super) first: usize,
     pub(super) count: usize,
@@ -131,26 +131,26 @@ impl WorkEntry {
     }
 }
 
-/// The board, in shared memory that outlives it.
+/// The board, in shared memory that lives longer than this value.
 pub(super) struct Board {
     base: *mut u8,
     pub(super) plan: Plan,
-    /// How long to look before sleeping.
+    /// How long to poll before sleeping.
     look: Duration,
 }
 
-// SAFETY: all access is through atomics.
+// SAFETY: all access to the memory is through atomics.
 unsafe impl Send for Board {}
-// SAFETY: as above.
+// SAFETY: all access to the memory is through atomics.
 unsafe impl Sync for Board {}
 
 impl Board {
-    /// The board at `base`.
+    /// The board at the address `base`.
     ///
     /// # Safety
     /// `plan.bytes()` bytes at `base`, aligned to [`LINE`], must stay mapped
-    /// while the board lives, zeros at first and used by boards of that plan
-    /// alone.
+    /// while the board lives. They must be zeros at first, and only boards of that
+    /// plan may use them.
     pub(super) unsafe fn new(base: *mut u8, plan: Plan, look: Duration) -> Self {
         assert!((base as usize).is_multiple_of(LINE));
         Board { base, plan, look }
@@ -158,14 +158,14 @@ impl Board {
 
     fn line(&self, k: usize) -> &AtomicU32 {
         assert!(k < self.plan.lines());
-        // SAFETY: within the board, aligned, and accessed as an atomic alone.
+        // SAFETY: the line is within the board, aligned, and accessed only as an atomic.
         unsafe { &*self.base.add(k * LINE).cast() }
     }
 
     fn word(&self, k: usize) -> &AtomicU64 {
         let at = self.plan.lines() * LINE + k * 8;
         assert!(at + 8 <= self.plan.bytes());
-        // SAFETY: as above.
+        // SAFETY: the word is within the board, aligned, and accessed only as an atomic.
         unsafe { &*self.base.add(at).cast() }
     }
 
@@ -177,12 +177,12 @@ impl Board {
         self.word(self.plan.common_words() + self.plan.worker_words(worker) + k)
     }
 
-    /// Since when the worker is at work, and on which slot.
+    /// The words for the time at which the worker began its work, and for the slot.
     fn busy(&self, worker: usize) -> (&AtomicU64, &AtomicU64) {
         (self.worker_word(worker, 0), self.worker_word(worker, 1))
     }
 
-    /// Entries that the worker has done.
+    /// The count of entries that the worker has done.
     fn count(&self, worker: usize) -> &AtomicU64 {
         self.worker_word(worker, 2)
     }
@@ -208,7 +208,7 @@ impl Board {
         Span { segment, segment_len, at }
     }
 
-    /// Where the buffers of a batch are: of the one that whole steps write, or
+    /// Sets where a buffer of a batch is: of the batch that whole steps write to, or
     /// of the staging.
     pub(super) fn set_part(&self, whole: bool, part: usize, span: Span) {
         assert!(part < self.plan.parts);
@@ -220,7 +220,7 @@ impl Board {
         self.span(part + if whole { 0 } else { self.plan.parts })
     }
 
-    /// Where the actions of a leaf are.
+    /// Sets where the actions of a leaf are.
     pub(super) fn set_actions(&self, leaf: usize, span: Span) {
         assert!(leaf < self.plan.leaves);
         self.set_span(2 * self.plan.parts + leaf, span);
@@ -231,7 +231,7 @@ impl Board {
         self.span(2 * self.plan.parts + leaf)
     }
 
-    /// How `slot` is to begin.
+    /// Sets how the next episode of `slot` is to begin.
     pub(super) fn set_begin(&self, slot: usize, begin: Begin) {
         let (tag, value) = match begin {
             Begin::Own => (0, 0),
@@ -256,9 +256,9 @@ impl Board {
     }
 }
 
-/// The parent's side.
+/// What the parent calls.
 impl Board {
-    /// Makes the rings of a worker, which is not there, empty.
+    /// Empties the rings of a worker that does not run.
     pub(super) fn clear(&self, worker: usize) {
         self.worker_line(worker, POSTED).store(0, Ordering::SeqCst);
         self.worker_line(worker, WORKER_SLEEPS).store(0, Ordering::SeqCst);
@@ -266,8 +266,8 @@ impl Board {
         self.busy(worker).0.store(0, Ordering::SeqCst);
     }
 
-    /// Adds `entry` as the worker's number `posted`; [`ring`](Self::ring)
-    /// makes it look.
+    /// Adds `entry` as the worker's entry number `posted`; [`ring`](Self::ring)
+    /// wakes the worker for it.
     pub(super) fn post(&self, worker: usize, posted: u64, entry: WorkEntry) {
         self.job(worker, posted).store(entry.pack(), Ordering::Relaxed);
         self.worker_line(worker, POSTED).store(posted as u32 + 1, Ordering::SeqCst);
@@ -280,12 +280,13 @@ impl Board {
         }
     }
 
-    /// Wakes those of `workers` that sleep.
+    /// Wakes each of `workers` that sleeps.
     ///
     /// A worker that slept on the caller's CPU is woken last. The kernel wakes a
-    /// process where it slept, or on an idle CPU. Woken first, this worker would
-    /// take the idle CPU on which another one slept, and that one would queue
-    /// behind it, while the caller's CPU falls idle as soon as the caller sleeps.
+    /// process on the CPU where it slept, or on an idle CPU. If that worker were woken
+    /// first, it would take the idle CPU on which another worker slept. The other
+    /// worker would queue behind it, while the caller's CPU falls idle as soon as the
+    /// caller sleeps.
     pub(super) fn ring_all(&self, workers: impl Iterator<Item = usize>) {
         let here = 1 + sched_getcpu() as u32;
         let mut last = None;
@@ -305,19 +306,20 @@ impl Board {
         let _ = futex::wake(self.worker_line(worker, POSTED), futex::Flags::empty(), 1);
     }
 
-    /// How many results of the worker are there, and, if it is there, which one
-    /// is number `collected`: as the board says, which others can write to.
+    /// How many results of the worker are on the board, and the entry of result number
+    /// `collected`, which is valid only where that result is there. Other processes
+    /// can write to the board, so neither is to be trusted.
     pub(super) fn completed(&self, worker: usize, collected: u64) -> (u64, WorkEntry) {
         let completed = self.count(worker).load(Ordering::Acquire);
         (completed, WorkEntry::unpack(self.result(worker, collected).load(Ordering::Relaxed)))
     }
 
-    /// How much all workers have done so far, in slots, around 2³².
+    /// The number of slots that all workers have done so far, modulo 2³².
     pub(super) fn done(&self) -> u32 {
         self.line(DONE).load(Ordering::SeqCst)
     }
 
-    /// Waits until the count of what is done reaches `need`, or `until`.
+    /// Waits until the count of what is done reaches `need`, but not beyond `until`.
     pub(super) fn wait(&self, need: u32, until: Instant) {
         let reached = || (self.done().wrapping_sub(need) as i32) >= 0;
         if look(self.look, reached) {
@@ -345,10 +347,10 @@ impl Board {
     }
 }
 
-/// A worker's side.
+/// What a worker calls.
 impl Board {
-    /// The entry after `taken`, once it is there; `None` to look around, every
-    /// now and then.
+    /// The entry after number `taken`, once the parent has posted it. `None` comes every
+    /// now and then, so that the worker can check on its parent.
     pub(super) fn next(&self, worker: usize, taken: u64) -> Option<WorkEntry> {
         let posted = self.worker_line(worker, POSTED);
         let there = || posted.load(Ordering::SeqCst) != taken as u32;
@@ -367,7 +369,7 @@ impl Board {
         Some(WorkEntry::unpack(self.job(worker, taken).load(Ordering::Relaxed)))
     }
 
-    /// Says that the worker begins on `slot`.
+    /// Notes that the worker begins its work on `slot`.
     pub(super) fn begin_work(&self, worker: usize, slot: usize) {
         let (since, on) = self.busy(worker);
         on.store(slot as u64, Ordering::Relaxed);
@@ -375,7 +377,7 @@ impl Board {
     }
 
     /// Adds `entry` as the worker's result number `completed`, and wakes the
-    /// parent if that is what it sleeps for.
+    /// parent if it sleeps until this result.
     pub(super) fn complete(&self, worker: usize, completed: u64, entry: WorkEntry) {
         self.busy(worker).0.store(0, Ordering::Relaxed);
         self.result(worker, completed).store(entry.pack(), Ordering::Relaxed);
@@ -394,14 +396,14 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-/// Nanoseconds on the clock that all processes share.
+/// The time in nanoseconds, on the clock that all processes share.
 fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Looks whether `holds`, for `time`; lets others run meanwhile, for whoever is
-/// to make it hold may need this very core.
+/// Polls `holds` for `time` and returns whether it holds. Lets other threads run
+/// meanwhile, because the one that will make it hold may need this core.
 fn look(time: Duration, holds: impl Fn() -> bool) -> bool {
     if holds() {
         return true;
@@ -444,9 +446,9 @@ mod tests {
         let plan = Plan { num_slots: 3, workers: vec![0..2, 2..3], parts: 4, leaves: 1 };
         let arena = Arena::new().unwrap();
         let block = arena.take(plan.bytes()).unwrap();
-        // SAFETY: the block is as large, aligned, and outlives the boards.
+        // SAFETY: the block has as many bytes, is aligned, and outlives the boards.
         let board = |look| unsafe { Board::new(block.as_ptr(), plan.clone(), look) };
-        // A wake-up that is lost costs its worker a second; so many are beyond this.
+        // A lost wake-up costs a worker one second, so lost wake-ups would pass this deadline.
         let deadline = Instant::now() + Duration::from_secs(120);
         for look in [Duration::ZERO, Duration::from_micros(20)] {
             let (parent, worker) = (board(look), board(look));

@@ -1,8 +1,8 @@
-//! The socket between parent and worker.
+//! The socket between the parent and a worker.
 //!
-//! What is to be sent waits in an outbox, from which each wait sends what the
-//! socket takes; so nobody waits in order to send, and two long messages that
-//! cross do not wait for each other. An end that is closed is noticed by either.
+//! A message that is to be sent waits in an outbox. Every wait sends what the socket
+//! takes. So nobody waits in order to send, and two long messages that cross do not
+//! wait for each other. Each end notices when the other is closed.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -21,37 +21,37 @@ use serde::de::DeserializeOwned;
 
 const HEAD: usize = 8;
 
-/// What one look takes in at most: whoever sends without end stops nobody.
+/// How many bytes one call reads at most, so that an endless sender stops nobody.
 const GULP: usize = 4 << 20;
 
-/// Room that is kept for later messages.
+/// How much capacity of an empty outbox is kept for later messages.
 const KEPT: usize = 1 << 20;
 
-/// Why no message came or went.
+/// Why no message could be sent or received.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Cut {
     #[error("the other end is gone")]
     Gone,
-    /// Bytes that are no message, or a message that cannot be bytes.
+    /// The bytes are no message, or the message cannot be encoded.
     #[error("{0}")]
     Garbage(String),
 }
 
 pub(super) struct Link {
     stream: UnixStream,
-    /// What has arrived and was not taken.
+    /// Bytes that have arrived and were not taken.
     inbox: Vec<u8>,
-    /// What is to be sent, of which so much is.
+    /// Bytes that are to be sent, the first `sent` of which are sent.
     outbox: Vec<u8>,
     sent: usize,
-    /// Bytes that came or went so far.
+    /// How many bytes were sent or received so far.
     moved: u64,
-    /// The socket was full once, and has taken more since then.
+    /// Whether the socket was ever full.
     was_full: bool,
     is_read: bool,
-    /// The other end takes nothing any more.
+    /// Whether the other end takes nothing any more.
     deaf: bool,
-    /// Nor will anything come from it.
+    /// Whether nothing more will come from the other end.
     gone: bool,
 }
 
@@ -78,17 +78,18 @@ impl Link {
         self.gone
     }
 
-    /// Whether some of what was posted is still here.
+    /// Whether some of what was posted is still to be sent.
     pub(super) fn owes(&self) -> bool {
         self.sent < self.outbox.len()
     }
 
-    /// Whether the other end certainly reads: the socket, once full, took more.
+    /// Whether the other end certainly reads, because the socket was full and took more.
     pub(super) fn is_read(&self) -> bool {
         self.is_read
     }
 
-    /// Bytes that came or went so far: grows while the other end does its part.
+    /// How many bytes were sent or received so far; grows while the other end reads or
+    /// writes.
     pub(super) fn moved(&self) -> u64 {
         self.moved
     }
@@ -96,7 +97,7 @@ impl Link {
     /// Puts `message` into the outbox and sends what can be sent at once.
     ///
     /// # Errors
-    /// [`Cut::Garbage`] where it cannot be encoded.
+    /// [`Cut::Garbage`] where `message` cannot be encoded.
     pub(super) fn post<T: Serialize>(&mut self, message: &T) -> Result<(), Cut> {
         if self.deaf {
             return Ok(());
@@ -108,7 +109,7 @@ impl Link {
         Ok(())
     }
 
-    /// The next message, if all of it is here.
+    /// The next message, if all of it has arrived.
     pub(super) fn next<T: DeserializeOwned>(&mut self) -> Option<Result<T, Cut>> {
         let head = self.inbox.get(..HEAD)?;
         let length = u64::from_ne_bytes(head.try_into().expect("so many bytes")) as usize;
@@ -121,26 +122,26 @@ impl Link {
         Some(message)
     }
 
-    /// Sends and takes in what can be, without waiting.
+    /// Sends and receives what is possible without waiting.
     pub(super) fn pump(&mut self) {
         self.flush();
         self.fill();
     }
 
-    /// What to poll for: something to take in, or room for what is to be sent;
-    /// `None` where there will be neither.
+    /// What to poll for: bytes to receive, or room for what is to be sent. `None` where
+    /// neither can come any more.
     pub(super) fn poll(&self) -> Option<PollFd<'_>> {
         let flags = if self.owes() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         (!self.gone).then(|| PollFd::new(&self.stream, flags))
     }
 
-    /// Sends `message`, however long that takes.
+    /// Sends `message` and waits until all of it is sent.
     pub(super) fn send<T: Serialize>(&mut self, message: &T) -> Result<(), Cut> {
         self.post(message)?;
         self.finish()
     }
 
-    /// Sends what is posted, however long that takes.
+    /// Waits until all that was posted is sent.
     pub(super) fn finish(&mut self) -> Result<(), Cut> {
         while self.owes() {
             self.wait();
@@ -148,7 +149,7 @@ impl Link {
         if self.deaf { Err(Cut::Gone) } else { Ok(()) }
     }
 
-    /// The next message, however long it takes to come.
+    /// Waits for the next message.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Cut> {
         loop {
             if let Some(message) = self.next() {
@@ -181,7 +182,7 @@ impl Link {
                     break;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // What it said before can be read yet.
+                // What the other end sent before can still be read.
                 Err(_) => {
                     self.deaf = true;
                     self.outbox.clear();
@@ -216,7 +217,7 @@ impl Link {
         }
     }
 
-    /// Sends a file descriptor, before any message.
+    /// Sends a file descriptor; must come before any message.
     pub(super) fn send_fd(&self, fd: BorrowedFd<'_>) -> std::io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -226,7 +227,7 @@ impl Link {
         Ok(())
     }
 
-    /// Receives a file descriptor, before any message.
+    /// Receives a file descriptor; must come before any message.
     pub(super) fn receive_fd(&self) -> std::io::Result<OwnedFd> {
         loop {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -253,7 +254,7 @@ impl Link {
     }
 }
 
-/// Waits up to `time` for the other end of `socket` to be closed; whether it is.
+/// Waits up to `time` for the other end of `socket` to close. Returns whether it is closed.
 pub(super) fn hangs_up(socket: BorrowedFd<'_>, time: Duration) -> bool {
     let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
     let mut fds = [PollFd::new(&socket, PollFlags::RDHUP)];

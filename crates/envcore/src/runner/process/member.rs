@@ -1,4 +1,4 @@
-//! A worker process, as its parent has it: started, listened to, ended.
+//! A worker process as its parent sees it: how it is started, read from and ended.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,29 +16,28 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 use super::wire::Objects;
 use crate::error::{Error, Result};
 
-/// What the process runner needs of whatever language the workers speak.
+/// What the process runner needs from the language that the workers run.
 pub trait Host: Objects + Send + Sync {
     /// Starts worker number `worker`: a process that calls
     /// [`serve`](super::serve) with the other end of `control`, and whose
     /// standard error is `stderr`.
     ///
     /// # Errors
-    /// Whatever keeps it from starting.
+    /// Whatever keeps the worker from starting.
     fn launch(&self, worker: usize, control: OwnedFd, stderr: OwnedFd) -> Result<Box<dyn Child>>;
 
-    /// What tells a worker which envs it is to build for these slots.
+    /// The bytes that tell a worker which envs it is to build for these slots.
     ///
     /// # Errors
-    /// Where that cannot be told to another process.
+    /// Where the envs cannot be described to another process.
     fn payload(&self, slots: std::ops::Range<usize>) -> Result<Vec<u8>>;
 
-    /// What a worker builds, for messages.
+    /// What a worker builds, in the words of messages.
     fn what(&self) -> &str {
         "its envs"
     }
 
-    /// How long a worker may take to build its envs; `None` for as long as it
-    /// likes.
+    /// How long a worker may take to build its envs; `None` for no limit.
     fn build_timeout(&self) -> Option<Duration> {
         None
     }
@@ -48,8 +47,8 @@ pub trait Host: Objects + Send + Sync {
         Duration::from_secs(2)
     }
 
-    /// Asked every now and then in waits that have no other end: an error ends
-    /// the wait.
+    /// Called every now and then in waits that have no other end. An error ends the
+    /// wait.
     ///
     /// # Errors
     /// The user's wish to stop.
@@ -57,34 +56,34 @@ pub trait Host: Objects + Send + Sync {
         Ok(())
     }
 
-    /// Whether [`pulse`](Self::pulse) has an error to give, which came up while
-    /// objects were packed or unpacked; asked often.
+    /// Whether [`pulse`](Self::pulse) would return an error that came up while objects
+    /// were packed or unpacked. This is called often.
     fn is_stopped(&self) -> bool {
         false
     }
 }
 
-/// A process that was started.
+/// A worker process that was started.
 pub trait Child: Send {
-    /// Its process id.
+    /// The process id.
     fn pid(&self) -> u32;
 
-    /// How it ended, once it has. Unless it ended by itself, with code 0, what it
-    /// had started has ended with it.
+    /// How the process ended, once it has. Unless it ended with exit code 0, all
+    /// processes that it started are ended with it.
     fn ended(&mut self) -> Option<Ended>;
 
-    /// Ends it at once, and what it has started.
+    /// Ends the process and all that it has started, at once.
     fn kill(&mut self);
 }
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// The process exited with this code.
     Code(i32),
-    /// By this signal.
+    /// This signal ended the process.
     Signal(i32),
-    /// Nobody can tell any more.
+    /// The system cannot tell any more.
     Unknown,
 }
 
@@ -115,18 +114,18 @@ impl fmt::Display for Ended {
     }
 }
 
-/// A child of this process, and the process group that it leads: what it has
-/// started is in there too, unless that has left it.
+/// A child of this process and the process group that it leads, which also has what
+/// the child started unless that has left the group.
 struct Own {
     pid: Pid,
     over: Option<Ended>,
 }
 
-/// The worker `pid`: a child of this process that nobody else waits for. It must
-/// lead a process group of its own for what it starts to end with it.
+/// The worker `pid`, a child of this process that nobody else waits for. What the
+/// worker starts ends with it only if the worker leads a process group of its own.
 ///
 /// # Errors
-/// [`Error::Argument`] where that is no process id.
+/// [`Error::Argument`] where `pid` is no process id.
 pub fn adopt(pid: u32) -> Result<Box<dyn Child>> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let pid = raw.ok_or_else(|| Error::Argument(format!("{pid} is no process id")))?;
@@ -136,7 +135,7 @@ pub fn adopt(pid: u32) -> Result<Box<dyn Child>> {
 impl Own {
     fn kill_all(&self) {
         let _ = kill_process_group(self.pid, Signal::KILL);
-        // A fork may not have come to make its group.
+        // A child that was just forked may not lead its group yet.
         let _ = kill_process(self.pid, Signal::KILL);
     }
 }
@@ -160,14 +159,14 @@ impl Child for Own {
                     (None, None) => Ended::Unknown,
                 };
                 if ended != Ended::Code(0) {
-                    // As long as nobody has waited for it, its number is no other
-                    // process's, and no other group's.
+                    // As long as nobody has waited for the child, no other process and no
+                    // other group has its number.
                     self.kill_all();
                 }
                 let _ = waitid(WaitId::Pid(self.pid), look);
                 self.over = Some(ended);
             }
-            // Somebody else has waited for it, or nobody has to: SIGCHLD is ignored.
+            // Somebody else has waited for the child, or SIGCHLD is ignored and nobody has to.
             Err(_) => self.over = Some(Ended::Unknown),
         }
         self.over
@@ -180,11 +179,12 @@ impl Child for Own {
     }
 }
 
-/// Starts a worker by a command, which finds `control` as its standard input.
-/// It is in a process group of its own: the terminal's Ctrl-C is the parent's.
+/// Starts a worker by a command, which finds `control` as its standard input. The
+/// worker is in a process group of its own, so the terminal's Ctrl-C reaches only the
+/// parent.
 ///
 /// # Errors
-/// The system's.
+/// The system's errors.
 pub fn spawn(command: &mut Command, control: OwnedFd, stderr: OwnedFd) -> Result<Box<dyn Child>> {
     use std::os::unix::process::CommandExt;
     command.stdin(Stdio::from(control)).stderr(Stdio::from(stderr)).process_group(0);
@@ -195,14 +195,14 @@ pub fn spawn(command: &mut Command, control: OwnedFd, stderr: OwnedFd) -> Result
     adopt(child.id())
 }
 
-/// Lines of its standard error that are remembered, and their bytes.
+/// How many lines of a worker's standard error are remembered, and how many bytes.
 const LINES: usize = 20;
 const BYTES: usize = 4096;
 
 #[derive(Default)]
 struct StderrTail {
     lines: VecDeque<String>,
-    /// What came after the last line's end.
+    /// The bytes after the end of the last complete line.
     rest: Vec<u8>,
 }
 
@@ -229,16 +229,16 @@ impl StderrTail {
     }
 }
 
-/// Hears what a worker says on its standard error, and passes it on.
+/// Reads a worker's standard error, remembers its end, and passes it on.
 pub(super) struct Ear {
     said: Arc<Mutex<StderrTail>>,
-    /// A byte into it ends the thread.
+    /// A pipe; a byte written to it ends the thread.
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ear {
-    /// An ear, and what the worker is to speak to.
+    /// The reader, and the pipe that becomes the worker's standard error.
     pub(super) fn new(worker: usize) -> Result<(Self, OwnedFd)> {
         let flags = rustix::pipe::PipeFlags::CLOEXEC;
         let system = |error| Error::from(std::io::Error::from(error));
@@ -254,9 +254,9 @@ impl Ear {
         Ok((Ear { said, stop, thread: Some(thread) }, speaks))
     }
 
-    /// Its last words, once the worker is gone.
+    /// The last lines that the worker wrote, once the worker has ended.
     pub(super) fn last_words(&mut self) -> String {
-        // What it said is in the pipe: a moment is enough to hear it.
+        // All of the lines are in the pipe, so a moment is enough to read them.
         let patience = Instant::now() + Duration::from_millis(200);
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(1));
@@ -267,11 +267,11 @@ impl Ear {
 
 impl Drop for Ear {
     fn drop(&mut self) {
-        // Closing it would not do: forks have copies of it.
+        // To close the pipe would not end the thread, because forks have copies of it.
         let _ = rustix::io::write(&self.stop, &[0]);
         let Some(thread) = self.thread.take() else { return };
-        // Where others write to the same standard error and nobody reads it, it may
-        // be stuck there: then it ends when that is read.
+        // The thread may be stuck where others write to the same standard error and
+        // nobody reads that. Then the thread ends once it is read.
         let patience = Instant::now() + Duration::from_secs(1);
         while !thread.is_finished() && Instant::now() < patience {
             std::thread::sleep(Duration::from_micros(100));
@@ -304,8 +304,8 @@ fn listen(hears: OwnedFd, stopped: &OwnedFd, said: &Mutex<StderrTail>) {
     }
 }
 
-/// Writes `bytes` to this process's standard error, as slowly as that is read;
-/// whether it came to the end before `stopped`.
+/// Writes `bytes` to this process's standard error, as slowly as that is read.
+/// Returns whether all of them were written before `stopped`.
 fn pass_on(mut bytes: &[u8], stopped: &OwnedFd) -> bool {
     let stderr = rustix::stdio::stderr();
     while !bytes.is_empty() {
@@ -316,7 +316,7 @@ fn pass_on(mut bytes: &[u8], stopped: &OwnedFd) -> bool {
         if fds[0].revents().is_empty() {
             return false;
         }
-        // A pipe with room has room for so much.
+        // A pipe that is ready takes at least this many bytes without blocking.
         match rustix::io::write(stderr, &bytes[..bytes.len().min(rustix::pipe::PIPE_BUF)]) {
             Ok(n) => bytes = &bytes[n..],
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}

@@ -1,5 +1,5 @@
-//! What the parent knows of its workers' slots: their lives, as the rows tell
-//! that came back, and what becomes of them when a worker dies.
+//! What the parent knows of its workers' slots: the state of each slot's life, as told
+//! by the rows that came back, and what becomes of the slots when a worker dies.
 
 use std::sync::Arc;
 
@@ -19,41 +19,42 @@ pub(super) enum Sent {
     Reset(Begin),
 }
 
-/// The lives of all slots, and what a worker's death needs.
+/// The lives of all slots, and what else the parent must know when a worker dies.
 pub(super) struct Mirror {
     pub(super) lives: Lives,
     wards: Vec<Ward>,
 }
 
-/// What a worker's death needs of a slot.
+/// What the parent must know of a slot when its worker dies.
 #[derive(Clone, Default)]
 struct Ward {
-    /// What a reset in flight would put in force: it may fail of these options.
+    /// The options that the reset in flight will put in force, unless it fails.
     asked: Option<Arc<Options>>,
-    /// Its worker is a new one, in which it has not begun.
+    /// Whether the slot's worker is a new one in which no episode of the slot has begun.
     anew: bool,
-    /// Its env has not heard of the options in force.
+    /// Whether the env was not yet told of the options in force.
     owes_options: bool,
-    /// Its worker died while it was not in flight: its next row says so.
+    /// Set where the worker died while the slot was not in flight; the slot's next row
+    /// reports this failure.
     doomed: Option<Arc<Failure>>,
-    /// The seed that it has in a new worker, once that is said, and whether its
-    /// env there knows of it.
+    /// The slot's seed in a new worker, until the slot takes it over, and whether the
+    /// env in that worker was built with the seed.
     heir: Option<(i64, bool)>,
 }
 
 impl Mirror {
-    /// Of a vec env that is `spec`, whose slots have these seeds.
+    /// The mirror of a vec env of `spec` whose slots have these seeds.
     pub(super) fn new(spec: &Spec, seeds: &[i64]) -> Self {
         let lives = Lives::new((&spec.id, spec.caps), spec.autoreset, u64::MAX, 0, seeds);
         let wards = vec![Ward::default(); seeds.len()];
         Mirror { lives, wards }
     }
 
-    /// The options for a reset of `slot` with `options`: those in force as well,
-    /// where its env has not heard of them.
+    /// The options to send with a reset of `slot` with `options`. They include the options
+    /// in force where the env was not yet told of those.
     pub(super) fn options_for(&self, slot: usize, options: Option<&Options>) -> Option<Options> {
         let Ward { owes_options, heir, .. } = &self.wards[slot];
-        // An heir takes over at the reset that these options are for.
+        // The slot takes the new seed over at the reset that these options are for.
         let owes = (*owes_options || heir.is_some()) && !self.lives.caps().contains(Caps::OPTIONS_ONCE);
         let in_force = self.lives.options(slot);
         match options {
@@ -63,12 +64,12 @@ impl Mirror {
         }
     }
 
-    /// Notes that `slot` is sent to be reset, with all of `options`.
+    /// Notes that `slot` is sent to be reset with `options`.
     pub(super) fn depart(&mut self, slot: usize, begin: Begin, options: Option<&Options>) {
         if begin == Begin::Keep {
             return;
         }
-        // Nobody was told: the new episode's row will.
+        // Nobody was told of the worker's death. The row of the new episode will tell.
         if self.wards[slot].doomed.take().is_some() {
             self.lives.failed(slot);
             self.inherit(slot);
@@ -76,7 +77,7 @@ impl Mirror {
         self.wards[slot].asked = options.map(|options| self.lives.options_with(slot, options));
     }
 
-    /// Takes the seed that `slot` has in a new worker, if there is one.
+    /// Takes over the seed that `slot` has in a new worker, if there is one.
     fn inherit(&mut self, slot: usize) {
         if let Some((seed, seeded)) = self.wards[slot].heir.take() {
             let status = self.lives.status(slot);
@@ -106,12 +107,12 @@ impl Mirror {
                 goes_on.then(|| self.lives.take_next(slot).unwrap_or_default())
             }
             (Sent::Step, RowKind::Failed) if !self.lives.pending()[slot] => None,
-            // An autoreset.
+            // The row is that of an autoreset.
             (Sent::Step, _) => Some(self.lives.take_next(slot).unwrap_or_default()),
         };
         if let Some(begin) = begin {
             if std::mem::take(&mut self.wards[slot].anew) {
-                // A new worker's env is not lost, and not rebuilt.
+                // The env of a new worker is neither lost nor rebuilt.
                 self.lives.revived(slot);
             }
             self.lives.prepare(slot, begin);
@@ -129,7 +130,7 @@ impl Mirror {
         }
     }
 
-    /// Loses `slot`, and tells of what it was doing.
+    /// Marks `slot` as lost. Returns the error, which says what the slot was doing.
     pub(super) fn lose(
         &mut self,
         slot: usize,
@@ -151,12 +152,12 @@ impl Mirror {
         SlotError { episode, action: action.filter(|_| phase == Phase::Step), ..error }
     }
 
-    /// Whether any slot's next row is to say that its worker died.
+    /// Whether the next row of any slot is to report that its worker died.
     pub(super) fn any_doomed(&self) -> bool {
         self.wards.iter().any(|ward| ward.doomed.is_some())
     }
 
-    /// What `slot`'s next row is to say, if its worker died.
+    /// The failure that the next row of `slot` is to report, if its worker died.
     pub(super) fn take_doom(&mut self, slot: usize) -> Option<Arc<Failure>> {
         self.wards[slot].doomed.take()
     }
@@ -168,16 +169,17 @@ impl Mirror {
         }
     }
 
-    /// `slot`'s env is a new one, of `seed`, which it knows of where it is `seeded`.
+    /// Notes that a new worker has a new env of `seed` for `slot`. The env was built with
+    /// the seed where `seeded`.
     pub(super) fn rebuild(&mut self, slot: usize, seed: i64, seeded: bool) {
         self.wards[slot].heir = Some((seed, seeded));
-        // What is still to be told is told of the old one.
+        // A failure that is still to be reported is that of the old env.
         if self.wards[slot].doomed.is_none() {
             self.inherit(slot);
         }
     }
 
-    /// Takes up what a state of `slot` said.
+    /// Restores what a state of `slot` says of its life.
     pub(super) fn load(&mut self, slot: usize, life: Option<Life>) {
         match life {
             Some(life) => {

@@ -1,4 +1,4 @@
-//! A batch's buffers in shared memory, numbered the same on both sides.
+//! A batch's buffers in shared memory, with the same numbers in parent and workers.
 
 #![allow(unsafe_code)]
 
@@ -11,7 +11,7 @@ use crate::buffer::{Buffers, Lease, Part};
 use crate::error::{Error, Result};
 use crate::vec_env::Spec;
 
-/// How many leaves there are of what.
+/// The numbers of leaves of observations and infos.
 #[derive(Clone, Copy)]
 pub(super) struct Counts {
     observation: usize,
@@ -23,7 +23,7 @@ impl Counts {
         Counts { observation: spec.observation.leaves().len(), info: spec.info.leaves().len() }
     }
 
-    /// How many parts a batch has at most.
+    /// How many buffers a batch has at most.
     pub(super) fn parts(self) -> usize {
         5 + 2 * self.observation + 4 * self.info
     }
@@ -46,13 +46,13 @@ impl Counts {
     }
 }
 
-/// New buffers for the parent, whose places go on the board.
+/// Lends new buffers to the parent, and notes their places on the board.
 pub(super) struct Lender<'a> {
     pub(super) arena: &'a Arc<Arena>,
     pub(super) board: &'a Board,
     pub(super) counts: Counts,
     pub(super) whole: bool,
-    /// Why there was no memory for one.
+    /// Why there was no memory for a buffer.
     pub(super) failed: Option<Error>,
 }
 
@@ -71,7 +71,7 @@ impl Buffers for Lender<'_> {
     }
 }
 
-/// Rows of those buffers, for a worker to write.
+/// Rows of the buffers in shared memory, for a worker to write.
 pub(super) struct SharedRows<'a> {
     pub(super) mapped: &'a mut Mapped,
     pub(super) board: &'a Board,
@@ -82,23 +82,23 @@ pub(super) struct SharedRows<'a> {
 }
 
 impl SharedRows<'_> {
-    /// Where these rows of `part` are, which take `bytes` bytes.
+    /// The address of these rows of `part`, which take `bytes` bytes.
     pub(super) fn place(&mut self, part: Part, bytes: usize) -> Result<NonNull<u8>> {
         let span = self.board.part(self.whole, self.counts.number(part));
         let before = bytes / self.rows * self.first;
         let start = self.mapped.at(span, before.checked_add(bytes).ok_or(Error::Memory(bytes))?)?;
-        // SAFETY: so many bytes are there.
+        // SAFETY: `Mapped::at` checked that so many bytes follow `start`.
         Ok(unsafe { start.add(before) })
     }
 }
 
 impl Buffers for SharedRows<'_> {
     fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease> {
-        // Where there is none, the worker says so once it has the batch.
+        // Where there is no memory, `put_in_place` reports the error after the step.
         let place = self.place(part, bytes).ok()?;
-        // SAFETY: the memory is mapped for as long as the worker runs, and
-        // these rows are its own until it says that they are done; the lease
-        // does not outlive that. Bools were zeroed by the parent.
+        // SAFETY: the memory is mapped for as long as the worker runs. These rows are
+        // the worker's own until it says that they are done, and the lease does not
+        // live longer than that. The parent zeroed the bools.
         Some(unsafe { Lease::from_host(place, bytes) })
     }
 }

@@ -1,10 +1,10 @@
 //! Memory that processes share.
 //!
-//! One memfd: it has no name, so nothing is left in /dev/shm whoever dies, and a
-//! container's limit on that does not concern it. It grows by segments, which
-//! either side maps when it first needs them, and never shrinks: it is sealed
-//! against that, for a map of what is cut off ends the process that looks at it.
-//! It is sparse: what nobody wrote takes no memory.
+//! The memory is one memfd. It has no name, so nothing is left in /dev/shm whoever
+//! dies, and a container's limit on /dev/shm does not apply. The memfd grows by
+//! segments, which each process maps when it first needs them. It is sealed against
+//! shrinking, because access to a map that was cut off ends the process. It is
+//! sparse, so pages that nobody wrote take no memory.
 
 #![allow(unsafe_code)]
 
@@ -25,16 +25,16 @@ use crate::error::{Error, Result};
 /// Alignment of every block, as of a batch's own memory.
 const ALIGN: usize = 64;
 
-/// The least that the memory grows by.
+/// The least number of bytes that the memory grows by.
 const GROWTH: usize = 1 << 20;
 
-/// A block, as either side finds it: offsets in the memfd.
+/// A block, as offsets in the memfd, which are the same in every process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Span {
-    /// Of its segment.
+    /// The offset of the segment that has the block.
     pub(super) segment: u64,
     pub(super) segment_len: u64,
-    /// Its own.
+    /// The offset of the block.
     pub(super) at: u64,
 }
 
@@ -47,19 +47,19 @@ struct Segment {
 #[derive(Default)]
 struct Ground {
     segments: Vec<Segment>,
-    /// What of the last segment was never lent.
+    /// How many bytes at the end of the last segment were never lent.
     rest: u64,
 }
 
-/// The memory's owner, who lends blocks of it. They do not come back: what a vec
-/// env needs, it needs as long as it lives.
+/// The memory's owner, who lends blocks of it. Blocks do not come back, because a vec
+/// env needs its blocks for as long as it lives.
 pub(super) struct Arena {
     file: File,
     ground: Mutex<Ground>,
     taken: AtomicU64,
 }
 
-/// A block on loan.
+/// A block that the arena has lent.
 pub(super) struct SharedBlock {
     _arena: Arc<Arena>,
     ptr: NonNull<u8>,
@@ -67,7 +67,7 @@ pub(super) struct SharedBlock {
     bytes: usize,
 }
 
-// SAFETY: the block is its holder's alone, as far as this process goes.
+// SAFETY: in this process only the block's holder uses it.
 unsafe impl Send for SharedBlock {}
 // SAFETY: `&Block` gives no access to the memory.
 unsafe impl Sync for SharedBlock {}
@@ -78,7 +78,7 @@ impl Arena {
     pub(super) fn new() -> Result<Arc<Self>> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("corral", flags).map_err(std::io::Error::from)?;
-        // No seal can be added: with one against growing, a worker could stop that.
+        // No seal can be added later, because a worker could else stop the memory from growing.
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)
             .map_err(std::io::Error::from)?;
         Ok(Arc::new(Arena {
@@ -103,7 +103,7 @@ impl Arena {
         let mut ground = self.ground.lock().unwrap_or_else(PoisonError::into_inner);
         if ground.rest < size as u64 {
             let offset = ground.segments.last().map_or(0, |last| last.offset + last.len);
-            // The kernel would promise more than it has, and kill for it later.
+            // The kernel would promise more memory than it has, and later kill a process for it.
             check_machine_has(size)?;
             let len = segment_for(size);
             rustix::fs::ftruncate(&self.file, offset + len as u64).map_err(|_| Error::Memory(size))?;
@@ -138,15 +138,15 @@ impl SharedBlock {
         self.ptr.as_ptr()
     }
 
-    /// Its use as a batch's memory.
+    /// Turns the block into a lease for a batch's memory.
     pub(super) fn lend(self) -> Lease {
         let (ptr, bytes) = (self.ptr, self.bytes);
         // SAFETY: the block's `bytes` bytes are mapped while the arena lives, which the
-        // block holds, and lent to nobody else in this process; they began as zeros.
-        // Workers write to it. A draft there is only written as long as no worker
-        // was told of it, and then copied from as bytes (`Window::said`,
-        // `Window::copy_row`, `Fixed::take`), which makes bools of them; actions
-        // there are written as bytes (`Actions::copy_to`) and not read here.
+        // block holds. They are lent to nobody else in this process, and began as zeros.
+        // Workers write to them. A draft in this memory is only written as long as no
+        // worker was told of it, and is then copied from as bytes (`Window::said`,
+        // `Window::copy_row`, `Fixed::take`), which turns them into valid bools. Actions in
+        // this memory are written as bytes (`Actions::copy_to`) and not read in this process.
         unsafe { Lease::kept(ptr, bytes, Box::new(self)) }
     }
 }
@@ -165,8 +165,8 @@ impl Mapped {
     /// The address of `span`, where `bytes` bytes are.
     ///
     /// # Errors
-    /// [`Error::Memory`] where this process has no room to map it, or it is no
-    /// span: the board lies where others can write.
+    /// [`Error::Memory`] where this process has no room to map the span, or `span` is not
+    /// valid, as another process may have written the board.
     pub(super) fn at(&mut self, span: Span, bytes: usize) -> Result<NonNull<u8>> {
         use std::collections::hash_map::Entry;
         let map = match self.segments.entry(span.segment) {
@@ -179,7 +179,7 @@ impl Mapped {
         };
         let within = span.at.checked_sub(span.segment).map(|within| within as usize);
         let within = within.filter(|&at| at <= map.len() && bytes <= map.len() - at);
-        // SAFETY: within the map.
+        // SAFETY: the offset was checked to be within the map.
         let ptr = unsafe { map.as_mut_ptr().add(within.ok_or(Error::Memory(bytes))?) };
         Ok(NonNull::new(ptr).expect("a map is not at 0"))
     }
@@ -200,7 +200,7 @@ mod tests {
             assert!(mapped.at(block.span, usize::MAX).is_err());
             assert!(mapped.at(Span { at: u64::MAX, ..block.span }, 1).is_err());
             assert_eq!(block.as_ptr() as usize % ALIGN, 0);
-            // SAFETY: both point to the block, which is this test's.
+            // SAFETY: both point to the same block, which only this test uses.
             unsafe {
                 block.as_ptr().write(7);
                 assert_eq!(other.as_ptr().read(), 7);
@@ -218,7 +218,7 @@ mod tests {
         assert!(rustix::fs::fcntl_add_seals(&worker, SealFlags::GROW).is_err());
         let second = arena.take(8 * GROWTH).unwrap();
         for block in [&first, &second] {
-            // SAFETY: the block is this test's.
+            // SAFETY: only this test uses the block.
             unsafe { block.as_ptr().write(7) }
         }
     }

@@ -1,7 +1,7 @@
-//! The waist's side of the parent.
+//! [`Process`] as a [`VecEnv`].
 //!
-//! Above 400 lines because a vec env has sixteen functions, each of which may meet
-//! a worker that died.
+//! Above 400 lines because a vec env has sixteen functions, and each of them must
+//! handle a worker that died.
 
 use super::board::{Work, WorkEntry};
 use super::mirror::Sent;
@@ -19,7 +19,7 @@ use crate::saved::{Sections, SlotState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
 
-/// A question that a worker was asked, and the rows that it is about.
+/// A question that a worker was asked, and the rows of the request that it is about.
 struct PendingQuestion {
     worker: usize,
     question: u64,
@@ -27,8 +27,8 @@ struct PendingQuestion {
 }
 
 impl Process {
-    /// Asks the workers of `slots`, each about its own, by its own numbers: which
-    /// were asked, the questions' numbers, and each one's rows.
+    /// Asks each worker of `slots` about its own slots, which `question` gets by the
+    /// worker's own numbers. Returns what was asked.
     fn question(
         &mut self,
         slots: &Slots,
@@ -44,7 +44,7 @@ impl Process {
             let own = rows.iter().map(|&row| slots.at(row) - first).collect();
             questions.push((worker, question(own, rows)));
         }
-        // What is done makes room for questions.
+        // Collected results make room for questions in the rings.
         self.collect();
         match self.worker_pool.ask(questions) {
             Ok(asked) => Ok(asked
@@ -60,7 +60,7 @@ impl Process {
         }
     }
 
-    /// The answer to a question, which is about `phase`, or why there is none.
+    /// The answer to a question, or why there is none. `phase` is for the error.
     ///
     /// # Errors
     /// The user's wish to stop.
@@ -78,8 +78,8 @@ impl Process {
         }
     }
 
-    /// As [`question`](Self::question), and the answers, which change nothing that the
-    /// mirrors say.
+    /// Asks as [`question`](Self::question) does, and waits for the answers. The questions
+    /// change nothing that the parent's copy of the slots says.
     fn ask(
         &mut self,
         slots: &Slots,
@@ -93,7 +93,7 @@ impl Process {
                 (Ok(Ok(answer)), Ok(answers)) => answers.push((rows.clone(), answer)),
                 (Ok(Err(error)), Ok(_)) => answers = Err(error),
                 (Ok(_), Err(_)) => {}
-                // The user will not ask twice: the others' answers are not waited for.
+                // The user will not ask twice, so nobody waits for the remaining answers.
                 (Err(stop), _) => {
                     let rest = &asked[k..];
                     rest.iter()
@@ -105,8 +105,8 @@ impl Process {
         answers
     }
 
-    /// Orders what changes what the mirrors say; they do with the answer, and be it
-    /// a later call that hears it.
+    /// Gives orders that change what the parent's copy of the slots says. The copy changes
+    /// when the answer is received, even if a later call receives it.
     fn order(
         &mut self,
         slots: &Slots,
@@ -120,7 +120,7 @@ impl Process {
         self.settle()?
     }
 
-    /// What is said of a worker that cannot answer.
+    /// The error for a worker that cannot answer.
     fn dead(&mut self, worker: usize) -> Error {
         if self.worker_pool.members[worker].live.is_some() {
             return Error::env(self.bury(worker, None));
@@ -134,7 +134,7 @@ impl Process {
         ))
     }
 
-    /// As [`ask`](Self::ask), and the answers' values in row order.
+    /// Asks as [`ask`](Self::ask) does, and returns the answers' values in row order.
     fn ask_each<T>(
         &mut self,
         slots: &Slots,
@@ -152,8 +152,8 @@ impl Process {
         all.into_iter().map(|value| value.ok_or_else(|| Error::env("a worker answered too little"))).collect()
     }
 
-    /// Checks and keeps `actions`: their columns that are not of fixed shape, as
-    /// they travel.
+    /// Checks and stores `actions`. Returns the columns that are not of fixed shape, as
+    /// they are sent.
     fn accept(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<Vec<Vec<PackedValue>>> {
         self.front.check_slots(slots)?;
         self.check_chunks(slots, None)?;
@@ -168,7 +168,7 @@ impl Process {
             let ColumnIn::Values(values) = column else { continue };
             let packed: Vec<PackedValue> =
                 values.iter().map(|value| PackedValue::of(value, &*host)).collect();
-            // Ctrl-C while it was packed is no trouble of the action's.
+            // The user may have pressed Ctrl-C meanwhile, which is no fault of the action.
             self.worker_pool.heed()?;
             if let Some((row, why)) =
                 packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
@@ -182,9 +182,9 @@ impl Process {
         Ok(loose)
     }
 
-    /// Takes in what earlier calls have left to be heard.
+    /// Receives the answers that earlier calls have left.
     fn settle_earlier(&mut self) -> Result<()> {
-        // Their own errors were theirs to raise.
+        // Earlier calls have raised the errors of their own orders.
         self.settle().map(drop)
     }
 }
@@ -210,7 +210,7 @@ impl VecEnv for Process {
         if let Some(why) = packed.trouble() {
             return Err(Error::Argument(format!("an option cannot go to another process: {why}")));
         }
-        // Workers that died check theirs when they are there again.
+        // Workers that died check their options once they run again.
         let asked = |(slot, begin): &(usize, &Begin)| {
             let live = self.worker_pool.members[self.worker_pool.of(*slot)].live.is_some();
             **begin != Begin::Keep && live
@@ -249,7 +249,7 @@ impl VecEnv for Process {
         of.retain(|(slot, _)| self.is_in_flight(*slot));
         let mut at = 0;
         for (worker, run) in self.runs(&rest, self.most_together()) {
-            // Consecutive slots that get the same options go together.
+            // Consecutive slots with the same options share an entry.
             let end = at + run.len();
             while at < end {
                 let options = of[at].1;
@@ -324,7 +324,7 @@ impl VecEnv for Process {
             },
         );
         let states = match states {
-            // Its worker was found dead: as one that had been found so before.
+            // The worker was found dead just now; report it like one found dead earlier.
             Err(Error::Env(end)) if self.worker_pool.members[self.worker_pool.of(slot)].live.is_none() => {
                 let id = &self.front.spec.id;
                 return Err(Error::NeedsReset(format!("{id}: env {slot} is lost, reset it: {end}")));
@@ -402,7 +402,7 @@ impl VecEnv for Process {
         if errors.is_empty() {
             return Ok(());
         }
-        // Failures of several workers are one report.
+        // The failures of several workers become one error.
         let mut failures = Vec::new();
         errors.retain_mut(|error| match error {
             Error::Slots(more) => {

@@ -1,10 +1,10 @@
-//! What parent and workers say to each other beside the shared memory:
-//! messages over a socket, each behind its length.
+//! The messages that parent and workers send each other over a socket, each preceded
+//! by its length.
 //!
-//! A loose value may hold objects of the env's own language, which only
-//! [`Objects`] can take apart; what they make of one travels as bytes.
+//! A loose value may hold objects of the env's own language, which only [`Objects`]
+//! can take apart. An object travels as the bytes that [`Objects`] makes of it.
 //!
-//! Above 400 lines because both ways of every message stand side by side.
+//! Above 400 lines because both directions of every message are side by side.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +21,12 @@ use crate::space::{Options, Space, Value};
 use crate::vec_config::{AutoresetMode, VecConfig};
 use crate::vec_env::Spec;
 
-/// How objects of an env's own language travel.
+/// Converts objects of an env's own language to bytes and back.
 pub trait Objects {
-    /// An object as bytes, or why it cannot be.
+    /// The object as bytes, or why it cannot be converted.
     fn pack(&self, object: &Object) -> Result<Vec<u8>, String>;
 
-    /// The object that `pack` made of another.
+    /// A copy of the object whose bytes `pack` returned.
     fn unpack(&self, bytes: &[u8]) -> Result<Object, String>;
 }
 
@@ -35,12 +35,12 @@ pub trait Objects {
 pub struct Order {
     /// The worker's number.
     pub worker: usize,
-    /// What tells its side which envs: see [`Host::payload`](super::Host::payload).
+    /// The bytes of [`Host::payload`](super::Host::payload), which say which envs to build.
     #[serde(with = "crate::bytes")]
     pub payload: Vec<u8>,
-    /// The number, in the whole, of its first slot.
+    /// The number of the worker's first slot in the whole vec env.
     pub first_slot: usize,
-    /// As for a vec env of its slots alone.
+    /// The config of a vec env of the worker's slots alone.
     pub config: VecConfig,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum FromWorker {
     Closed(Option<PackedError>),
 }
 
-/// Slots are the worker's own.
+/// A question to a worker, whose slots have the worker's own numbers.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Question {
     CheckReset(Vec<usize>, Vec<Begin>, PackedValue),
@@ -76,7 +76,7 @@ pub(super) enum Question {
     Call(Vec<usize>, CallKind, String, PackedValue, PackedValue),
 }
 
-/// A picture: height, width, pixels.
+/// A frame: its height, its width, its pixels.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PackedFrame(
     pub(super) usize,
@@ -92,10 +92,10 @@ pub(super) enum Answer {
     Values(Vec<PackedValue>),
 }
 
-/// What went on beside the rows of fixed shape of one piece of work.
+/// What a worker tells of one piece of work beside the rows of fixed shape.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct News {
-    /// All of it was refused.
+    /// Why all of the work was refused, if it was.
     pub(super) refused: Option<String>,
     /// Columns that are not of fixed shape, in the batch's order.
     pub(super) columns: Vec<Vec<PackedValue>>,
@@ -114,14 +114,14 @@ impl News {
     }
 }
 
-/// A value that may travel.
+/// A value in a form that can be sent.
 #[derive(Serialize, Deserialize)]
 pub(super) enum PackedValue {
     Plain(Value),
     List(Vec<PackedValue>),
     Map(Vec<(String, PackedValue)>),
     Object(#[serde(with = "crate::bytes")] Vec<u8>),
-    /// One that could not be packed, and why.
+    /// A value that could not be packed, and why.
     Lost(String),
 }
 
@@ -154,7 +154,7 @@ impl PackedValue {
         PackedValue::Map(options.iter().map(|(k, v)| (k.to_string(), PackedValue::of(v, objects))).collect())
     }
 
-    /// Why some of it cannot travel.
+    /// Why some part of the value cannot be sent.
     pub(super) fn trouble(&self) -> Option<&str> {
         match self {
             PackedValue::Lost(why) => Some(why),
@@ -164,7 +164,7 @@ impl PackedValue {
         }
     }
 
-    /// The value, or why it did not come through.
+    /// The value, or why it could not be packed or unpacked.
     pub(super) fn open(self, objects: &dyn Objects) -> Result<Value> {
         Ok(match self {
             PackedValue::Plain(value) => value,
@@ -225,7 +225,7 @@ impl PackedFailure {
         }
     }
 
-    /// The failure, of a worker whose slots begin at `first`.
+    /// The failure as the parent reports it; the worker's slots begin at `first`.
     pub(super) fn open(self, first: usize, objects: &dyn Objects) -> SlotError {
         let raised = self.raised.and_then(|bytes| objects.unpack(&bytes).ok()).map(Raised);
         SlotError {
@@ -242,17 +242,17 @@ impl PackedFailure {
     }
 }
 
-/// Which error it is, and its text.
+/// An error's kind and text.
 #[derive(Serialize, Deserialize)]
 pub(super) enum PackedError {
     Text(u8, String),
     Slots(Vec<PackedFailure>),
     Object(Vec<u8>),
-    /// Of so many bytes.
+    /// [`Error::Memory`] of so many bytes.
     Memory(usize),
 }
 
-/// The variants that are a text, in the order of their numbers.
+/// The variants of [`Error`] that are a text, in the order of their numbers.
 const TEXTS: [fn(String) -> Error; 11] = [
     Error::Action,
     Error::Argument,
@@ -299,7 +299,7 @@ impl PackedError {
         PackedError::Text(number, error.to_string())
     }
 
-    /// The error, of a worker whose slots begin at `first`.
+    /// The error as the parent reports it; the worker's slots begin at `first`.
     pub(super) fn open(self, first: usize, objects: &dyn Objects) -> Error {
         match self {
             PackedError::Text(STATE, text) => Error::State(text),
@@ -322,7 +322,7 @@ impl PackedError {
     }
 }
 
-/// A [`Spec`] that may travel.
+/// A [`Spec`] in a form that can be sent.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PackedSpec {
     id: String,
@@ -371,7 +371,7 @@ impl PackedSpec {
     }
 }
 
-/// Undeclared infos that may travel.
+/// Undeclared infos in a form that can be sent.
 pub(super) fn pack_extras(extras: &[Extra], objects: &dyn Objects) -> Vec<(usize, String, PackedValue)> {
     extras
         .iter()

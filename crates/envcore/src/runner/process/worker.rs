@@ -1,4 +1,4 @@
-//! A worker: some slots of a vec env, stepped for another process.
+//! A worker, which steps some slots of a vec env for another process.
 
 #![allow(unsafe_code)]
 
@@ -22,27 +22,27 @@ use crate::error::{Error, Result};
 use crate::space::{LeafKind, Space, Value};
 use crate::vec_env::{VecEnv, Want};
 
-/// How often a worker looks whether its parent is still there, should nothing
-/// else tell.
+/// How often a worker checks whether its parent still runs, where nothing else would
+/// tell.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 
-/// What `begin_work` says while the envs are closed.
+/// The slot number that `begin_work` gets while the envs are closed.
 pub(super) const CLOSING: usize = u32::MAX as usize;
 
-/// Serves the parent at the other end of `control` until it says that it is
-/// over, or is gone.
+/// Serves the parent at the other end of `control` until the parent ends the worker or
+/// is gone.
 ///
-/// `build` makes the vec env of an order, and bytes that tell the parent about
-/// it what the core does not know.
+/// `build` makes the vec env of an order, and bytes that tell the parent what the core
+/// does not know about the envs.
 ///
 /// # Errors
-/// Where the parent cannot be understood.
+/// Where a message of the parent makes no sense.
 ///
 /// # Safety
 /// `control` must be what a [`Host`](super::Host) was given to start this process
-/// with: at its other end is a [`Process`](crate::Process) of the same version of
-/// this crate. The worker writes to the memory that the parent sends, at the
-/// places that the parent tells.
+/// with: a [`Process`](crate::Process) of the same version of this crate is at its
+/// other end. The worker writes to the memory that the parent sends, at the places
+/// that the parent names.
 pub unsafe fn serve(
     control: OwnedFd,
     objects: &dyn Objects,
@@ -65,18 +65,18 @@ pub unsafe fn serve(
     let mut mapped = Mapped::new(memory);
     let base = mapped.at(super::board_span(&plan), plan.bytes())?;
     let look = look_for(plan.workers.len());
-    // SAFETY: the parent laid the board out there, by the same plan (the caller's
-    // duty); so many bytes are mapped, for as long as the worker lives.
+    // SAFETY: the parent laid the board out at this address by the same plan, as the
+    // caller guarantees. The bytes are mapped for as long as the worker lives.
     let board = unsafe { Board::new(base.as_ptr(), plan, look) };
     send(&mut link, &FromWorker::Ready)?;
     let (counts, action) = (Counts::of(envs.spec()), envs.spec().action.clone());
     Worker { worker, first, link, board, mapped, envs, action, objects, counts, completed: 0 }.run()
 }
 
-/// The socket that is this process's standard input, which is empty from now on.
+/// The socket that is this process's standard input. Standard input becomes /dev/null.
 ///
 /// # Errors
-/// The system's.
+/// The system's errors.
 pub fn take_stdin() -> Result<OwnedFd> {
     use std::os::fd::AsFd;
     let control = std::io::stdin().as_fd().try_clone_to_owned()?;
@@ -85,8 +85,8 @@ pub fn take_stdin() -> Result<OwnedFd> {
     Ok(control)
 }
 
-/// Ends this process, and what it has started, as soon as its parent is gone,
-/// whatever its envs are doing.
+/// Ends this process and what it has started as soon as its parent is gone, whatever
+/// its envs are doing.
 fn watch(control: OwnedFd) -> Result<()> {
     use std::os::fd::AsFd;
     let parent = getppid();
@@ -118,13 +118,13 @@ fn unheard(cut: &Cut) -> Error {
 
 struct Worker<'a> {
     worker: usize,
-    /// The number, in the whole, of its first slot.
+    /// The number of the worker's first slot in the whole vec env.
     first: usize,
     link: Link,
     board: Board,
     mapped: Mapped,
     envs: Box<dyn VecEnv>,
-    /// Their action space.
+    /// The action space of `envs`.
     action: Space,
     objects: &'a dyn Objects,
     counts: Counts,
@@ -139,8 +139,8 @@ impl Worker<'_> {
             taken += 1;
             match entry.work {
                 Work::Step | Work::StepWhole | Work::Reset => {
-                    // To wait for a message is not to be at work: it may be the
-                    // parent's to send it.
+                    // The time spent waiting for a message does not count as work, because
+                    // the parent may be the one that is slow to send it.
                     let message = if entry.mail { Some(receive(&mut self.link)?) } else { None };
                     self.board.begin_work(self.worker, entry.first);
                     let news = match self.play(entry, message) {
@@ -148,8 +148,8 @@ impl Worker<'_> {
                         Err(error) => News { refused: Some(error.to_string()), ..News::default() },
                     };
                     let mail = !news.is_empty();
-                    // What fits is there with the result. The parent reads the rest
-                    // once it knows that there is some.
+                    // The part of the message that fits into the socket is there with the
+                    // result. The parent reads the rest once it knows of the message.
                     if mail {
                         self.link.post(&FromWorker::News(news)).map_err(|cut| unheard(&cut))?;
                     }
@@ -182,13 +182,13 @@ impl Worker<'_> {
         self.completed += 1;
     }
 
-    /// The worker's own numbers of an entry's slots.
+    /// The slots of an entry, by the worker's own numbers.
     fn slots(&self, entry: WorkEntry) -> Slots {
         let own = entry.first - self.first..entry.first - self.first + entry.count;
         if own == (0..self.envs.spec().num_slots) { Slots::All } else { Slots::List(own.collect()) }
     }
 
-    /// Does what `entry` says, with the `message` that belongs to it.
+    /// Does the work of `entry` with the `message` that belongs to it.
     fn play(&mut self, entry: WorkEntry, message: Option<ToWorker>) -> Result<News> {
         let slots = self.slots(entry);
         if entry.work == Work::Reset {
@@ -216,7 +216,7 @@ impl Worker<'_> {
         Ok(news(&batch, self.objects))
     }
 
-    /// Sends the slots of `entry` with the actions that lie in shared memory.
+    /// Sends the slots of `entry` with their actions, which are in shared memory.
     fn send_actions(&mut self, entry: WorkEntry, slots: &Slots, message: Option<ToWorker>) -> Result<()> {
         let mut loose = Vec::new();
         if let Some(message) = message {
@@ -234,7 +234,7 @@ impl Worker<'_> {
             shapes.push([&[entry.count], &tensor.shape[..]].concat());
             let row = tensor.row_bytes();
             let start = self.mapped.at(self.board.actions(k), row * entry.slots().end)?;
-            // SAFETY: so many bytes are there.
+            // SAFETY: `Mapped::at` checked that so many bytes follow `start`.
             places.push((unsafe { start.as_ptr().add(row * entry.first) }, row * entry.count));
         }
         let mut fixed = shapes.iter().zip(places);
@@ -243,8 +243,8 @@ impl Worker<'_> {
             columns.push(match &leaf.kind {
                 LeafKind::Fixed(tensor) => {
                     let (shape, (start, len)) = fixed.next().expect("one for each leaf of fixed shape");
-                    // SAFETY: they are there for as long as the memory is mapped. Others may
-                    // write them.
+                    // SAFETY: the bytes are there for as long as the memory is mapped. Other
+                    // processes may write them.
                     let bytes = unsafe { Bytes::shared(start, len) };
                     ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes }
                 }
@@ -254,7 +254,7 @@ impl Worker<'_> {
         self.envs.send(slots, &columns)
     }
 
-    /// What `ask` gives for each of `slots`, which have their own time each.
+    /// Calls `ask` for each of `slots` by itself, so that each has its own time limit.
     fn each<T>(
         &mut self,
         slots: Vec<usize>,
@@ -297,10 +297,10 @@ impl Worker<'_> {
     }
 }
 
-/// Copies what the vec env did not write where it was told to.
+/// Copies columns that the vec env did not write to the shared memory itself.
 ///
 /// # Errors
-/// Where this process has no room to see the batch's memory.
+/// Where this process has no room to map the batch's memory.
 fn put_in_place(batch: &Batch, rows: &mut SharedRows<'_>) -> Result<()> {
     let mut placed = Ok(());
     batch.visit(|part, column| {
@@ -308,8 +308,8 @@ fn put_in_place(batch: &Batch, rows: &mut SharedRows<'_>) -> Result<()> {
             let bytes = fixed.rows() * fixed.row_bytes();
             match rows.place(part, bytes) {
                 Ok(place) if place.as_ptr() != fixed.as_ptr() => {
-                    // SAFETY: both hold that many bytes and are different blocks; no
-                    // reference to the shared one is made.
+                    // SAFETY: both blocks hold that many bytes and differ; no reference to the
+                    // shared one is made.
                     unsafe { std::ptr::copy_nonoverlapping(fixed.as_ptr(), place.as_ptr(), bytes) }
                 }
                 Ok(_) => {}

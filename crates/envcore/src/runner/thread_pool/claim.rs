@@ -1,5 +1,5 @@
-//! Who has a task that a thread may never bring back: the thread, or, once it
-//! was given up, nobody but the thread.
+//! Who holds a task. A thread may never bring its task back; once the runner gives
+//! such a task up, only the thread uses it.
 
 use super::sync::{AtomicUsize, Ordering};
 
@@ -8,8 +8,8 @@ const OUT: usize = 1;
 const RUNNING: usize = 2;
 const REVOKED: usize = 3;
 
-/// A task's state. Of a thread's `finish` and the runner's `revoke` exactly one
-/// wins, and so of `begin` and `revoke`.
+/// A task's state. Where a thread's `finish` and the runner's `revoke` meet, exactly
+/// one of them wins; likewise `begin` and `revoke`.
 pub(in crate::runner) struct Claim(AtomicUsize);
 
 impl Claim {
@@ -27,17 +27,17 @@ impl Claim {
         self.0.store(HOME, Ordering::Release);
     }
 
-    /// A thread begins; false where the task was revoked.
+    /// A thread begins the task; false where the task was revoked.
     pub(in crate::runner) fn begin(&self) -> bool {
         self.0.compare_exchange(OUT, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// The thread is done; false where the task was revoked.
+    /// The thread is done with the task; false where the task was revoked.
     pub(in crate::runner) fn finish(&self) -> bool {
         self.0.compare_exchange(RUNNING, HOME, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Whether it is the runner's: no thread has it or can begin it.
+    /// Whether the runner holds the task, so that no thread has it or can begin it.
     pub(in crate::runner) fn is_home(&self) -> bool {
         self.0.load(Ordering::Acquire) == HOME
     }
@@ -46,12 +46,12 @@ impl Claim {
         self.0.load(Ordering::Acquire) == RUNNING
     }
 
-    /// Gives the task up to the thread that is at it; false where none is.
+    /// Gives the task up to the thread that runs it; false where none does.
     pub(in crate::runner) fn revoke_running(&self) -> bool {
         self.0.compare_exchange(RUNNING, REVOKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Gives the task up, unless it is at home; whether it did.
+    /// Gives the task up unless the runner holds it. Returns whether it was given up.
     pub(in crate::runner) fn revoke(&self) -> bool {
         let was = self.0.swap(REVOKED, Ordering::AcqRel);
         if was == HOME {

@@ -1,10 +1,10 @@
-//! Where a thread waits until something holds: it looks for a while, then
+//! Where a thread waits until a condition holds: it polls for a while and then
 //! sleeps.
 //!
-//! Who makes the thing hold calls [`Gate::open`] afterwards. That costs one
-//! read-modify-write while nobody sleeps, and no wake-up is lost: both sides
-//! change `sleepers`, so one of them is first, and either the sleeper sees what
-//! was made to hold or the other sees the sleeper.
+//! A thread that makes the condition hold calls [`Gate::open`] afterwards. The call
+//! costs one read-modify-write while nobody sleeps. No wake-up is lost, because both
+//! sides change `sleepers` and one of them is first: either the sleeper sees that the
+//! condition holds, or the other thread sees the sleeper.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ impl Gate {
         Gate { sleepers: CachePadded::new(AtomicUsize::new(0)), lock: Mutex::new(()), bell: Condvar::new() }
     }
 
-    /// Sleeps until `holds`, at most until `deadline`; whether it holds.
+    /// Sleeps until `holds`, at most until `deadline`. Returns whether it holds.
     pub(super) fn sleep(&self, deadline: Option<Instant>, holds: impl Fn() -> bool) -> bool {
         self.sleepers.fetch_add(1, Ordering::AcqRel);
         let mut guard = ignore_poison(self.lock.lock());
@@ -42,15 +42,15 @@ impl Gate {
         held
     }
 
-    /// Lets up to `threads` sleepers look again, after something was made to
-    /// hold for them; where `concerns` says that it was.
+    /// Lets up to `threads` sleepers check their condition again. `concerns` is asked
+    /// only where somebody sleeps, and says whether a sleeper's condition may hold.
     pub(super) fn open(&self, threads: usize, concerns: impl FnOnce() -> bool) {
-        // A read-modify-write, not a load: see the module.
+        // A load would not do in place of the read-modify-write; the module says why.
         let sleepers = self.sleepers.fetch_add(0, Ordering::AcqRel);
         if sleepers == 0 || !concerns() {
             return;
         }
-        // Nobody is between looking and sleeping while this is held.
+        // While this thread holds the lock, no other is between its check and its sleep.
         drop(ignore_poison(self.lock.lock()));
         if threads >= sleepers {
             self.bell.notify_all();
@@ -60,12 +60,12 @@ impl Gate {
     }
 }
 
-/// Nothing that the lock guards can be left half done.
+/// Unwraps a lock, because a panic leaves nothing half done under these locks.
 fn ignore_poison<T>(result: Result<T, std::sync::PoisonError<T>>) -> T {
     result.unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Looks whether `holds`, for `time` and not beyond `deadline`.
+/// Polls `holds` for `time`, but not beyond `deadline`. Returns whether it holds.
 pub(super) fn look(time: Duration, deadline: Option<Instant>, holds: impl Fn() -> bool) -> bool {
     if time.is_zero() {
         return holds();

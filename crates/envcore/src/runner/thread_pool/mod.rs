@@ -1,11 +1,11 @@
 //! The threads of a runner, and how work is handed to them and back.
 //!
-//! A task goes out through one ring and comes home through another; whoever
-//! took it out has it to itself. Threads look for work for a few microseconds,
-//! never more of them at once than there are spare cores, and then sleep.
+//! A task goes out through one ring and comes back through another. Whoever took it
+//! from the first ring is the only one that uses it. Threads poll for work for a few
+//! microseconds and then sleep. No more threads poll at once than there are spare cores.
 //!
-//! `ring`, `gate` and `claim` are the hand-off; loom checks them and `Exchange`
-//! under every interleaving (`models`).
+//! `ring`, `gate` and `claim` are the hand-off. Loom checks them and `Exchange` under
+//! every interleaving (`models`).
 
 #![allow(unsafe_code)]
 
@@ -27,14 +27,14 @@ use sync::{AtomicBool, AtomicUsize, Ordering, yield_now};
 use crate::error::{Error, Result};
 use crate::os;
 
-/// How long a thread without work looks for some before it sleeps: about what
-/// it costs to wake one.
+/// How long a thread without work polls for work before it sleeps; to wake a thread
+/// takes about as long.
 const LOOKING: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(50) };
 
-/// What a thread pool's threads do.
+/// What the threads of a thread pool do.
 pub(super) trait Task: Send + Sync + 'static {
-    /// Does it; whether it is still wanted home. After `false` the thread ends:
-    /// another has taken its place.
+    /// Does the task. Returns whether the runner still wants it back. After `false` the
+    /// thread ends, because another thread has replaced it.
     fn run(&self) -> bool;
 }
 
@@ -42,21 +42,21 @@ pub(super) trait Task: Send + Sync + 'static {
 struct Exchange<T> {
     /// Tasks to be done, as `Arc::into_raw` gives them.
     out: Ring,
-    /// Tasks that are done, likewise.
+    /// Tasks that are done, also as `Arc::into_raw` gives them.
     home: Ring,
     /// Where threads wait for work.
     work: Gate,
-    /// Where the runner waits for tasks to come home.
+    /// Where the runner waits for tasks to come back.
     door: Gate,
-    /// Tasks that ever came home.
+    /// How many tasks have ever come back.
     arrived: AtomicUsize,
-    /// How many must have for the runner to wake.
+    /// How many tasks must have come back for the runner to wake.
     awaited: AtomicUsize,
     stop: AtomicBool,
-    /// Threads that look for work without sleeping.
+    /// Threads that poll for work without sleeping.
     lookers: AtomicUsize,
     most_lookers: usize,
-    /// Threads that have not ended, those given up aside.
+    /// Threads that have not ended, except those that were given up.
     alive: AtomicUsize,
     owns: std::marker::PhantomData<Arc<T>>,
 }
@@ -80,16 +80,16 @@ impl<T: Task> Exchange<T> {
 
     fn put(ring: &Ring, task: Arc<T>) {
         let number = Arc::into_raw(task) as usize;
-        // A task is on its way at most once, so there is room for all; but a
-        // thread may be a moment from giving up the place of one that it took.
+        // A task is in a ring at most once, so there is room for all of them. But
+        // a thread that has just taken a task may not have freed its place yet.
         while !ring.push(number) {
             yield_now();
         }
     }
 
     fn take(ring: &Ring) -> Option<Arc<T>> {
-        // SAFETY: `put` made the number of an `Arc` that it gave up, and the
-        // ring gives each number out once.
+        // SAFETY: `put` made the number of an `Arc` that it gave up, and the ring
+        // gives each number out once.
         ring.pop().map(|number| unsafe { Arc::from_raw(number as *const T) })
     }
 
@@ -112,7 +112,7 @@ impl<T: Task> Exchange<T> {
         }
     }
 
-    /// What each thread does until the thread pool stops.
+    /// What each thread runs until the thread pool stops.
     fn serve(&self) {
         while let Some(task) = self.next() {
             if !task.run() {
@@ -120,15 +120,15 @@ impl<T: Task> Exchange<T> {
             }
             Self::put(&self.home, task);
             let arrived = self.arrived.fetch_add(1, Ordering::AcqRel) + 1;
-            // The runner sets `awaited` before it counts itself among the
-            // sleepers: who sees it asleep sees what it awaits.
+            // The runner sets `awaited` before it counts itself among the sleepers.
+            // So a thread that sees the runner asleep sees what the runner awaits.
             self.door.open(1, || arrived >= self.awaited.load(Ordering::Relaxed));
         }
         self.alive.fetch_sub(1, Ordering::AcqRel);
         self.door.open(1, || true);
     }
 
-    /// Waits until `count` tasks in all have come home; whether they have.
+    /// Waits until `count` tasks in all have come back. Returns whether they have.
     fn await_arrivals(&self, count: usize, deadline: Option<Instant>) -> bool {
         let enough = || self.arrived.load(Ordering::Acquire) >= count;
         self.awaited.store(count, Ordering::Relaxed);
@@ -156,19 +156,19 @@ impl<T> Drop for Exchange<T> {
 /// Threads that do tasks, and the runner's end of both rings.
 pub(super) struct ThreadPool<T: Task> {
     exchange: Arc<Exchange<T>>,
-    /// Tasks taken home so far.
+    /// How many tasks the runner has taken back so far.
     received: usize,
-    /// Threads ever started.
+    /// How many threads were ever started.
     started: usize,
     size: usize,
-    /// The cores that threads are bound to, from the first one's on.
+    /// The cores that the threads are bound to, in the order of the threads.
     cores: Option<Cores>,
 }
 
 impl<T: Task> ThreadPool<T> {
-    /// No threads yet, for up to `capacity` tasks at once. Where there is an
-    /// `affinity` offset, thread k is bound to the k-th core after it, of those
-    /// that this process may use.
+    /// A pool without threads yet, for up to `capacity` tasks at once. Where there is an
+    /// `affinity` offset, thread k is bound to the k-th core after the offset, among the
+    /// cores that this process may use.
     ///
     /// # Errors
     /// [`Error::Unsupported`] where threads cannot be bound to cores.
@@ -178,10 +178,10 @@ impl<T: Task> ThreadPool<T> {
         Ok(ThreadPool { exchange, received: 0, started: 0, size: 0, cores })
     }
 
-    /// Starts threads until there are `size`.
+    /// Starts threads until there are `size` of them.
     ///
     /// # Errors
-    /// [`Error::Env`] where the system gives no more.
+    /// [`Error::Env`] where the system refuses to start another thread.
     pub(super) fn grow(&mut self, size: usize) -> Result<()> {
         while self.size < size {
             let (exchange, number) = (self.exchange.clone(), self.started);
@@ -206,7 +206,7 @@ impl<T: Task> ThreadPool<T> {
         Ok(())
     }
 
-    /// Counts off a thread that never came back.
+    /// Stops counting a thread that was given up with its task.
     pub(super) fn give_up_one(&mut self) {
         self.exchange.alive.fetch_sub(1, Ordering::AcqRel);
         self.size -= 1;
@@ -217,7 +217,7 @@ impl<T: Task> ThreadPool<T> {
         self.size
     }
 
-    /// Hands a task out; [`call`](Self::call) lets threads know.
+    /// Hands a task out. [`call`](Self::call) wakes the threads for it.
     pub(super) fn put(&self, task: Arc<T>) {
         Exchange::put(&self.exchange.out, task);
     }
@@ -232,32 +232,32 @@ impl<T: Task> ThreadPool<T> {
         Exchange::take(&self.exchange.out)
     }
 
-    /// How many tasks have come home and were not taken.
+    /// How many tasks have come back and were not received.
     pub(super) fn at_home(&self) -> usize {
         self.exchange.arrived.load(Ordering::Acquire) - self.received
     }
 
-    /// Waits until `count` tasks have come home and were not taken; whether
+    /// Waits until `count` tasks have come back and were not received. Returns whether
     /// they have by `deadline`.
     pub(super) fn wait(&self, count: usize, deadline: Option<Instant>) -> bool {
         self.exchange.await_arrivals(self.received + count, deadline)
     }
 
-    /// Takes a task that has come home.
+    /// Takes a task that has come back.
     pub(super) fn receive(&mut self) -> Arc<T> {
         debug_assert!(self.at_home() > 0);
         self.received += 1;
         loop {
             match Exchange::take(&self.exchange.home) {
                 Some(task) => return task,
-                // An earlier one is a moment from being there.
+                // The task is counted, but its ring does not show it yet.
                 None => yield_now(),
             }
         }
     }
 
-    /// Ends the threads, or stops waiting for them at `deadline`; the tasks that
-    /// none has begun.
+    /// Ends the threads, or stops waiting for them at `deadline`. Returns the tasks that
+    /// no thread has begun.
     pub(super) fn dismiss(&mut self, deadline: Instant) -> Vec<Arc<T>> {
         self.exchange.dismiss();
         let ended = || self.exchange.alive.load(Ordering::Acquire) == 0;
@@ -266,7 +266,7 @@ impl<T: Task> ThreadPool<T> {
     }
 }
 
-/// How many threads can run at once here.
+/// How many threads can run at once on this machine.
 pub(super) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
@@ -292,7 +292,7 @@ impl Cores {
 }
 
 impl Core {
-    /// Binds the calling thread; where the system refuses, it stays free.
+    /// Binds the calling thread to the core. Where the system refuses, the thread stays unbound.
     fn bind(self) {
         os::bind_to(self.0);
     }

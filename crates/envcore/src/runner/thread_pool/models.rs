@@ -1,7 +1,7 @@
-//! The hand-off under loom: every interleaving of a few threads.
+//! Models of the hand-off, which loom runs through every interleaving of a few threads.
 //!
-//! `make test-loom` runs these. A task's content is in loom's `UnsafeCell`,
-//! which fails the model where two threads can have it at once.
+//! `make test-loom` runs these models. A task's content is in loom's `UnsafeCell`,
+//! which fails the model where two threads can use the content at once.
 
 use loom::cell::UnsafeCell;
 use loom::model;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use super::sync::{AtomicUsize, Ordering};
 use super::{Claim, Exchange, Task};
 
-/// Counts how often it was done.
+/// A task that counts how often it was run.
 struct Counted(UnsafeCell<usize>);
 
-// SAFETY: loom checks it.
+// SAFETY: loom checks that one thread at a time uses the content.
 unsafe impl Sync for Counted {}
 
 impl Counted {
@@ -26,14 +26,14 @@ impl Counted {
     }
 
     fn count(&self) -> usize {
-        // SAFETY: loom checks it.
+        // SAFETY: loom checks that one thread at a time uses the content.
         self.0.with(|count| unsafe { *count })
     }
 }
 
 impl Task for Counted {
     fn run(&self) -> bool {
-        // SAFETY: loom checks it.
+        // SAFETY: loom checks that one thread at a time uses the content.
         self.0.with_mut(|count| unsafe { *count += 1 });
         true
     }
@@ -100,7 +100,7 @@ fn a_taker_that_is_slow_to_give_its_place_up_delays_a_putter_and_loses_nothing()
             let ring = ring.clone();
             spawn(move || ring.pop())
         };
-        // Round and round with whatever the other leaves.
+        // Puts back whatever the other thread left, so that the ring goes round.
         let mut held = Vec::new();
         for _ in 0..2 {
             held.extend(ring.pop());
@@ -146,8 +146,8 @@ fn finish_and_revoke_never_both_win() {
     });
 }
 
-/// The runner hands `rounds` rounds of `tasks` tasks to `threads` threads and
-/// ends them.
+/// The runner hands `tasks` tasks to `threads` threads, `rounds` times, and ends the
+/// threads.
 fn rounds(threads: usize, tasks: usize, rounds: usize, caller_works: bool) {
     let exchange = Arc::new(Exchange::<Counted>::new(tasks, 0));
     exchange.alive.store(threads, Ordering::Release);
@@ -185,8 +185,8 @@ fn rounds(threads: usize, tasks: usize, rounds: usize, caller_works: bool) {
     assert_eq!(exchange.alive.load(Ordering::Acquire), 0);
 }
 
-/// As `rounds`, one round: each task is put and one thread called for it before
-/// the next is.
+/// One round of `rounds` in which the runner puts each task and calls one thread for
+/// it before it puts the next.
 fn one_by_one(threads: usize, tasks: usize) {
     let exchange = Arc::new(Exchange::<Counted>::new(tasks, 0));
     exchange.alive.store(threads, Ordering::Release);

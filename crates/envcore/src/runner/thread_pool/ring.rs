@@ -1,10 +1,10 @@
-//! A bounded queue of numbers that any thread may put in and take out.
+//! A bounded queue of numbers. Any thread may put numbers in and take them out.
 //!
-//! Vyukov's: each place carries the turn at which it may next be written or
-//! read, so that neither side waits for the other while there is something to
-//! do. Nothing is locked and nothing allocated. A number that was taken out was
-//! put in *before*, in the sense of the memory model: what the putter wrote
-//! first, the taker sees.
+//! The algorithm is Vyukov's: each place carries the turn at which it may next be
+//! written or read, so neither side waits for the other while there is something to
+//! do. Nothing is locked and nothing is allocated. To put a number in *happens
+//! before* to take it out, in the sense of the memory model: the taker sees what the
+//! putter wrote before it.
 
 use crossbeam_utils::CachePadded;
 
@@ -17,18 +17,18 @@ struct Seat {
 
 pub(super) struct Ring {
     places: Box<[Seat]>,
-    /// Numbers ever put in.
+    /// How many numbers were ever put in.
     tail: CachePadded<AtomicUsize>,
-    /// Numbers ever taken out.
+    /// How many numbers were ever taken out.
     head: CachePadded<AtomicUsize>,
 }
 
 impl Ring {
-    /// Room for `capacity` numbers.
+    /// A ring with room for `capacity` numbers.
     pub(super) fn new(capacity: usize) -> Self {
         let place = |turn| Seat { turn: AtomicUsize::new(turn), number: AtomicUsize::new(0) };
         Ring {
-            // With one place a full and an empty ring would look the same.
+            // With one place, a full ring and an empty ring would look the same.
             places: (0..capacity.max(2)).map(place).collect(),
             tail: CachePadded::new(AtomicUsize::new(0)),
             head: CachePadded::new(AtomicUsize::new(0)),
@@ -58,7 +58,7 @@ impl Ring {
         }
     }
 
-    /// Takes the number that has been there longest; `None` where there is none
+    /// Takes the number that has been in the ring longest; `None` where there is none
     /// yet.
     pub(super) fn pop(&self) -> Option<usize> {
         let mut at = self.head.load(Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl Ring {
     pub(super) fn has_some(&self) -> bool {
         let at = self.head.load(Ordering::Relaxed);
         let turn = self.places[at % self.places.len()].turn.load(Ordering::Acquire);
-        // Behind: another thread has taken it meanwhile; look again.
+        // A turn behind `at` means that another thread has taken the number meanwhile.
         turn.wrapping_sub(at + 1) as isize >= 0
     }
 }

@@ -1,4 +1,4 @@
-//! What the hand-off is made of: std's, or loom's where a model checks it.
+//! The primitives of the hand-off: std's, or loom's in a model.
 
 #[cfg(loom)]
 pub(super) use loom::{

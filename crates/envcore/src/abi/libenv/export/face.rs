@@ -1,4 +1,4 @@
-//! Leaves as libenv has them: float32, or labels of uint8 or int32 from 0 on.
+//! Leaves in libenv's form: float32, or labels of uint8 or int32 that begin at 0.
 //!
 //! Above 400 lines because its tests, a quarter of it, are those of the casts.
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::space::{DType, Element, Leaf, LeafKind, Scalar, Tensor};
 use crate::{f16, with_element};
 
-/// An element type of libenv's.
+/// An element type of libenv.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Wire {
     U8,
@@ -30,19 +30,19 @@ impl Wire {
     }
 }
 
-/// How an element of a leaf becomes one of libenv's.
+/// How an element of a leaf becomes an element in libenv's form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum FaceCast {
-    /// By its bytes.
+    /// The bytes are the same.
     Same,
-    /// An integer, less `low`; at the wire's ends it stops. The greatest is an i64
-    /// too, so that what wraps is outside the bounds.
+    /// An integer from which `low` is subtracted; the result is limited to the wire type's
+    /// range. The largest `low` is an i64 too, so only values outside the bounds wrap.
     Less { low: i64 },
-    /// The nearest float32.
+    /// The float32 that is nearest to the value.
     Rounded,
 }
 
-/// One leaf, as libenv has it.
+/// One leaf in libenv's form.
 #[derive(Debug)]
 pub(super) struct Face {
     pub(super) name: String,
@@ -57,11 +57,11 @@ pub(super) struct Face {
 }
 
 impl Face {
-    /// The leaf of an observation or an action (`what`), of `num` slots: without
-    /// loss, unless `cast`.
+    /// The leaf of an observation or an action (`what`) of `num` slots. Values are carried
+    /// without loss, unless `cast` is set.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where libenv cannot carry it.
+    /// [`Error::Unsupported`] where libenv cannot carry the leaf.
     pub(super) fn strict(leaf: &Leaf, num: usize, what: &str, unnamed: &str, cast: bool) -> Result<Self> {
         let name = if leaf.name.is_empty() { unnamed } else { &leaf.name };
         let refuse = |why: String| Error::Unsupported(format!("libenv cannot carry {what} '{name}': {why}"));
@@ -106,9 +106,9 @@ impl Face {
         Face::new(name.into(), tensor, num, (wire, how), (low, high))
     }
 
-    /// An info, as near as libenv comes to it: floats are rounded, integers stop
-    /// at int32's ends and are not shifted, so that bounds are no promise here.
-    /// `None` where it cannot be carried at all.
+    /// An info, as nearly as libenv can carry it: floats are rounded, and integers are
+    /// limited to int32's range and not shifted, so values may exceed the leaf's bounds.
+    /// `None` where libenv cannot carry the info at all.
     pub(super) fn loose(leaf: &Leaf, num: usize) -> Result<Option<Self>> {
         let LeafKind::Fixed(tensor) = &leaf.kind else { return Ok(None) };
         let (low, high) = hull(tensor);
@@ -126,7 +126,7 @@ impl Face {
         Face::new(leaf.name.clone(), tensor, num, (wire, how), bounds).map(Some)
     }
 
-    /// The same under another name.
+    /// This leaf under another name.
     pub(super) fn called(&self, name: String) -> Result<Self> {
         let shape = self.shape.clone();
         check_name(&name)?;
@@ -152,7 +152,7 @@ impl Face {
         Ok(Face { name, dtype: tensor.dtype, elements: tensor.elements(), shape, wire, how, low, high })
     }
 
-    /// Its declaration.
+    /// The leaf's declaration.
     pub(super) fn tensor_type(&self) -> sys::TensorType {
         let mut name = [0; sys::MAX_NAME_LEN];
         name.iter_mut().zip(self.name.bytes()).for_each(|(to, byte)| *to = byte as _);
@@ -184,29 +184,29 @@ impl Face {
         }
     }
 
-    /// Bytes of a row in the host's memory.
+    /// The number of bytes of a row in the host's memory.
     pub(super) fn row_bytes(&self) -> usize {
         self.elements * self.wire.dtype().size()
     }
 
-    /// Bytes of a row in the env's batch.
+    /// The number of bytes of a row in the env's batch.
     pub(super) fn own_row_bytes(&self) -> usize {
         self.elements * self.dtype.size()
     }
 
-    /// The dtype that rows have in the env's batch and in the host's memory alike,
-    /// if they do.
+    /// The dtype of rows where the env's batch and the host's memory have the same bytes;
+    /// else `None`.
     pub(super) fn is_same_as(&self) -> Option<DType> {
         (self.how == FaceCast::Same && self.dtype == self.wire.dtype()).then_some(self.dtype)
     }
 
-    /// Writes runs of whole rows to the host's: each as the env has it, and where
-    /// it goes.
+    /// Writes runs of whole rows to the host's memory. Each run is given as the env's
+    /// bytes and the address to write to.
     ///
     /// # Safety
-    /// There must be room for each.
+    /// There must be room for each run at its address.
     pub(super) unsafe fn give<'a>(&self, runs: impl Iterator<Item = (&'a [u8], *mut u8)>) {
-        // SAFETY: the caller's duty; the host may have aliased anything, hence `copy`.
+        // SAFETY: the caller guarantees the room. The host's memory may overlap the env's, hence `copy`.
         unsafe {
             match (self.how, self.wire) {
                 (FaceCast::Same, _) => runs.for_each(|(from, to)| ptr::copy(from.as_ptr(), to, from.len())),
@@ -223,14 +223,14 @@ impl Face {
         }
     }
 
-    /// The actions in the host's `rows`, as a vec env takes them; `staging` has
-    /// room for an i64 for each element of all.
+    /// The actions in the host's `rows` as columns of a vec env. `staging` has room for an
+    /// i64 for each element of all rows.
     ///
     /// # Errors
     /// [`Error::Action`] for a float where the env has an integer.
     ///
     /// # Safety
-    /// The host's rows must be there while the result is used.
+    /// The host's rows must be valid while the result is used.
     pub(super) unsafe fn take<'a>(
         &'a self,
         rows: &'a BufferRows,
@@ -245,7 +245,7 @@ impl Face {
                 BufferRows::Each(_) => {
                     let bytes = &mut bytemuck::cast_slice_mut::<i64, u8>(staging)[..num * row_bytes];
                     for row in 0..num {
-                        // SAFETY: both have a row's bytes there.
+                        // SAFETY: both addresses have the bytes of a row.
                         unsafe {
                             let to = bytes.as_mut_ptr().add(row * row_bytes);
                             ptr::copy(rows.at(row, row_bytes), to, row_bytes);
@@ -260,7 +260,7 @@ impl Face {
         let mut refused = None;
         for (first, from, count) in rows.runs(num, row_bytes, self.elements) {
             let to = &mut staging[first..first + count];
-            // SAFETY: the host's row (or block) has so many elements.
+            // SAFETY: the host's row (or block) has that many elements.
             unsafe {
                 match (self.how, self.wire) {
                     (FaceCast::Less { low }, Wire::U8) => {
@@ -268,7 +268,7 @@ impl Face {
                     }
                     (FaceCast::Less { low }, _) => taken::<i32>(from, to, |v| i64::from(v).wrapping_add(low)),
                     _ if self.dtype == DType::F16 => {
-                        // Four to an i64, in place: the reader is never behind.
+                        // Four halves fit an i64, and the halves are written behind where they are read.
                         let halves = bytemuck::cast_slice_mut::<i64, u16>(staging);
                         for (k, half) in halves[first..first + count].iter_mut().enumerate() {
                             *half = f16::from_f32(from.cast::<f32>().add(k).read_unaligned()).to_bits();
@@ -292,7 +292,7 @@ impl Face {
         Ok(ColumnIn::Fixed { dtype, shape: &self.shape, bytes: bytes.into() })
     }
 
-    /// How many elements a `staging` has; see [`take`](Self::take).
+    /// A buffer for [`take`](Self::take).
     pub(super) fn staging(&self) -> Vec<i64> {
         vec![0; self.shape[0] * self.elements]
     }
@@ -308,7 +308,7 @@ fn check_name(name: &str) -> Result<()> {
     )))
 }
 
-/// The least and the greatest of any element's bounds.
+/// The lowest and the highest bound of all elements.
 fn hull(tensor: &Tensor) -> (Scalar, Scalar) {
     let (mut high, mut low) = tensor.dtype.range();
     tensor.bounds.low.iter().for_each(|&side| low = if side < low { side } else { low });
@@ -325,7 +325,7 @@ fn less<S: Element>(v: S, low: i64) -> i64 {
 }
 
 /// # Safety
-/// Every run must have room where it goes.
+/// Every run must have room at its address.
 #[inline(always)]
 unsafe fn each<'a, S: Element, W>(
     runs: impl Iterator<Item = (&'a [u8], *mut u8)>,
@@ -333,7 +333,7 @@ unsafe fn each<'a, S: Element, W>(
 ) {
     for (from, to) in runs {
         for (k, element) in from.chunks_exact(S::DTYPE.size()).enumerate() {
-            // SAFETY: the caller's duty; the host's memory need not be aligned.
+            // SAFETY: the caller guarantees the room; the host's memory need not be aligned.
             unsafe { to.cast::<W>().add(k).write_unaligned(become_one(S::from_ne_slice(element))) }
         }
     }
@@ -343,7 +343,7 @@ unsafe fn each<'a, S: Element, W>(
 /// `from` must hold as many elements as `to` has.
 unsafe fn taken<W: Copy>(from: *const u8, to: &mut [i64], mut become_one: impl FnMut(W) -> i64) {
     for (k, to) in to.iter_mut().enumerate() {
-        // SAFETY: the caller's duty; the host's memory need not be aligned.
+        // SAFETY: the caller guarantees the elements; the host's memory need not be aligned.
         *to = become_one(unsafe { from.cast::<W>().add(k).read_unaligned() });
     }
 }
@@ -353,13 +353,13 @@ mod tests {
     use super::*;
     use crate::space::Scalar;
 
-    /// Wire, low and high of an observation's leaf.
+    /// The wire type, low and high of an observation's leaf.
     fn declared(leaf: Leaf, cast: bool) -> Result<(Wire, f64, f64)> {
         let face = Face::strict(&leaf, 2, "observation", "obs", cast)?;
         Ok((face.wire, face.low, face.high))
     }
 
-    /// What `elements` of the leaf are to a host.
+    /// The elements of the leaf as a host sees them.
     fn shown<T: Element, W: bytemuck::Pod>(leaf: Leaf, cast: bool, elements: &[T]) -> Vec<W> {
         let face = Face::strict(&leaf, 2, "observation", "obs", cast).unwrap();
         let mut bytes = Vec::new();
@@ -409,14 +409,15 @@ mod tests {
         assert_eq!(shown::<i64, f32>(Leaf::real::<i64>(&[]), true, &[-7, 1 << 40]), [-7.0, 1.099_511_6e12]);
     }
 
-    /// An action of one slot from a host, as scalars; in one block or by rows.
+    /// An action of one slot from a host, as scalars; checks that one block and separate
+    /// rows give the same.
     fn taken<W: bytemuck::Pod>(leaf: Leaf, cast: bool, elements: &[W]) -> Result<Vec<Scalar>> {
         let face = Face::strict(&leaf, 1, "action", "action", cast)?;
         let first = elements.as_ptr().cast::<u8>().cast_mut();
         let mut both = Vec::new();
         for rows in [BufferRows::Block(first), BufferRows::Each(vec![first])] {
             let mut staging = face.staging();
-            // SAFETY: the one row is `elements`.
+            // SAFETY: `elements` is the one row.
             let taken = unsafe { face.take(&rows, &mut staging) }?;
             let ColumnIn::Fixed { dtype, bytes, .. } = taken else {
                 panic!("a leaf of fixed shape");

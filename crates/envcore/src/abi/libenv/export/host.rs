@@ -1,5 +1,5 @@
-//! The host's memory: where each leaf's rows are, and which of it the runner
-//! may write by itself.
+//! The host's memory: where each leaf's rows are, and which of them the runner may
+//! write directly.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -8,26 +8,26 @@ use super::super::sys;
 use super::face::Face;
 use crate::buffer::{Buffers, Lease, Part};
 
-/// Where a leaf's rows are.
+/// The addresses of a leaf's rows.
 #[derive(Debug)]
 pub(super) enum BufferRows {
-    /// One behind the other, as every host known has them.
+    /// The rows are adjacent, as in every known host.
     Block(*mut u8),
-    /// Anywhere.
+    /// Each row has an address of its own.
     Each(Vec<*mut u8>),
 }
 
 impl BufferRows {
-    /// The rows that `num` pointers from `all[leaf * num]` on say; `None` where
-    /// one is NULL.
+    /// Reads the `num` pointers from `all[leaf * num]` on; `None` where one of them is
+    /// NULL.
     ///
     /// # Safety
-    /// `all` must be NULL or have so many pointers.
+    /// `all` must be NULL or have that many pointers.
     unsafe fn read(all: *mut *mut c_void, leaf: usize, num: usize, row_bytes: usize) -> Option<Self> {
         if all.is_null() {
             return None;
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let at = |row: usize| unsafe { all.add(leaf * num + row).read_unaligned() }.cast::<u8>();
         let rows: Vec<*mut u8> = (0..num).map(at).collect();
         if rows.iter().any(|row| row.is_null()) {
@@ -37,7 +37,7 @@ impl BufferRows {
         Some(if is_block { BufferRows::Block(rows[0]) } else { BufferRows::Each(rows) })
     }
 
-    /// Where row `row` is.
+    /// The address of row `row`.
     pub(super) fn at(&self, row: usize, row_bytes: usize) -> *mut u8 {
         match self {
             BufferRows::Block(first) => first.wrapping_add(row * row_bytes),
@@ -45,7 +45,7 @@ impl BufferRows {
         }
     }
 
-    /// Runs of elements: the number of the first, where it is, and how many.
+    /// Runs of elements: the number of the first element, its address, and the count.
     pub(super) fn runs(
         &self,
         num: usize,
@@ -59,7 +59,7 @@ impl BufferRows {
         (0..runs).map(move |run| (run * elements, self.at(run, row_bytes).cast_const(), per_run))
     }
 
-    /// The addresses, from and to, of every block of them.
+    /// The first and the end address of every block of the rows.
     fn extents(&self, num: usize, row_bytes: usize) -> Vec<(usize, usize)> {
         let extent = |ptr: &*mut u8, bytes: usize| (*ptr as usize, (*ptr as usize).saturating_add(bytes));
         match self {
@@ -69,7 +69,7 @@ impl BufferRows {
     }
 }
 
-/// All that `libenv_set_buffers` said. Leaves without memory are `None`.
+/// The memory that `libenv_set_buffers` gave. Leaves without memory are `None`.
 #[derive(Debug)]
 pub(super) struct HostBuffers {
     pub(super) observation: Vec<Option<BufferRows>>,
@@ -77,14 +77,14 @@ pub(super) struct HostBuffers {
     pub(super) action: Vec<Option<BufferRows>>,
     pub(super) reward: Option<NonNull<f32>>,
     pub(super) first: Option<NonNull<u8>>,
-    /// By leaf of the observation: the block that the runner may write, and its
+    /// By leaf of the observation, the block that the runner may write and the block's
     /// size.
     direct: Vec<Option<(NonNull<u8>, usize)>>,
 }
 
 impl HostBuffers {
-    /// Reads the pointers of `num` slots. They are copied: the host may do with
-    /// the struct what it likes.
+    /// Reads the pointers of `num` slots. They are copied, because the host may change
+    /// the struct afterwards.
     ///
     /// # Safety
     /// As `libenv.h` says of `libenv_set_buffers`; any pointer may be NULL.
@@ -94,7 +94,7 @@ impl HostBuffers {
         (observation, info, action): (&[Face], &[Face], &[Face]),
     ) -> Self {
         let rows = |all: *mut *mut c_void, faces: &[Face]| -> Vec<Option<BufferRows>> {
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             let of = |(k, face): (usize, &Face)| unsafe { BufferRows::read(all, k, num, face.row_bytes()) };
             faces.iter().enumerate().map(of).collect()
         };
@@ -118,7 +118,7 @@ impl HostBuffers {
         taken.push(flat(buffers.first as usize, 1));
         taken.retain(|(from, to)| from < to);
         taken.sort_unstable();
-        // Of those that begin earlier, how far the farthest reaches.
+        // `reach` is the highest end of the blocks that begin earlier.
         let mut reach = 0;
         let lonely: Vec<bool> = (0..taken.len())
             .map(|k| {
@@ -141,7 +141,7 @@ impl HostBuffers {
         host
     }
 
-    /// What is missing.
+    /// The name of a field that has no memory but needs it.
     pub(super) fn missing(&self) -> Option<&'static str> {
         let any = |all: &[Option<BufferRows>]| all.iter().any(Option::is_none);
         match self {
@@ -159,11 +159,11 @@ impl Buffers for HostBuffers {
     fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease> {
         let Part::Observation(leaf) = part else { return None };
         let (ptr, size) = self.direct.get(leaf).copied().flatten()?;
-        // SAFETY: the host vouches for the memory until it closes the instance, and
-        // keeps off it during `libenv_observe`, where alone batches with these
-        // leases live; one at a time, for a runner drafts no second before the
-        // first was dropped. No other memory of the host's overlaps (`read`), and
-        // elements are of a dtype that any bytes make.
+        // SAFETY: the host guarantees the memory until it closes the instance, and does not
+        // use it during `libenv_observe`, which is the only time that batches with these
+        // leases live. Only one such batch lives at a time, because a runner drafts no
+        // second before the first was dropped. No other memory of the host overlaps the
+        // block (`read`), and any bytes are valid elements of its dtype.
         (bytes <= size).then(|| unsafe { Lease::from_host(ptr, bytes) })
     }
 }
@@ -173,8 +173,8 @@ mod tests {
     use super::*;
     use crate::space::Leaf;
 
-    /// The blocks that the runner may write, of an observation of two leaves of
-    /// `float32[2]`, two slots, at these addresses.
+    /// Which blocks the runner may write, of an observation of two leaves of
+    /// `float32[2]` and two slots at these addresses.
     fn direct(ob: [usize; 4], rew: usize) -> Vec<bool> {
         let leaf = Leaf::real::<f32>(&[2]).named("x");
         let faces = [0; 2].map(|_| Face::strict(&leaf, 2, "observation", "", false).unwrap());
@@ -187,7 +187,7 @@ mod tests {
             info: none.cast(),
             ac: none.cast(),
         };
-        // SAFETY: the pointers are looked at, not followed; `ob` has its four.
+        // SAFETY: the pointers are compared and not followed; `ob` has its four.
         let host = unsafe { HostBuffers::read(&buffers, 2, (&faces, &[], &[])) };
         host.direct.iter().map(Option::is_some).collect()
     }

@@ -1,12 +1,12 @@
-//! One `libenv_env`: a vec env in SAME_STEP, and what its host has been shown.
+//! One `libenv_env`: a vec env in SAME_STEP, and what its host has seen.
 //!
-//! `act` checks and sends, `observe` receives; so nothing of a step is seen
-//! before `observe`, and where the host's memory allows it the runner writes its
-//! rows straight there. What else changes a slot (a reset, a state) waits as a
-//! *patch* of one row until `observe`.
+//! `act` checks and sends; `observe` receives. So a host sees nothing of a step before
+//! `observe`, and where the host's memory allows it the runner writes its rows into
+//! that memory directly. Any other change of a slot (a reset, a state) waits until
+//! `observe` as a *patch* of one row.
 //!
-//! Above 400 lines because what a host sees next depends on all of an instance's
-//! fields, and each function changes several.
+//! Above 400 lines because what a host sees next depends on all fields of an instance,
+//! and each function changes several of them.
 
 use std::sync::Arc;
 
@@ -32,11 +32,11 @@ use crate::vec_env::{VecEnv, Want};
 /// The section of a slot's state that holds what its host saw.
 const VIEW: &str = "libenv view";
 
-/// Restarts of a slot that ends no episode in between: as `corral.make_vec` has
-/// it.
+/// How often a slot is restarted without ending an episode in between; the default of
+/// `corral.make_vec`.
 const MAX_RESTARTS: u32 = 10;
 
-/// So many leaves of actions are passed on without an allocation.
+/// How many leaves of actions are passed on without an allocation.
 const FEW: usize = 4;
 
 /// What a host saw of a slot beside its observation.
@@ -46,42 +46,43 @@ struct SavedView {
     terminated: bool,
     truncated: bool,
     kind: u8,
-    /// The episode's return and length so far.
+    /// The return and length of the episode so far.
     so_far: (f64, i32),
 }
 
-/// See the module.
+/// A vec env behind libenv's functions; see the module.
 pub(super) struct ExportedInstance {
     envs: FailurePolicy,
     num: usize,
     faces: Faces,
-    /// How slots begin, until they have.
+    /// How the slots are to begin; `None` once they have begun.
     begin: Option<Vec<Begin>>,
     queue: IndexQueue,
     host: Option<HostBuffers>,
-    /// What is shown, or is to be; once it is, without its observations, whose
-    /// memory may be the host's. None between an action and its result.
+    /// The batch that the host sees or will see next. Once the host has seen it, its
+    /// observations are gone if their memory is the host's. `None` between an action and
+    /// its result.
     last: Option<Box<Batch>>,
-    /// Whether all of `last` is yet to be shown.
+    /// Whether the host has not seen any of `last` yet.
     is_news: bool,
-    /// Rows of single slots that are yet to be shown instead.
+    /// Rows of single slots that the host is to see in place of those of `last`.
     patches: Vec<(usize, Box<Batch>)>,
-    /// Whether the host has other memory since, which shows nothing yet.
+    /// Whether the host has given other memory, in which nothing is written yet.
     is_host_new: bool,
-    /// Rows of which the host's memory holds what an episode's end left.
+    /// The rows whose place in the host's memory still has the infos of an episode's end.
     ended: Vec<usize>,
     sums: Sums,
-    /// By leaf of the action.
+    /// By leaf of the action, a buffer for converted elements.
     staging: Vec<Vec<i64>>,
-    /// Failures of envs that the host has not been told of.
+    /// Failures of envs that the host has not been told of yet.
     pub(super) failures: Vec<String>,
 }
 
 impl ExportedInstance {
     /// # Safety
-    /// `options` must be what `libenv.h` says.
+    /// `options` must be as `libenv.h` requires.
     pub(super) unsafe fn make(table: &'static [Entry], num: usize, options: sys::Options) -> Result<Self> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let (asked, cast) = unsafe { asked(table, num, options) }.map_err(explain)?;
         let source = asked.entry.source(&asked.config).map_err(explain)?;
         let faces = Faces::of(source.spec(), num, cast)?;
@@ -134,7 +135,7 @@ impl ExportedInstance {
             return Err(Error::Argument("the buffers are NULL: those of before stay".into()));
         }
         let faces = (&self.faces.observation[..], &self.faces.info[..], &self.faces.action[..]);
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let host = unsafe { HostBuffers::read(&buffers.read_unaligned(), self.num, faces) };
         let missing = host.missing();
         self.host = Some(host);
@@ -148,8 +149,8 @@ impl ExportedInstance {
     }
 
     /// # Safety
-    /// The memory of `set_buffers` must be there, and nobody else may use it
-    /// meanwhile.
+    /// The memory of `set_buffers` must be valid, and nobody else may use it during this
+    /// call.
     pub(super) unsafe fn observe(&mut self) -> Result<()> {
         self.host()?;
         self.settle(true)?;
@@ -164,7 +165,7 @@ impl ExportedInstance {
         for (slot, patch) in &patches {
             last.put_row(*slot, patch, 0);
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe {
             if std::mem::take(&mut self.is_news) {
                 self.show(&last, 0, true);
@@ -198,7 +199,7 @@ impl ExportedInstance {
             let name = &face.name;
             let rows =
                 rows.as_ref().ok_or_else(|| Error::Action(format!("the actions '{name}' are at NULL")))?;
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             *column = unsafe { face.take(rows, staging) }?;
         }
         envs.send(&Slots::All, columns)?;
@@ -226,7 +227,7 @@ impl ExportedInstance {
         let slots = Slots::List(vec![slot]);
         self.envs_idle()?.check_reset(&slots, &[begin], None)?;
         if let Some(all) = &mut self.begin {
-            // A seed is not forgotten over an index: it begins first.
+            // A seed is not replaced by an index, because the episode of the seed comes first.
             if !matches!((all[slot], begin), (Begin::Seed(_), Begin::Index(_))) {
                 all[slot] = begin;
                 return Ok(());
@@ -262,7 +263,7 @@ impl ExportedInstance {
         state.to_bytes()
     }
 
-    /// Takes up a state that `save` gave, of any slot.
+    /// Restores a state that `save` gave for any slot.
     pub(super) fn load(&mut self, slot: i32, bytes: &[u8]) -> Result<()> {
         let slot = self.slot(slot)?;
         self.settle(false)?;
@@ -301,7 +302,7 @@ impl ExportedInstance {
             .ok_or_else(|| Error::Argument(format!("env {slot} does not exist: there are {num}, from 0 on")))
     }
 
-    /// The vec env with nothing in flight; slots that have not begun have not.
+    /// The vec env with nothing in flight. Slots that have not begun stay so.
     fn envs_idle(&mut self) -> Result<&mut FailurePolicy> {
         if self.begin.is_none() {
             self.settle(false)?;
@@ -309,8 +310,8 @@ impl ExportedInstance {
         Ok(&mut self.envs)
     }
 
-    /// Sees to it that everyone has begun and nothing is in flight. `direct`: what
-    /// comes back may go to the host's memory at once.
+    /// Ensures that every slot has begun and nothing is in flight. Where `direct`, the
+    /// received rows may be written into the host's memory.
     fn settle(&mut self, direct: bool) -> Result<()> {
         let begins = self.begin.is_some();
         if let Some(begin) = &self.begin {
@@ -333,7 +334,7 @@ impl ExportedInstance {
         fed
     }
 
-    /// Makes all of `last` news again.
+    /// Marks all of `last` as not seen yet.
     fn see_again(&mut self) -> Result<()> {
         let Some(mut last) = self.last.take() else { return Ok(()) };
         let keep = vec![Begin::Keep; self.num];
@@ -354,7 +355,7 @@ impl ExportedInstance {
         self.failures.extend(all.map(ToString::to_string));
     }
 
-    /// Writes `batch`, of all slots or of one alone, to the host's rows from `to`
+    /// Writes `batch`, which is of all slots or of one alone, to the host's rows from `to`
     /// on.
     ///
     /// # Safety
@@ -366,7 +367,7 @@ impl ExportedInstance {
             (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
         let (terminated, truncated) = (&terminated[..count], &truncated[..count]);
         let kinds = &batch.kinds.as_slice::<u8>()[..count];
-        // SAFETY: the host's memory has a row for each slot (the caller's duty).
+        // SAFETY: the caller guarantees that the host's memory has a row for each slot.
         unsafe {
             if let Some(first) = host.first {
                 let first = std::slice::from_raw_parts_mut(first.as_ptr().add(to), count);
@@ -394,7 +395,7 @@ impl ExportedInstance {
             if !all {
                 return;
             }
-            // A slot that was reset by hand since has no end to tell of.
+            // A slot that the host has reset since then has no end of an episode to show.
             let shows_finals = self.envs.spec().caps.contains(Caps::FINAL_OBS);
             let finals = batch.finals.as_ref().map(|finals| finals.ended.as_slice::<bool>());
             let has_last = |row: &usize| finals.is_some_and(|ended| ended[*row]);
@@ -416,8 +417,8 @@ impl ExportedInstance {
     }
 }
 
-/// Writes the first `count` rows of a column to the host's from `to` on, unless
-/// they are there.
+/// Writes the first `count` rows of a column to the host's rows from `to` on, unless
+/// the column is already in the host's memory.
 ///
 /// # Safety
 /// As [`ExportedInstance::observe`].
@@ -427,15 +428,15 @@ unsafe fn give(face: &Face, host: &Option<BufferRows>, bytes: Option<&[u8]>, cou
         BufferRows::Block(first) if bytes.as_ptr() == first.cast_const() => {}
         BufferRows::Block(_) => {
             let bytes = &bytes[..count * face.own_row_bytes()];
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             unsafe { face.give(std::iter::once((bytes, host.at(to, face.row_bytes())))) }
         }
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         BufferRows::Each(_) => unsafe { give_some(face, host, bytes, 0..count, to) },
     }
 }
 
-/// Writes some rows of a column to the host's, counted from `to`.
+/// Writes some rows of a column to the host's rows, counted from `to`.
 ///
 /// # Safety
 /// As [`ExportedInstance::observe`].
@@ -448,7 +449,7 @@ unsafe fn give_some(
 ) {
     let (from, size) = (face.own_row_bytes(), face.row_bytes());
     let run = |row| (&bytes[row * from..(row + 1) * from], host.at(to + row, size));
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { face.give(rows.map(run)) }
 }
 

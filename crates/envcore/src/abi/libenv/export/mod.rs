@@ -1,21 +1,22 @@
-//! Environments for libenv's hosts (gym3).
+//! The export of environments to hosts of libenv (gym3).
 //!
-//! [`export_libenv!`](crate::export_libenv) gives a library the seven functions
-//! of libenv, over a table of envs. A plain host finds a plain library: `first`,
-//! one reward, the next episode's first observation in the row that ended the
-//! last. The rest travels beside: as options (`env_id`, `seed`, `index`,
-//! `indices`, `max_episode_steps`, `num_threads`, `cast` and the env's own), as
-//! infos (`spaces`), and as four more functions: procgen's `get_state` and
-//! `set_state`, `libenv_last_error`, `corral_libenv_reset`.
+//! [`export_libenv!`](crate::export_libenv) gives a library the seven functions of
+//! libenv over a table of envs. A host that knows only libenv finds an ordinary
+//! library: `first`, one reward, and the next episode's first observation in the row
+//! that ended the last episode. All else is optional: options (`env_id`, `seed`,
+//! `index`, `indices`, `max_episode_steps`, `num_threads`, `cast` and the env's own),
+//! infos (`spaces`), and four more functions: procgen's `get_state` and `set_state`,
+//! `libenv_last_error`, `corral_libenv_reset`.
 //!
-//! Nothing that a host does wrong ends it, as far as a library can tell: errors
-//! are kept for `libenv_last_error`, and the first few of each instance go to
-//! stderr. `libenv_act` that is refused moves nothing, and `libenv_observe`
-//! shows the same again. An env that fails is restarted, shown as a `first`, and
-//! told of likewise. A panic of ours poisons its instance.
+//! A mistake of the host does not end the host, as far as a library can notice the
+//! mistake. Errors are kept for `libenv_last_error`, and the first few of each instance
+//! are written to stderr. A `libenv_act` that is refused changes nothing, and
+//! `libenv_observe` then shows the same again. An env that fails is restarted, shown
+//! as a `first`, and reported in the same way. After a panic outside every env the
+//! instance refuses all further calls.
 //!
-//! What has no dtype in libenv is refused (`face`); with `cast=1` floats are
-//! rounded to float32 and labels stop at int32's ends.
+//! A leaf that has no dtype in libenv is refused (`face`). With `cast=1`, floats are
+//! rounded to float32 and labels are limited to int32's range.
 
 mod face;
 mod host;
@@ -37,10 +38,10 @@ use crate::error::{Error, Phase, Result};
 use crate::guard::guard;
 use instance::ExportedInstance;
 
-/// So many errors of an instance go to stderr.
+/// How many errors of an instance are written to stderr.
 const TOLD: u32 = 10;
 
-/// Gives a library libenv's functions, over a table: a `&'static [Entry]`. See
+/// Gives a library libenv's functions over a table, which is a `&'static [Entry]`. See
 /// [`export`](crate::abi::libenv::export).
 #[macro_export]
 macro_rules! export_libenv {
@@ -57,7 +58,7 @@ macro_rules! export_libenv {
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_make(num: c_int, options: sys::Options) -> *mut c_void {
-                // SAFETY: the host's duty, as `libenv.h` has it.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::make($table, num, options) }
             }
 
@@ -67,31 +68,31 @@ macro_rules! export_libenv {
                 space: c_int,
                 types: *mut sys::TensorType,
             ) -> c_int {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::get_tensortypes(handle, space, types) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_set_buffers(handle: *mut c_void, buffers: *mut sys::Buffers) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::set_buffers(handle, buffers) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_observe(handle: *mut c_void) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::observe(handle) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_act(handle: *mut c_void) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::act(handle) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_close(handle: *mut c_void) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::close(handle) }
             }
 
@@ -102,7 +103,7 @@ macro_rules! export_libenv {
                 data: *mut c_char,
                 length: c_int,
             ) -> c_int {
-                // SAFETY: the host's duty, as `export` has it.
+                // SAFETY: the host guarantees what `export::get_state` requires.
                 unsafe { export::get_state(handle, env, data, length) }
             }
 
@@ -113,13 +114,13 @@ macro_rules! export_libenv {
                 data: *mut c_char,
                 length: c_int,
             ) {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::set_state(handle, env, data, length) }
             }
 
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn libenv_last_error(handle: *mut c_void) -> *const c_char {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::last_error(handle) }
             }
 
@@ -130,20 +131,20 @@ macro_rules! export_libenv {
                 how: c_int,
                 value: i64,
             ) -> c_int {
-                // SAFETY: the host's duty.
+                // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::reset(handle, env, how, value) }
             }
         };
     };
 }
 
-/// What a host holds.
+/// The object behind a host's handle.
 struct HostInstance {
     instance: ExportedInstance,
     errors: Errors,
 }
 
-/// What went wrong.
+/// The errors of an instance.
 #[derive(Default)]
 struct Errors {
     last: Option<CString>,
@@ -156,7 +157,7 @@ impl Errors {
         self.told = self.told.saturating_add(1);
         if self.told <= TOLD {
             let rest = if self.told == TOLD { "\ncorral: more only by libenv_last_error" } else { "" };
-            // A host may have closed stderr.
+            // Ignores failures, because a host may have closed stderr.
             let _ = writeln!(std::io::stderr(), "corral: {text}{rest}");
         }
         self.last = CString::new(text.replace('\0', "\\0")).ok();
@@ -164,12 +165,12 @@ impl Errors {
 }
 
 thread_local! {
-    /// Of calls without an instance.
+    /// The errors of this thread's calls without an instance.
     static ERRORS: RefCell<Errors> = RefCell::default();
 }
 
 fn note_here(call: &str, why: &str) {
-    // In a thread that is ending there is nobody to ask.
+    // In a thread that is ending the variable may be gone.
     let _ = ERRORS.try_with(|errors| {
         let mut errors = errors.borrow_mut();
         errors.told = 0;
@@ -178,9 +179,9 @@ fn note_here(call: &str, why: &str) {
 }
 
 /// # Safety
-/// `handle` must be NULL or what `make` gave and `close` has not taken.
+/// `handle` must be NULL or a handle that `make` returned and `close` has not taken.
 unsafe fn take<'a>(handle: *mut c_void) -> Result<InHand<'a, HostInstance>, &'static str> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { Handle::take(handle) }.map_err(|misuse| match misuse {
         Misuse::Null => "the env is NULL",
         Misuse::Strange => "this is no env that libenv_make gave, or it is closed",
@@ -188,8 +189,8 @@ unsafe fn take<'a>(handle: *mut c_void) -> Result<InHand<'a, HostInstance>, &'st
     })
 }
 
-/// Does `work` on an instance; where that fails, says so and returns `instead`.
-/// Every function that has an instance comes through here.
+/// Does `work` on an instance. Where `work` fails, notes the error and returns
+/// `instead`. Every function that has an instance uses this one.
 ///
 /// # Safety
 /// As [`take`].
@@ -199,7 +200,7 @@ unsafe fn on<R>(
     instead: R,
     work: impl FnOnce(&mut ExportedInstance) -> Result<R>,
 ) -> R {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let mut hand = match unsafe { take(handle) } {
         Ok(hand) => hand,
         Err(why) => {
@@ -207,8 +208,8 @@ unsafe fn on<R>(
             return instead;
         }
     };
-    // What `act` said holds until the next one: a host may only look after it has
-    // observed.
+    // An error of `act` is kept until the next `act`, because a host may ask for it
+    // only after it has observed.
     if call != "libenv_observe" {
         hand.object().errors.last = None;
     }
@@ -235,7 +236,7 @@ pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -
     let _ = ERRORS.try_with(|errors| errors.borrow_mut().last = None);
     let made = guard(Phase::Build, || {
         let num = options::count(num)?;
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe { ExportedInstance::make(table, num, options) }
     });
     match made.unwrap_or_else(|failure| Err(Error::env(failure))) {
@@ -247,14 +248,14 @@ pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -
     }
 }
 
-/// `libenv_get_tensortypes`: 0 where the instance or the space does not exist.
+/// `libenv_get_tensortypes`; returns 0 where the instance or the space does not exist.
 ///
 /// # Safety
-/// `handle` must be NULL or open; `types` NULL or have room for as many as this
-/// returns.
+/// `handle` must be NULL or open; `types` must be NULL or have room for as many as
+/// this function returns.
 #[doc(hidden)]
 pub unsafe fn get_tensortypes(handle: *mut c_void, space: c_int, types: *mut sys::TensorType) -> c_int {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe {
         on(handle, "libenv_get_tensortypes", 0, |instance| {
             let faces = instance.faces(space)?;
@@ -267,24 +268,24 @@ pub unsafe fn get_tensortypes(handle: *mut c_void, space: c_int, types: *mut sys
     }
 }
 
-/// `libenv_set_buffers`; may be called again, also between two steps.
+/// `libenv_set_buffers`; may be called again, even between two steps.
 ///
 /// # Safety
-/// `handle` must be NULL or open; `buffers` NULL, or as `libenv.h` says, where
-/// any pointer may be NULL.
+/// `handle` must be NULL or open; `buffers` must be NULL, or as `libenv.h` requires
+/// except that any pointer may be NULL.
 #[doc(hidden)]
 pub unsafe fn set_buffers(handle: *mut c_void, buffers: *mut sys::Buffers) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "libenv_set_buffers", (), |instance| instance.set_buffers(buffers)) }
 }
 
 /// `libenv_observe`.
 ///
 /// # Safety
-/// `handle` must be NULL or open, and the buffers there.
+/// `handle` must be NULL or open, and the buffers must be valid.
 #[doc(hidden)]
 pub unsafe fn observe(handle: *mut c_void) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "libenv_observe", (), |instance| instance.observe()) }
 }
 
@@ -294,18 +295,18 @@ pub unsafe fn observe(handle: *mut c_void) {
 /// As [`observe`].
 #[doc(hidden)]
 pub unsafe fn act(handle: *mut c_void) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "libenv_act", (), |instance| instance.act()) }
 }
 
-/// `libenv_close`: ends every thread.
+/// `libenv_close`; ends every thread.
 ///
 /// # Safety
-/// `handle` must be NULL or open, and is not after.
+/// `handle` must be NULL or open, and is closed afterwards.
 #[doc(hidden)]
 pub unsafe fn close(handle: *mut c_void) {
     let call = "libenv_close";
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let mut hand = match unsafe { take(handle) } {
         Ok(hand) => hand,
         Err(why) => return note_here(call, why),
@@ -317,11 +318,11 @@ pub unsafe fn close(handle: *mut c_void) {
     hand.close();
 }
 
-/// `get_state`, as procgen's: writes the state of one env and returns its
-/// length; with `data` NULL, the length that it needs. -1 where it fails.
+/// `get_state` as procgen has it: writes the state of one env and returns its length.
+/// With `data` NULL, returns the length that the state needs. Returns -1 on failure.
 ///
 /// # Safety
-/// `handle` must be NULL or open; `data` NULL or have room for `length` bytes.
+/// `handle` must be NULL or open; `data` must be NULL or have room for `length` bytes.
 #[doc(hidden)]
 pub unsafe fn get_state(handle: *mut c_void, env: c_int, data: *mut c_char, length: c_int) -> c_int {
     let save = |instance: &mut ExportedInstance| {
@@ -334,30 +335,30 @@ pub unsafe fn get_state(handle: *mut c_void, env: c_int, data: *mut c_char, leng
                     "the state takes {needed} bytes, and there are {length}"
                 )));
             }
-            // SAFETY: the host's memory has that room.
+            // SAFETY: the caller guarantees that `data` has room for `length` bytes.
             unsafe { ptr::copy(state.as_ptr(), data.cast(), state.len()) };
         }
         Ok(needed)
     };
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "get_state", -1, save) }
 }
 
-/// `set_state`, as procgen's: takes up what `get_state` wrote, of any env of the
-/// same kind and options; `libenv_observe` shows it.
+/// `set_state` as procgen has it: restores what `get_state` wrote for any env of the
+/// same kind and options. `libenv_observe` shows the restored state.
 ///
 /// # Safety
-/// `handle` must be NULL or open; `data` NULL or have `length` bytes.
+/// `handle` must be NULL or open; `data` must be NULL or have `length` bytes.
 #[doc(hidden)]
 pub unsafe fn set_state(handle: *mut c_void, env: c_int, data: *mut c_char, length: c_int) {
     let load = |instance: &mut ExportedInstance| {
         let length = usize::try_from(length).ok().filter(|_| !data.is_null());
         let length =
             length.ok_or_else(|| Error::Argument("no state at NULL or of negative length".into()))?;
-        // SAFETY: the host's memory has those bytes.
+        // SAFETY: the caller guarantees that `data` has `length` bytes.
         instance.load(env, unsafe { std::slice::from_raw_parts(data.cast(), length) })
     };
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "set_state", (), load) }
 }
 
@@ -367,19 +368,19 @@ pub unsafe fn set_state(handle: *mut c_void, env: c_int, data: *mut c_char, leng
 /// `handle` must be NULL or open.
 #[doc(hidden)]
 pub unsafe fn reset(handle: *mut c_void, env: c_int, how: c_int, value: i64) -> c_int {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe { on(handle, "corral_libenv_reset", -1, |instance| instance.reset(env, how, value).map(|()| 0)) }
 }
 
-/// `libenv_last_error`: what went wrong since the last call that was not
-/// `libenv_observe`; with NULL, in this thread's last call without an instance.
+/// `libenv_last_error`: the last error since the last call other than `libenv_observe`;
+/// with NULL, the error of this thread's last call without an instance.
 ///
 /// # Safety
 /// `handle` must be NULL or open.
 #[doc(hidden)]
 pub unsafe fn last_error(handle: *mut c_void) -> *const c_char {
     let text = |errors: &Errors| errors.last.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     match unsafe { take(handle) } {
         Ok(mut hand) => text(&hand.object().errors),
         Err(_) => ERRORS.try_with(|errors| text(&errors.borrow())).unwrap_or(ptr::null()),

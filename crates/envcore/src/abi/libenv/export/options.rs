@@ -1,10 +1,9 @@
-//! Options as a host gives them.
+//! Options in the form in which a host gives them.
 //!
-//! A host has three element types and no text: what an env's own option is to be
-//! is read off that option's default. A `uint8` is a bool, a number or a letter,
-//! several are a text or an array. A `float32` means the number that it prints
-//! as: 0.1 is 0.1 also to an env that computes in float64, and not
-//! 0.10000000149.
+//! A host has three element types and no text, so the option's default says what an
+//! env's own option means. A `uint8` is a bool, a number or a letter; several are a text
+//! or an array. A `float32` means the number that it prints as: 0.1 stays 0.1 for an env
+//! that computes in float64, and does not become 0.10000000149.
 
 use std::ffi::{c_char, c_int};
 use std::slice;
@@ -18,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::space::Value;
 use crate::vec_config::MAX_SLOTS;
 
-/// More options than any host has use for: beyond, a count is garbage.
+/// The most options of a host. A larger count can only be garbage.
 const MOST: usize = 1 << 12;
 
 /// The data of one option.
@@ -36,16 +35,16 @@ struct Item {
 }
 
 /// What the options of a `libenv_make` ask for, for `num` slots of an env of `table`,
-/// and whether leaves may be narrowed (the option `cast`).
+/// and whether values may lose precision or range (the option `cast`).
 ///
 /// # Safety
-/// `options` must be what `libenv.h` says.
+/// `options` must be as `libenv.h` requires.
 pub(super) unsafe fn asked(
     table: &'static [Entry],
     num: usize,
     options: sys::Options,
 ) -> Result<(Chosen, bool)> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let mut given = unsafe { read(options) }?;
     let cast = match take(&mut given, "cast").map(|given| given.natural().map_err(|_| given)).transpose() {
         Ok(None | Some(0)) => Ok(false),
@@ -55,7 +54,7 @@ pub(super) unsafe fn asked(
     Ok((Chosen::read(table, num, given)?, cast?))
 }
 
-/// Reads a host's options, whatever they are.
+/// Reads a host's options, and errors where they make no sense.
 ///
 /// # Safety
 /// As [`asked`].
@@ -68,7 +67,7 @@ unsafe fn read(options: sys::Options) -> Result<Vec<Item>> {
     }
     let mut all: Vec<Item> = Vec::with_capacity(count);
     for k in 0..count {
-        // SAFETY: the host's array has so many items.
+        // SAFETY: the host's array has that many items.
         let item = unsafe { options.items.add(k).read_unaligned() };
         let Some(name) = text_until_nul(&item.name) else {
             let why = "is no UTF-8 text that a NUL ends within its 128 bytes";
@@ -82,7 +81,7 @@ unsafe fn read(options: sys::Options) -> Result<Vec<Item>> {
         if count > 0 && item.data.is_null() {
             return Err(bad(format!("has {count} elements at NULL")));
         }
-        // SAFETY: the host's data has so many elements.
+        // SAFETY: the host's data has that many elements.
         let data = unsafe {
             match item.dtype {
                 sys::dtype::UINT8 => Data::U8(elements(item.data.cast(), count)),
@@ -97,14 +96,14 @@ unsafe fn read(options: sys::Options) -> Result<Vec<Item>> {
 }
 
 /// # Safety
-/// Where `count` is not 0, `from` must have so many elements.
+/// Where `count` is not 0, `from` must have that many elements.
 unsafe fn elements<T: Copy>(from: *const T, count: usize) -> Vec<T> {
-    // SAFETY: the caller's duty; they need not be aligned.
+    // SAFETY: the caller guarantees the elements, which need not be aligned.
     (0..count).map(|k| unsafe { from.add(k).read_unaligned() }).collect()
 }
 
 fn text_until_nul(chars: &[c_char]) -> Option<String> {
-    // SAFETY: a `c_char` is a byte.
+    // SAFETY: a `c_char` has the size and alignment of a byte.
     let bytes = unsafe { slice::from_raw_parts(chars.as_ptr().cast::<u8>(), chars.len()) };
     let end = bytes.iter().position(|byte| *byte == 0)?;
     Some(std::str::from_utf8(&bytes[..end]).ok()?.to_string())
@@ -131,7 +130,7 @@ impl HostOption for Item {
         &self.name
     }
 
-    /// Bytes, in UTF-8; a C host may count the NUL too.
+    /// The text of bytes in UTF-8; a C host may count the final NUL too.
     fn text(&self) -> Result<String> {
         let Data::U8(bytes) = &self.data else { return Err(self.wrong("a text (uint8)")) };
         let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -186,7 +185,7 @@ impl HostOption for Item {
     }
 }
 
-/// The number that this prints as.
+/// The number that `v` prints as.
 fn meant(v: f32) -> f64 {
     match v.to_string().parse::<f64>() {
         Ok(meant) if meant as f32 == v => meant,
@@ -194,7 +193,7 @@ fn meant(v: f32) -> f64 {
     }
 }
 
-/// `error` with the options of every env here among the valid ones.
+/// `error` with the options that every env takes among the valid ones.
 pub(super) fn explain(error: Error) -> Error {
     options::explain(error, "libenv", ", cast")
 }

@@ -1,4 +1,4 @@
-//! Option `indices`: slot i plays `indices[i]`, `indices[i + num]`, …, then its
+//! The option `indices`: slot i plays `indices[i]`, `indices[i + num]`, … and then its
 //! own stream.
 
 use crate::begin::Begin;
@@ -6,11 +6,11 @@ use crate::buffer::{Batch, RowKind, Slots};
 use crate::error::{Phase, Result};
 use crate::vec_env::VecEnv;
 
-/// Which index comes next, by slot.
+/// The index that each slot plays next.
 pub(super) struct IndexQueue {
     indices: Vec<u64>,
-    /// The position of what each slot's next autoreset plays; beyond the indices,
-    /// nothing.
+    /// The position in `indices` of what each slot's next autoreset plays; beyond the last
+    /// index, the slot's own stream.
     next: Vec<usize>,
 }
 
@@ -20,7 +20,8 @@ impl IndexQueue {
         IndexQueue { indices, next: (num..2 * num).collect() }
     }
 
-    /// Tells `envs` what the next autoreset of these slots plays: a reset forgets.
+    /// Sets in `envs` what the next autoreset of `slots` plays; must be repeated after a
+    /// reset, which clears it.
     pub(super) fn offer(&self, envs: &mut dyn VecEnv, slots: &[usize]) -> Result<()> {
         let index =
             |slot: &usize| self.indices.get(self.next[*slot]).map(|index| (*slot, Begin::Index(*index)));
@@ -28,7 +29,8 @@ impl IndexQueue {
         if slots.is_empty() { Ok(()) } else { envs.set_next(&Slots::List(slots), &begin) }
     }
 
-    /// Notes which slots began another episode in a batch of all, and goes on.
+    /// Notes which slots began another episode in a batch of all slots, and sets what they
+    /// play next.
     pub(super) fn feed(&mut self, envs: &mut dyn VecEnv, batch: &Batch, begins: bool) -> Result<()> {
         let num = self.next.len();
         if self.indices.len() <= num {
@@ -46,7 +48,7 @@ impl IndexQueue {
                 continue;
             }
             begun.push(slot);
-            // Where the step itself failed, no autoreset came to its index.
+            // Where the step itself failed, no autoreset has played its index.
             let failed = batch.tolerated.iter().chain(&batch.failures).find(|failure| failure.slot == slot);
             if ended && failed.is_none_or(|failure| failure.failure.phase != Phase::Step) {
                 self.next[slot] += num;

@@ -1,11 +1,11 @@
 //! The three spaces of an instance.
 //!
-//! To the env's infos come what libenv has no field for: `terminated`,
-//! `truncated`, and of episodes that ended in this step `episode_return`,
-//! `episode_length`, `failed` (whether the env failed: what `final_<leaf>` shows
-//! then is zeros that no env has shown), `final_<leaf>` for each leaf of the
-//! observation and, where that name is free, for each info. Everywhere else they
-//! are zeros.
+//! Some infos are added to the env's because libenv has no field for them:
+//! `terminated`, `truncated`, and for episodes that ended in this step
+//! `episode_return`, `episode_length`, `failed`, `final_<leaf>` for each leaf of the
+//! observation and, where that name is free, for each info. `failed` says that the env
+//! failed, so that its `final_<leaf>` are zeros that no env has shown. In all other
+//! rows these infos are zeros.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::source::SourceSpec;
 use crate::space::Leaf;
 
-/// Where an info is in a batch.
+/// The source of an info in a batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tell {
     Info(usize),
@@ -30,17 +30,17 @@ pub(super) enum Tell {
 }
 
 impl Tell {
-    /// Whether only rows that end an episode have it.
+    /// Whether only rows that end an episode have the info.
     pub(super) fn is_of_ends(self) -> bool {
         !matches!(self, Tell::Info(_) | Tell::Terminated | Tell::Truncated)
     }
 
-    /// Whether only rows whose episode's last observation was seen have it.
+    /// Whether only rows whose episode's last observation was seen have the info.
     pub(super) fn is_of_finals(self) -> bool {
         matches!(self, Tell::FinalObservation(_) | Tell::FinalInfo(_))
     }
 
-    /// All rows' bytes, where the batch has it.
+    /// The bytes of all rows, where the batch has the info.
     pub(super) fn bytes<'a>(self, batch: &'a Batch, sums: &'a Sums) -> Option<&'a [u8]> {
         let finals = batch.finals.as_ref();
         match self {
@@ -57,17 +57,17 @@ impl Tell {
     }
 }
 
-/// The leaves of all spaces.
+/// The leaves of all spaces in libenv's form.
 pub(super) struct Faces {
     pub(super) observation: Vec<Face>,
     pub(super) action: Vec<Face>,
     pub(super) info: Vec<Face>,
-    /// Where each info is.
+    /// The source of each info.
     pub(super) tells: Vec<Tell>,
 }
 
 impl Faces {
-    /// Those of `num` slots of `spec`.
+    /// The leaves of `num` slots of `spec`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for leaves that libenv cannot carry.
@@ -130,8 +130,8 @@ impl Faces {
 }
 
 /// # Errors
-/// [`Error::Unsupported`] where two leaves have one name: libenv has no levels, and
-/// writes them with dots.
+/// [`Error::Unsupported`] where two leaves have the same name, because libenv writes
+/// the levels of a space with dots.
 fn check_names(faces: &[Face], what: &str) -> Result<()> {
     let mut names = HashSet::new();
     match faces.iter().find(|face| !names.insert(&face.name)) {

@@ -1,26 +1,26 @@
 //! Returns and lengths of episodes, for `episode_return` and `episode_length`.
 //!
-//! The runner's own statistics are info leaves, which have a value and a mask for
-//! every row of every batch, once more for finals: filling those with zeros and
-//! carrying them took 12% of a step of 1,024 CartPoles. A host wants two numbers
-//! of rows that end.
+//! The runner's own statistics are info leaves, which have a value and a mask for every
+//! row of every batch, and again for finals. It took 12% of a step of 1,024 CartPoles to
+//! fill those with zeros and carry them. A host needs only two numbers of the rows that
+//! end an episode.
 
 use crate::buffer::{Batch, RowKind};
 use crate::episode::find;
 use crate::simd::Kernel;
 
-/// What slots have got so far in their episodes, and did in the last ones.
+/// The sums of each slot's current and last episode.
 pub(super) struct Sums {
     returns: Vec<f64>,
     lengths: Vec<i32>,
-    /// Of episodes that ended in the last batch.
+    /// The returns of episodes that ended in the last batch.
     pub(super) last_returns: Vec<f32>,
     pub(super) last_lengths: Vec<i32>,
-    /// Whether that was because the env failed.
+    /// Whether the episode that ended in the last batch ended because the env failed.
     pub(super) last_failed: Vec<bool>,
     /// Whether an episode began in the last batch.
     begun: Vec<bool>,
-    /// The slots where one did, in front.
+    /// The slots where an episode began, at the front.
     found: Vec<usize>,
     count: usize,
 }
@@ -60,13 +60,13 @@ impl Sums {
         }
     }
 
-    /// The slots of the last batch where an episode began, all that ended among
-    /// them.
+    /// The slots of the last batch in which an episode began, which include all slots in
+    /// which one ended.
     pub(super) fn begun(&self) -> impl Iterator<Item = usize> + '_ {
         self.found[..self.count].iter().copied()
     }
 
-    /// So far in `slot`'s episode.
+    /// The return and length of `slot`'s episode so far.
     pub(super) fn of(&self, slot: usize) -> (f64, i32) {
         (self.returns[slot], self.lengths[slot])
     }
@@ -95,19 +95,19 @@ impl Kernel for Add<'_> {
         let (reward, kinds) = (&self.reward[..n], &self.kinds[..n]);
         let (terminated, truncated) = (&self.terminated[..n], &self.truncated[..n]);
         let (lengths, begun) = (&mut self.lengths[..n], &mut self.begun[..n]);
-        // A loop for each width of element.
+        // There is one loop for each width of element.
         for row in 0..n {
             begun[row] = terminated[row] | truncated[row] | begins(kinds[row]);
         }
         for row in 0..n {
-            // Rows that play nothing have no reward.
+            // Rows that play no action have reward 0.
             self.returns[row] += reward[row];
             lengths[row] = lengths[row].wrapping_add(1);
         }
     }
 }
 
-/// Writes rewards as libenv has them.
+/// Writes rewards as float32, which libenv has them in.
 pub(super) struct Narrow<'a> {
     pub(super) from: &'a [f64],
     pub(super) to: *mut f32,
@@ -119,14 +119,14 @@ impl Kernel for Narrow<'_> {
     #[inline(always)]
     fn run(self) {
         for (row, reward) in self.from.iter().enumerate() {
-            // SAFETY: whoever makes one has room there; the host's memory need not
+            // SAFETY: whoever makes a `Narrow` guarantees the room; the host's memory need not
             // be aligned.
             unsafe { self.to.add(row).write_unaligned(*reward as f32) }
         }
     }
 }
 
-/// Whether a row of this kind begins an episode, even if it ends none.
+/// Whether a row of this kind begins an episode without a step's end before it.
 pub(super) fn begins(kind: u8) -> bool {
     (kind != RowKind::Step as u8) & (kind != RowKind::Kept as u8)
 }

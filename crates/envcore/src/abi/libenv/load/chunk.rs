@@ -1,15 +1,15 @@
-//! An instance's envs as a chunk.
+//! The envs of an instance as a chunk.
 //!
-//! A library resets itself: where `first` is set after an act, the episode is
-//! over and the observation the next one's. Of a foreign library that is all
-//! there is to know; ours tells flags and final observations in infos that begin
-//! with no other name, and begins an episode when told to.
+//! A library resets itself: where `first` is set after an act, the episode is over and
+//! the observation is that of the next episode. A foreign library tells no more. A
+//! library that Corral exported has flags and final observations in infos whose names
+//! no other info begins with, and it begins an episode when asked to.
 //!
-//! Envs of an instance share its fate: whatever goes wrong is told of all, and
-//! the next reset makes the instance anew. The one whose doing it is, where that
-//! is known, has failed; the others were lost with their instance.
+//! The envs of an instance fail together: any error is reported of all of them, and the
+//! next reset makes a new instance. Where it is known which env caused the error, that
+//! env has failed and the others were lost with their instance.
 //!
-//! Above 400 lines because the functions of a chunk share how a failure is told of
+//! Above 400 lines because the functions of a chunk share how a failure is reported of
 //! all envs of an instance.
 
 use std::ffi::c_int;
@@ -31,25 +31,25 @@ use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::{DType, Space, Value};
 use crate::with_element;
 
-/// The option of ours that seeds env i with it + i.
+/// The option of Corral's libraries that seeds env i with the option's value plus i.
 const SEED: &str = "seed";
 
-/// What it takes to make an instance, once more.
+/// What is needed to make an instance, and to make it again.
 pub(super) struct Recipe {
     pub(super) library: Arc<LibenvLibrary>,
     pub(super) options: Vec<LibenvOption>,
     pub(super) num: usize,
-    /// The spaces that it is to have: observation, action, info.
+    /// The spaces that the instance must have: observation, action, info.
     pub(super) spaces: Arc<[Space; 3]>,
     pub(super) extras: Arc<Extras>,
     pub(super) functions: Arc<[(Function, Address)]>,
-    /// What each env of a library of ours is seeded with at its first reset,
-    /// where that is more than an option can say.
+    /// The seed of each env's first reset in a library of Corral's, where the option
+    /// `seed` cannot express the seeds.
     pub(super) seeds: Option<Vec<i64>>,
 }
 
 impl Recipe {
-    /// The same for envs that begin from these seeds, which count up.
+    /// This recipe for envs that begin from these seeds, which count up.
     ///
     /// # Errors
     /// [`Error::OptionValue`] where the options have a seed.
@@ -81,7 +81,7 @@ impl Recipe {
 
 /// Why an instance was given up.
 struct Broken {
-    /// Whose doing it is, where that is known.
+    /// The number of the env that caused the failure, where that is known.
     env: Option<usize>,
     failure: Failure,
 }
@@ -91,7 +91,7 @@ impl Broken {
         Broken { env: fault.env, failure: failure(library, phase, fault.error) }
     }
 
-    /// What it is to `slot`, of `num` in all.
+    /// The failure of `slot`, one of `num` slots.
     fn of(&self, slot: usize, num: usize) -> Failure {
         match self.env {
             _ if num == 1 => self.failure.clone(),
@@ -108,15 +108,16 @@ impl Broken {
 pub(super) struct LibenvChunk {
     recipe: Recipe,
     instance: Option<LoadedInstance>,
-    /// Why there is no instance.
+    /// Why there is no instance, where there is none.
     broken: Option<Broken>,
-    /// How many instances there have been.
+    /// How many instances were made.
     made: u64,
-    /// In which of them each slot began last; 0 for none.
+    /// By slot, the number of the instance in which the slot last began; 0 for none.
     born: Vec<u64>,
-    /// Whether the instance was observed since it was made.
+    /// Whether the current instance was observed.
     seen: bool,
-    /// Whether its first look began indices, for want of knowing better.
+    /// Whether the first observation of the instance began an index in every env, as a
+    /// placeholder.
     placeheld: bool,
 }
 
@@ -137,20 +138,20 @@ impl LibenvChunk {
         self.recipe.library.reset.is_some()
     }
 
-    /// Gives the instance up: what it shows or says cannot be gone on with.
+    /// Gives the instance up, because what it shows or says makes no sense.
     fn give_up(&mut self, phase: Phase, fault: InstanceFault) {
         self.instance = None;
         self.broken = Some(Broken::new(&self.recipe.library, phase, fault));
     }
 
-    /// What is told of `slot` while there is no instance.
+    /// The failure of `slot` while there is no instance.
     fn broken(&self, slot: usize, phase: Phase) -> Failure {
         let unknown = || Failure::new(phase, Cause::Instance, "it is gone: reset it");
         self.broken.as_ref().map_or_else(unknown, |broken| broken.of(slot, self.recipe.num))
     }
 
     fn make_anew(&mut self) -> Result<()> {
-        // Two at once may be more than a library can bear.
+        // The old instance is closed first, because a library may not bear two at once.
         self.instance = None;
         self.made += 1;
         (self.seen, self.placeheld) = (false, false);
@@ -159,8 +160,7 @@ impl LibenvChunk {
         Ok(())
     }
 
-    /// Sees that there is an instance for `resets` to begin in, as far as there
-    /// can be.
+    /// Makes an instance for `resets` to begin in, where one is needed and can be made.
     fn prepare(&mut self, resets: &[ResetArgs]) {
         let begins = || resets.iter().filter(|reset| reset.begin != Begin::Keep);
         // A foreign library begins each env of an instance once.
@@ -173,7 +173,7 @@ impl LibenvChunk {
         }
     }
 
-    /// What a library of ours is told, for `reset`'s slot to begin.
+    /// The reset calls that begin `reset`'s slot in a library of Corral's.
     fn calls(&self, reset: &ResetArgs) -> Vec<(c_int, i64)> {
         let first_time = self.born[reset.slot] != self.made;
         let seed = match (reset.rebuild, &self.recipe.seeds) {
@@ -189,14 +189,14 @@ impl LibenvChunk {
                 vec![(ours::HOW_SEED, seed), (ours::HOW_INDEX, index as i64)]
             }
             (Begin::Index(index), None) => vec![(ours::HOW_INDEX, index as i64)],
-            // What an instance shows at first is an episode's beginning.
+            // The first observation of an instance is the beginning of an episode.
             (Begin::Own, None) if first_time && !self.placeheld => vec![],
             (Begin::Own, None) => vec![(ours::HOW_OWN, 0)],
         }
     }
 
-    /// Begins all of `resets`, and sees what they show; whether there is an
-    /// instance then.
+    /// Begins all of `resets` and observes the result. Returns whether there is an
+    /// instance afterwards.
     fn begin(&mut self, resets: &[ResetArgs], side: &mut Side) -> bool {
         self.prepare(resets);
         let index = resets.iter().find_map(|reset| match reset.begin {
@@ -204,8 +204,8 @@ impl LibenvChunk {
             _ => None,
         });
         if let (Some(instance), Some(index), false) = (&mut self.instance, index, self.seen) {
-            // The first look begins every env: an index leaves their own streams where
-            // they are, until they are told what to begin.
+            // The first observation begins every env. Begun with an index, the envs do not
+            // advance their own streams until they are told what to begin.
             for env in 0..self.recipe.num {
                 let _ = instance.reset(env, ours::HOW_INDEX, index);
             }
@@ -214,13 +214,14 @@ impl LibenvChunk {
         for reset in resets {
             let calls = self.calls(reset);
             let Some(instance) = &mut self.instance else { return false };
-            // Each leaves the other envs as they are.
+            // Each call leaves the other envs as they are.
             let told = calls.iter().try_for_each(|(how, value)| instance.reset(reset.slot, *how, *value));
             if let Err(error) = told {
                 side.failures.push((reset.slot, failure(&self.recipe.library, Phase::Reset, error)));
                 continue;
             }
-            // Before the next one: what a library says of a failure holds over a look.
+            // The next call must come after this observation, because a library keeps its
+            // error over an observation.
             if (!self.seen || !calls.is_empty())
                 && let Err(fault) = instance.observe()
             {
@@ -235,8 +236,8 @@ impl LibenvChunk {
         self.instance.is_some()
     }
 
-    /// Plays the actions of all envs, and sees what came of it; whether there is
-    /// an instance then.
+    /// Plays the actions of all envs and observes the result. Returns whether there is an
+    /// instance afterwards.
     fn play(&mut self, actions: StepArgs<'_>) -> bool {
         let all = 0..self.recipe.num;
         if self.born.iter().any(|born| *born != self.made) {
@@ -260,7 +261,8 @@ impl LibenvChunk {
     }
 }
 
-/// The failure that an error is: who tells of it names the library.
+/// The failure that an error becomes; its message leaves out the library's name, which
+/// the reporting code adds.
 fn failure(library: &LibenvLibrary, phase: Phase, error: Error) -> Failure {
     let failure = Failure::error(phase, error);
     let name = format!("{}: ", library.path().display());
@@ -268,7 +270,7 @@ fn failure(library: &LibenvLibrary, phase: Phase, error: Error) -> Failure {
     Failure { message: message.unwrap_or(failure.message), ..failure }
 }
 
-/// Writes what `env` shows to row `row`.
+/// Writes the observation of `env` to row `row`.
 fn show(instance: &LoadedInstance, env: usize, rows: &mut RowsMut<'_>, row: usize) {
     let mut writer = rows.observation(row);
     for block in &instance.observation {
@@ -276,7 +278,7 @@ fn show(instance: &LoadedInstance, env: usize, rows: &mut RowsMut<'_>, row: usiz
     }
 }
 
-/// Writes the infos of `env` that are shown to row `row`.
+/// Writes the infos of `env` that users see to row `row`.
 fn tell(instance: &LoadedInstance, extras: &Extras, env: usize, rows: &mut RowsMut<'_>, row: usize) {
     let mut writer = rows.info(row);
     for &leaf in &extras.shown {
@@ -305,7 +307,7 @@ fn write(instance: &LoadedInstance, extras: &Extras, rows: &mut RowsMut<'_>) {
         if let Some([terminated, truncated]) = extras.flags {
             let is = |leaf: usize| instance.info[leaf].bytes(env..env + 1)[0] != 0;
             let (terminated, truncated) = (is(terminated), is(truncated));
-            // An episode that ended did so somehow.
+            // An episode that ended was terminated or truncated.
             rows.terminated()[env] = terminated || !truncated;
             rows.truncated()[env] = truncated;
         }
@@ -381,7 +383,7 @@ impl Chunk for LibenvChunk {
         Ok(())
     }
 
-    /// Calls a function of the library's of `slot`.
+    /// Calls a function of the library for `slot`.
     fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
         let functions = self.recipe.functions.clone();
         let Some(function) = functions.iter().find(|(function, _)| function.name == call.name) else {

@@ -1,10 +1,10 @@
-//! Functions that a library has beyond libenv's, called by name.
+//! Functions that a library has beyond libenv's, which users call by name.
 //!
-//! Nobody but the user knows what such a function takes, so it is declared:
-//! `int (idx, int)`, `void ()`, `bytes (idx)`, `void (idx, bytes)`. The handle
-//! comes first and is left out; `idx` is the env's number; `bytes` as a result is
-//! what a `char *` and an `int` at the end of the arguments are for, as procgen's
-//! `get_state` has them, and as an argument the same two.
+//! Only the user knows what such a function takes, so the user declares it, for example
+//! `int (idx, int)`, `void ()`, `bytes (idx)`, `void (idx, bytes)`. The handle is the
+//! first parameter and is left out; `idx` is the env's number. The result `bytes` stands
+//! for a `char *` and an `int` at the end of the parameters, as in procgen's `get_state`.
+//! The argument `bytes` stands for the same two parameters.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -12,7 +12,7 @@ use super::library::LibenvHandle;
 use crate::error::{Error, Result};
 use crate::space::{Array, Value};
 
-/// A function of a library's, by name and declaration.
+/// A function of a library: its name and its declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     pub(super) name: String,
@@ -28,14 +28,14 @@ enum ParameterKind {
     Bytes,
 }
 
-/// Numbers that a function takes at most, the env's among them.
+/// How many numbers a function takes at most, the env's number included.
 const MOST: usize = 4;
 
 impl Function {
     /// The function `name`, declared as `declaration` says.
     ///
     /// # Errors
-    /// [`Error::Argument`] where that is no declaration.
+    /// [`Error::Argument`] where `declaration` is not valid.
     pub fn new(name: &str, declaration: &str) -> Result<Self> {
         let fault = |why: &str| {
             Error::Argument(format!(
@@ -78,7 +78,7 @@ impl Function {
         Ok(Function { name: name.into(), result, arguments })
     }
 
-    /// procgen's, and ours.
+    /// The function `get_state` of procgen and of Corral's libraries.
     pub(super) fn get_state() -> Self {
         Function {
             name: "get_state".into(),
@@ -87,7 +87,7 @@ impl Function {
         }
     }
 
-    /// See [`get_state`](Self::get_state).
+    /// The function `set_state` of procgen and of Corral's libraries.
     pub(super) fn set_state() -> Self {
         Function {
             name: "set_state".into(),
@@ -96,14 +96,14 @@ impl Function {
         }
     }
 
-    /// Calls `function`, which is this one, of `handle` and its env `idx`.
+    /// Calls this function, which is at the address `function`, for env `idx` of `handle`.
     ///
     /// # Errors
-    /// [`Error::Argument`] where `given` are not its arguments; [`Error::Env`] for
-    /// more bytes than there is room for.
+    /// [`Error::Argument`] where `given` does not fit the declaration; [`Error::Env`] where
+    /// the function returns more bytes than are allowed.
     ///
     /// # Safety
-    /// `function` must be of this declaration, and may be called now.
+    /// `function` must have this declaration, and it must be allowed to call it now.
     pub(super) unsafe fn call(
         &self,
         function: *const c_void,
@@ -114,7 +114,7 @@ impl Function {
         let (numbers, mut bytes) = self.read(idx, given)?;
         if self.result != ParameterKind::Bytes {
             let memory = bytes.as_mut().map(|bytes| (bytes.as_mut_ptr().cast(), bytes.len() as c_int));
-            // SAFETY: the caller's duty; the bytes are there during the call.
+            // SAFETY: the caller guarantees the declaration; the bytes are valid during the call.
             return Ok(unsafe {
                 match self.result {
                     ParameterKind::Int => {
@@ -130,7 +130,7 @@ impl Function {
         let mut room = vec![0u8; super::instance::STATE_BYTES];
         loop {
             let memory = Some((room.as_mut_ptr().cast(), room.len() as c_int));
-            // SAFETY: as above; there is as much room as it is told.
+            // SAFETY: the caller guarantees the declaration; there is as much room as the call says.
             let n = unsafe { call::<c_int>(function, handle, &numbers, memory) };
             match usize::try_from(n) {
                 Ok(n) if n <= room.len() => return Ok(Value::Array(Array::from_slice(&room[..n]))),
@@ -167,22 +167,22 @@ impl Function {
 }
 
 /// # Safety
-/// `function` must take a handle, so many ints and, with `memory`, a `char *` and
-/// an int, and give an `R`.
+/// `function` must take a handle, as many ints and, with `memory`, a `char *` and an
+/// int, and must return an `R`.
 unsafe fn call<R>(
     function: *const c_void,
     handle: LibenvHandle,
     numbers: &[c_int],
     memory: Option<(*mut c_char, c_int)>,
 ) -> R {
-    /// An address as a function.
+    /// Casts the address to the type of a function.
     macro_rules! as_fn {
         ($($argument:ty),*) => {
             std::mem::transmute::<*const c_void, unsafe extern "C" fn(LibenvHandle, $($argument),*) -> R>(function)
         };
     }
     type Mem = *mut c_char;
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe {
         match (numbers, memory) {
             ([], None) => as_fn!()(handle),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     unsafe extern "C" fn sum(_: LibenvHandle, a: c_int, b: c_int, p: *const u8, n: c_int) -> c_int {
-        // SAFETY: so many bytes are there.
+        // SAFETY: the caller passes the length of the bytes.
         let bytes = unsafe { std::slice::from_raw_parts(p, n as usize) };
         a * 100 + b * 10 + bytes.iter().map(|byte| c_int::from(*byte)).sum::<c_int>()
     }
@@ -235,10 +235,10 @@ mod tests {
         let bytes = Value::Array(Array::from_slice(&[1u8, 2]));
         let at = sum as unsafe extern "C" fn(_, _, _, _, _) -> _ as *const c_void;
         let handle = std::ptr::null_mut();
-        // SAFETY: it is so declared.
+        // SAFETY: `sum` has the declared type.
         let called = unsafe { function.call(at, handle, 7, &[Value::Int(4), bytes.clone()]) };
         assert_eq!(called.unwrap(), Value::Int(743));
-        // SAFETY: as above; it is not called.
+        // SAFETY: `sum` has the declared type, and it is not called.
         let refused = unsafe { function.call(at, handle, 7, &[bytes, Value::Int(4)]) };
         assert!(refused.unwrap_err().to_string().contains("takes an int"));
     }

@@ -1,7 +1,7 @@
-//! An instance: what `libenv_make` gave, and the memory that it works in.
+//! An instance: a handle that `libenv_make` returned, and the memory that it uses.
 //!
-//! The addresses given to `libenv_set_buffers` hold until the instance is
-//! closed, so nothing here moves: one zeroed block per leaf, `[num, …shape]`.
+//! The addresses given to `libenv_set_buffers` stay valid until the instance is closed,
+//! so none of the memory moves. Each leaf has one zeroed block, `[num, …shape]`.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -18,11 +18,11 @@ use crate::error::{Error, Result};
 use crate::simd::{self, Kernel};
 use crate::space::{DType, Element, Scalar, Space, Value};
 
-/// What a state is first given room for, and what it may take at most.
+/// The first size of a state's buffer, and the largest.
 pub(super) const STATE_BYTES: usize = 1 << 20;
 pub(super) const MAX_STATE_BYTES: usize = 1 << 30;
 
-/// A leaf of all envs.
+/// The memory of a leaf of all envs.
 pub(super) struct LeafBlock {
     lease: Lease,
     pub(super) dtype: DType,
@@ -40,41 +40,41 @@ impl LeafBlock {
         leaves.map(|tensor| LeafBlock::new(tensor.dtype, tensor.row_bytes(), num)).collect()
     }
 
-    /// The bytes of the envs `envs`, until the library is called again.
+    /// The bytes of the envs `envs`, which stay valid until the library is called again.
     pub(super) fn bytes(&self, envs: Range<usize>) -> &[u8] {
         assert!(envs.start <= envs.end && envs.end <= self.num);
         let (start, len) = (envs.start * self.row_bytes, envs.len() * self.row_bytes);
-        // SAFETY: within the block (checked), which was zeroed at first. The library
-        // writes there in its calls, and its threads from `libenv_act` until
-        // `libenv_observe` is over (the duty of who loaded it). None is under way:
-        // calls take the instance mutably, and nobody looks at one that was not
-        // observed after it acted (`LibenvChunk::play` gives it up).
+        // SAFETY: the range is within the block (checked), which was zeroed at first. The
+        // library writes to the block in its calls, and its threads do from `libenv_act` until
+        // `libenv_observe` is over, as whoever loaded the library guarantees. None of this is
+        // under way: calls take the instance mutably, and nobody reads an instance that acted
+        // and was not observed (`LibenvChunk::play` gives it up).
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr().add(start), len) }
     }
 
-    /// All envs' elements.
+    /// The elements of all envs.
     ///
     /// # Panics
     /// Where `T` is not the dtype.
     pub(super) fn elements<T: Element>(&self) -> &[T] {
         assert!(self.dtype == T::DTYPE && T::DTYPE != DType::Bool);
         let count = self.num * self.row_bytes / size_of::<T>();
-        // SAFETY: as `bytes`; the block is aligned for any number, and any bits
-        // make a number.
+        // SAFETY: as in `bytes`; the block is aligned for any number, and any bits
+        // are a valid number.
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr().cast(), count) }
     }
 
-    /// As `elements`, to be written.
+    /// The elements of all envs, for writing.
     fn elements_mut<T: Element>(&mut self) -> &mut [T] {
         assert!(self.dtype == T::DTYPE && T::DTYPE != DType::Bool);
         let count = self.num * self.row_bytes / size_of::<T>();
-        // SAFETY: as `elements`; the library reads what is written here from
-        // `libenv_act` on until it was observed.
+        // SAFETY: as in `elements`; the library reads what is written through this
+        // reference only from `libenv_act` on until it is observed.
         unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr().cast(), count) }
     }
 }
 
-/// What a library made, closed when dropped.
+/// A handle that a library returned, closed when dropped.
 struct MadeInstance {
     library: Arc<LibenvLibrary>,
     handle: LibenvHandle,
@@ -82,22 +82,22 @@ struct MadeInstance {
 
 impl Drop for MadeInstance {
     fn drop(&mut self) {
-        // SAFETY: the handle is the library's own and is closed once; what the
-        // library works in is dropped after it.
+        // SAFETY: the handle came from this library and is closed once; the memory that
+        // the library uses is dropped later.
         unsafe { (self.library.close)(self.handle) }
     }
 }
 
-/// A discrete leaf of which not every value is a label.
+/// A discrete leaf whose dtype has values that are no labels.
 struct Checked {
     leaf: usize,
     low: i32,
     high: i32,
 }
 
-/// Why an instance cannot go on.
+/// Why an instance cannot be used any more.
 pub(super) struct InstanceFault {
-    /// Whose doing it is, where that is known.
+    /// The env that caused the fault, where that is known.
     pub(super) env: Option<usize>,
     pub(super) error: Error,
 }
@@ -108,7 +108,7 @@ impl From<Error> for InstanceFault {
     }
 }
 
-/// An instance, ready to be observed.
+/// An instance that is ready to be observed.
 pub(super) struct LoadedInstance {
     made: MadeInstance,
     pub(super) num: usize,
@@ -124,15 +124,15 @@ pub(super) struct LoadedInstance {
     _given: LibraryOptions,
 }
 
-// SAFETY: whoever has the instance has its pointers and the library's handle to
-// itself; libenv lets an env be used from any thread, one at a time.
+// SAFETY: whoever has the instance is the only one to use its pointers and the library's
+// handle; libenv allows any thread to use an env, one thread at a time.
 unsafe impl Send for LoadedInstance {}
 
 impl LoadedInstance {
     /// Makes `num` envs and lays out their memory.
     ///
     /// # Errors
-    /// Where the library says no, or something that makes no sense.
+    /// Where the library refuses, or declares something that makes no sense.
     pub(super) fn make(
         library: &Arc<LibenvLibrary>,
         num: usize,
@@ -165,8 +165,8 @@ impl LoadedInstance {
             info: infos,
             ac,
         });
-        // SAFETY: the buffers, their pointers and the blocks live unmoved until
-        // the instance is closed: `made` is dropped before them.
+        // SAFETY: the buffers, their pointers and the blocks live unmoved until the
+        // instance is closed, because `made` is dropped before them.
         unsafe { (library.set_buffers)(handle, &raw mut *buffers) };
         library.check(handle, "libenv_set_buffers")?;
         let instance = LoadedInstance {
@@ -190,17 +190,17 @@ impl LoadedInstance {
         &self.made.library
     }
 
-    /// The library's number of `env`.
+    /// `env` as the library's number.
     ///
     /// # Panics
-    /// Where there is no such env: the library would not look.
+    /// Where there is no such env, because the library would not check the number.
     fn number(&self, env: usize) -> c_int {
         assert!(env < self.num, "env {env} of an instance of {}", self.num);
-        // `make` gave the library as many.
+        // `make` gave the library as many envs as fit a `c_int`.
         env as c_int
     }
 
-    /// Lets the library write what there is to see, and looks whether it makes
+    /// Lets the library write observations, rewards and infos, and checks that they make
     /// sense.
     pub(super) fn observe(&mut self) -> Result<(), InstanceFault> {
         // SAFETY: the handle is open, and its buffers are set.
@@ -229,19 +229,19 @@ impl LoadedInstance {
         Ok(())
     }
 
-    /// The room for the actions of leaf `leaf`.
+    /// The memory of the actions of leaf `leaf`.
     pub(super) fn actions<T: Element>(&mut self, leaf: usize) -> &mut [T] {
         self.action[leaf].elements_mut()
     }
 
-    /// Their dtypes.
+    /// The dtypes of the action's leaves.
     pub(super) fn action_dtypes(&self) -> impl Iterator<Item = DType> + use<> {
         self.action.iter().map(|block| block.dtype).collect::<Vec<_>>().into_iter()
     }
 
-    /// Plays the actions.
+    /// Lets the library play the actions.
     pub(super) fn act(&mut self) -> Result<()> {
-        // SAFETY: as `observe`.
+        // SAFETY: the handle is open, and its buffers are set.
         unsafe { (self.library().act)(self.made.handle) };
         self.library().check(self.made.handle, "libenv_act")
     }
@@ -250,12 +250,12 @@ impl LoadedInstance {
         self.reward.elements()
     }
 
-    /// Whether each env shows an episode's first observation.
+    /// For each env, whether it shows an episode's first observation.
     pub(super) fn firsts(&self) -> &[u8] {
         self.first.elements()
     }
 
-    /// Begins an episode of `env`, in a library of ours.
+    /// Begins an episode of `env` in a library that Corral exported.
     pub(super) fn reset(&mut self, env: usize, how: c_int, value: i64) -> Result<()> {
         let Some(reset) = self.library().reset else {
             return Err(Error::Unsupported(format!(
@@ -263,7 +263,7 @@ impl LoadedInstance {
                 self.library().path().display()
             )));
         };
-        // SAFETY: as `observe`; there is such an env.
+        // SAFETY: the handle is open, and `number` checked that the env exists.
         if unsafe { reset(self.made.handle, self.number(env), how, value) } == 0 {
             return Ok(());
         }
@@ -271,7 +271,7 @@ impl LoadedInstance {
         Err(self.library().fault(why.unwrap_or("its reset failed".into())))
     }
 
-    /// Calls `function` of the library's, which is at `address`, of `env`.
+    /// Calls `function` of the library, which is at `address`, for `env`.
     pub(super) fn call(
         &mut self,
         (function, address): &(Function, Address),
@@ -279,8 +279,8 @@ impl LoadedInstance {
         given: &[Value],
     ) -> Result<Value> {
         let env = self.number(env) as usize;
-        // SAFETY: it is of the declared type (the duty of who loaded the library); the
-        // handle is open, and there is such an env.
+        // SAFETY: the function has the declared type, as whoever loaded the library
+        // guarantees; the handle is open, and `number` checked that the env exists.
         let called = unsafe { function.call(address.0, self.made.handle, env, given) };
         called.and_then(|value| self.library().check(self.made.handle, &function.name).map(|()| value))
     }
@@ -293,15 +293,15 @@ impl LoadedInstance {
         };
         let mut room = STATE_BYTES;
         if library.reset.is_some() {
-            // SAFETY: ours, without memory, says how much it needs.
+            // SAFETY: a library of Corral's that gets no memory returns how much it needs.
             let needed = unsafe { (state.get)(self.made.handle, self.number(env), std::ptr::null_mut(), 0) };
             library.check(self.made.handle, "get_state")?;
             room = usize::try_from(needed).unwrap_or_default().clamp(1, MAX_STATE_BYTES);
         }
         let mut bytes = vec![0; room];
         loop {
-            // SAFETY: there is such an env, and room for as many bytes as it
-            // says.
+            // SAFETY: `number` checked that the env exists, and there is room for as many
+            // bytes as the call says.
             let n = unsafe {
                 (state.get)(
                     self.made.handle,
@@ -322,14 +322,14 @@ impl LoadedInstance {
         }
     }
 
-    /// Takes up a state of `env`.
+    /// Restores a state of `env`.
     pub(super) fn load(&mut self, env: usize, bytes: &[u8]) -> Result<()> {
         let library = self.library();
         let Some(state) = library.state else {
             return Err(Error::Unsupported(format!("{} loads no state", library.path().display())));
         };
         let len = c_int::try_from(bytes.len()).map_err(|_| Error::State("it is too long".into()))?;
-        // SAFETY: as in `save`.
+        // SAFETY: `number` checked that the env exists, and `bytes` has `len` bytes.
         unsafe { (state.set)(self.made.handle, self.number(env), bytes.as_ptr().cast(), len) };
         library.check(self.made.handle, "set_state").map_err(|error| Error::State(error.to_string()))?;
         self.observe().map_err(|fault| fault.error)
@@ -342,7 +342,7 @@ impl LeafBlock {
     }
 }
 
-/// Where each env's part of each leaf begins: leaf k, env e at k num + e.
+/// The address of each env's part of each leaf: that of leaf k, env e is at k num + e.
 fn pointers(blocks: &[LeafBlock]) -> Box<[*mut c_void]> {
     let of = |block: &LeafBlock| {
         let (start, row_bytes) = (block.lease.as_ptr(), block.row_bytes);
@@ -352,7 +352,7 @@ fn pointers(blocks: &[LeafBlock]) -> Box<[*mut c_void]> {
     blocks.iter().flat_map(of).collect()
 }
 
-/// The discrete leaves whose dtype holds more than their labels.
+/// The discrete leaves whose dtype has values that are no labels.
 fn checked(space: &Space) -> Vec<Checked> {
     let narrow = |(leaf, found): (usize, &crate::Leaf)| {
         let tensor = tensor(found);
@@ -363,8 +363,8 @@ fn checked(space: &Space) -> Vec<Checked> {
     space.leaves().iter().enumerate().filter_map(narrow).collect()
 }
 
-/// Whether all elements are from `low` to `high`, in one pass without a branch:
-/// nearly always they are.
+/// Whether all elements are from `low` to `high`. The check is one pass without a
+/// branch, because nearly always they are.
 struct Within<'a, T> {
     elements: &'a [T],
     low: T,

@@ -1,4 +1,4 @@
-//! A library: opened for ever, and its functions.
+//! A library, which stays open for ever, and its functions.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
@@ -18,8 +18,8 @@ type OfHandle = unsafe extern "C" fn(LibenvHandle);
 type GetState = unsafe extern "C" fn(LibenvHandle, c_int, *mut c_char, c_int) -> c_int;
 type SetState = unsafe extern "C" fn(LibenvHandle, c_int, *const c_char, c_int);
 
-/// Functions beyond the seven to save and load one env; procgen has them, and
-/// so have ours.
+/// The functions beyond libenv's seven that save and load one env. Procgen and Corral's
+/// libraries have them.
 #[derive(Clone, Copy)]
 pub(super) struct StateFunctions {
     pub(super) get: GetState,
@@ -41,20 +41,21 @@ pub(super) struct LibenvLibrary {
 }
 
 impl LibenvLibrary {
-    /// Opens it as gym3 does, so that a library sees what it was tried with: all
-    /// symbols at once, none of them for others, its own before the program's.
+    /// Opens the library in the way that gym3 does, under which libraries were tested: all
+    /// symbols are resolved at once, no other library sees them, and the library's own
+    /// symbols come before the program's.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | deepbind();
-        // SAFETY: its initialisers are foreign code: what they do is the
-        // library's, which the user has named.
+        // SAFETY: the library's initialisers are foreign code, and the user who named the
+        // library answers for what they do.
         let opened = unsafe { Opened::open(path, flags) }?;
         let missing =
             |symbol: &str| opened.fault(format_args!("it has no function {symbol}: it is no libenv library"));
         macro_rules! find {
             ($symbol:expr) => {{
                 let symbol: &str = $symbol;
-                // SAFETY: a function of that name in a libenv library has this
-                // type; `libenv_version` is asked before any other is called.
+                // SAFETY: a function of that name in a libenv library has this type;
+                // `libenv_version` is called before any other function.
                 unsafe { opened.function(symbol) }
             }};
         }
@@ -78,11 +79,11 @@ impl LibenvLibrary {
             close: need!("libenv_close"),
             state,
             reset,
-            // Another's function of that name may do anything.
+            // In a foreign library a function of that name may do anything.
             last_error: reset.and_then(|_: sys::ours::Reset| find!(sys::ours::LAST_ERROR)),
             opened,
         };
-        // SAFETY: it takes nothing and gives an int in every version.
+        // SAFETY: in every version this function takes nothing and returns an int.
         let found = unsafe { version() };
         if found != sys::VERSION {
             let why = format_args!(
@@ -98,7 +99,7 @@ impl LibenvLibrary {
         &self.opened.path
     }
 
-    /// Errors with `what` was tried, if the library says that it failed.
+    /// Errors where the library reports an error; `what` says what was tried.
     pub(super) fn check(&self, handle: LibenvHandle, what: &str) -> Result<()> {
         match self.last_error(handle) {
             Some(why) => Err(self.fault(format!("{what} failed: {why}"))),
@@ -106,37 +107,37 @@ impl LibenvLibrary {
         }
     }
 
-    /// What went wrong last, where the library can tell.
+    /// The last error, where the library has a function that tells it.
     pub(super) fn last_error(&self, handle: LibenvHandle) -> Option<String> {
         let last_error = self.last_error?;
-        // SAFETY: ours takes every handle, NULL too, and gives NULL or a text
-        // that holds until the next call.
+        // SAFETY: in Corral's libraries this function takes every handle, NULL too, and
+        // returns NULL or a text that stays valid until the next call.
         let text = unsafe { last_error(handle) };
         if text.is_null() {
             return None;
         }
-        // SAFETY: as above; it ends with a NUL.
+        // SAFETY: the text is still valid, and it ends with a NUL.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
         (!text.is_empty()).then_some(text)
     }
 
-    /// The error of a function that it does not have.
+    /// The error for a function that the library does not have.
     pub(super) fn unknown(&self, function: &str) -> Error {
         self.opened.fault(format_args!("it has no function '{function}'"))
     }
 
-    /// An error of its envs.
+    /// An error of the library's envs.
     pub(super) fn fault(&self, why: impl std::fmt::Display) -> Error {
         Error::env(format!("{}: {why}", self.path().display()))
     }
 
-    /// An error of its layout.
+    /// An error of the spaces that the library declares.
     pub(super) fn misfit(&self, why: impl std::fmt::Display) -> Error {
         Error::Space(format!("{}: {why}", self.path().display()))
     }
 }
 
-/// Where the C library has it, which musl's has not.
+/// `RTLD_DEEPBIND` where the C library has it; musl does not.
 fn deepbind() -> c_int {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     return libc::RTLD_DEEPBIND;
@@ -144,11 +145,11 @@ fn deepbind() -> c_int {
     0
 }
 
-/// Whether the library at `path` was exported by Corral: it has more functions
-/// than libenv's. None of its code is run.
+/// Whether Corral exported the library at `path`, which then has more functions than
+/// libenv's. None of the library's code is run.
 ///
 /// # Errors
-/// [`Error::Library`] where there is no such file, or it is no shared library.
+/// [`Error::Library`] where there is no such file, or the file is no shared library.
 pub fn is_ours(path: &Path) -> Result<bool> {
     Ok(exports(path)?.iter().any(|name| name == sys::ours::RESET))
 }

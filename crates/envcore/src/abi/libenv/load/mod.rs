@@ -1,16 +1,15 @@
-//! libenv libraries as sources: gym3's and procgen's, and those that Corral
+//! libenv libraries as sources: those of gym3 and procgen, and those that Corral
 //! exported.
 //!
-//! A chunk is one instance, of `libenv_make`. Its addresses are fixed, so each
-//! batch is one copy. What a library says of itself is looked at before it is
-//! believed, and what it shows is looked at too; but it is code in this process,
-//! and may end it: where that must not be, load it in a worker of
-//! [`Process`](crate::Process).
+//! A chunk is one instance of `libenv_make`. The instance's addresses are fixed, so each
+//! batch is one copy. The spaces that a library declares and the values that it shows
+//! are checked. But the library is code in this process and may end the process. Where
+//! that must not happen, load the library in a worker of [`Process`](crate::Process).
 //!
-//! Of a foreign library `first` is all that is known of an episode's end, which
-//! is told as terminated. Its first reset observes; another makes the instance
-//! anew, since libenv has no reset. Ours have one, by slot, seed or index, tell
-//! terminated from truncated, and show final observations.
+//! A foreign library only tells `first`, so the end of an episode is reported as
+//! terminated. Its first reset observes; any other makes a new instance, because
+//! libenv has no reset. A library that Corral exported has a reset by slot, with a seed
+//! or an index, tells terminated from truncated, and shows final observations.
 
 mod chunk;
 mod functions;
@@ -38,15 +37,15 @@ use crate::source::{Chunk, Source, SourceSpec};
 use crate::space::{DType, Leaf, Options, Space};
 use crate::vec_config::AutoresetMode;
 
-/// What the infos of a library are for.
+/// The purposes of a library's infos.
 struct Extras {
-    /// Those that a user sees.
+    /// The infos that a user sees.
     shown: Vec<usize>,
-    /// `terminated` and `truncated`.
+    /// The infos `terminated` and `truncated`.
     flags: Option<[usize; 2]>,
-    /// The final observation's, leaf by leaf.
+    /// The infos that hold the final observation, leaf by leaf.
     finals: Option<Vec<usize>>,
-    /// For each of `shown`, the same of the episode that ended.
+    /// For each of `shown`, the info of the same name of the episode that ended.
     final_infos: Vec<Option<usize>>,
 }
 
@@ -81,13 +80,13 @@ impl Extras {
 /// How a libenv library is loaded.
 #[derive(Clone, Debug, Default)]
 pub struct LibenvConfig {
-    /// The options of each instance: the slots are divided among them.
+    /// The options of each instance. The slots are divided among the instances.
     pub instances: Vec<Vec<LibenvOption>>,
     /// How many slots there are in all.
     pub num_slots: usize,
-    /// Seed every slot at its first reset; ours alone can.
+    /// Whether every slot is seeded at its first reset, which only Corral's libraries allow.
     pub seeded: bool,
-    /// Functions of its own, to be called by name.
+    /// Functions of the library beyond libenv's, to be called by name.
     pub functions: Vec<Function>,
 }
 
@@ -104,20 +103,20 @@ pub struct LibenvSource {
 }
 
 impl LibenvSource {
-    /// Loads the library at `path`, an absolute one, and makes its first
+    /// Loads the library at `path`, which must be absolute, and makes the library's first
     /// instance.
     ///
     /// # Errors
-    /// Each names the library: [`Error::Argument`] where it is no library,
-    /// [`Error::Unsupported`] where it is not of libenv 1, [`Error::Space`] for
-    /// spaces that make no sense, [`Error::Env`] where it fails.
+    /// Each names the library: [`Error::Argument`] where the file is no library,
+    /// [`Error::Unsupported`] where it is not of libenv 1, [`Error::Space`] for spaces that
+    /// make no sense, [`Error::Env`] where the library fails.
     ///
     /// # Safety
-    /// Loading a library runs its code, and every use of the source does. It must
-    /// keep to `libenv.h`: write no more than its spaces say, only where it was told
-    /// to, and only from `libenv_act` on until the `libenv_observe` after it is over
-    /// (or during another call). Functions of its own must be of the types that
-    /// `config` declares.
+    /// To load a library runs its code, and so does every use of the source. The library
+    /// must keep to `libenv.h`: it may write no more than its spaces say, only to the
+    /// memory that it was given, and only from `libenv_act` on until the `libenv_observe`
+    /// after it is over, or during another call. The library's other functions must have
+    /// the types that `config` declares.
     pub unsafe fn new(path: &Path, config: LibenvConfig) -> Result<Self> {
         let instances = config.instances.len();
         if instances == 0 || instances > config.num_slots {
@@ -163,13 +162,13 @@ impl LibenvSource {
         Ok(LibenvSource { spec, library, config, spaces, extras: Arc::new(extras), functions, first })
     }
 
-    /// Whether Corral exported it.
+    /// Whether Corral exported the library.
     pub fn is_ours(&self) -> bool {
         self.library.reset.is_some()
     }
 }
 
-/// Where the library has `declared`, and the two that need no declaration.
+/// The addresses of `declared`, and of the two functions that need no declaration.
 fn functions(library: &LibenvLibrary, declared: &[Function]) -> Result<Arc<[(Function, Address)]>> {
     let found = |function: &Function| {
         let address = library.opened.address(&function.name);
@@ -187,7 +186,7 @@ fn functions(library: &LibenvLibrary, declared: &[Function]) -> Result<Arc<[(Fun
     Ok(all.into())
 }
 
-/// Errors where an instance has other spaces than the first.
+/// Errors where the instance's spaces differ from those of the first instance.
 fn matches_spaces(library: &LibenvLibrary, first: &[Space; 3], found: &Spaces) -> Result<()> {
     let found = [&found.observation, &found.action, &found.info];
     for ((what, first), found) in ["observation", "action", "info"].iter().zip(first).zip(found) {
@@ -225,7 +224,7 @@ impl Source for LibenvSource {
         let kept = (number == Some(0))
             .then(|| self.first.lock().unwrap_or_else(PoisonError::into_inner).take())
             .flatten()
-            // The first knew no seed.
+            // The first instance was made without a seed.
             .filter(|instance| instance.num == seeds.len() && !self.config.seeded);
         let instance = kept.map_or_else(|| recipe.make(), Ok)?;
         Ok(Box::new(LibenvChunk::new(recipe, instance)))

@@ -7,10 +7,10 @@ use crate::buffer::{Lease, Pool};
 use crate::error::{Error, Result};
 use crate::space::DType;
 
-/// The longest name of an option, in bytes: gym3 leaves room for two NULs.
+/// The longest name of an option in bytes; gym3 leaves room for two NULs.
 const MAX_OPTION_NAME: usize = sys::MAX_NAME_LEN - 2;
 
-/// An option as libenv has it: a name, and some numbers.
+/// An option in libenv's form: a name, and some numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LibenvOption {
     name: String,
@@ -19,16 +19,16 @@ pub struct LibenvOption {
 }
 
 impl LibenvOption {
-    /// Its name.
+    /// The option's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// An option `name` of the native-endian elements in `bytes`.
+    /// The option `name` with the native-endian elements in `bytes`.
     ///
     /// # Errors
-    /// [`Error::OptionValue`] for another dtype than uint8, int32 and float32,
-    /// half an element, and a name that is too long, empty or holds a NUL.
+    /// [`Error::OptionValue`] for a dtype other than uint8, int32 and float32, for a part
+    /// of an element, and for a name that is too long, empty or holds a NUL.
     pub fn new(name: &str, dtype: DType, bytes: Vec<u8>) -> Result<Self> {
         let wrong = |why: String| Err(Error::OptionValue(format!("option '{name}': {why}")));
         if name.is_empty() || name.len() > MAX_OPTION_NAME || name.contains('\0') {
@@ -48,7 +48,7 @@ impl LibenvOption {
     }
 }
 
-/// Options as a library is given them, and may keep them.
+/// Options in the form in which a library gets them and may keep them.
 pub(super) struct LibraryOptions {
     pub(super) items: Box<[sys::Option]>,
     /// What the items point to.

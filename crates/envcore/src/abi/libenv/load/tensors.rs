@@ -1,7 +1,7 @@
-//! What a library says of its spaces, believed only where it makes sense.
+//! The spaces that a library declares, accepted only where they make sense.
 //!
-//! Headers with the same names and other layouts exist; a library built with one
-//! of them is to be found out here, before memory is laid out by what it says.
+//! Headers with the same names and other layouts exist. This module finds out a library
+//! that was built with one of them before any memory is laid out by the library's spaces.
 
 use std::ffi::c_int;
 
@@ -10,13 +10,13 @@ use crate::abi::libenv::sys::{self, dtype, scalar_type, space_name};
 use crate::error::{Error, Result};
 use crate::space::{Bounds, DType, Leaf, LeafKind, Scalar, Space, Tensor};
 
-/// More leaves than any library has.
+/// More leaves than any real library has.
 const MAX_LEAVES: c_int = 4096;
 
-/// Room behind what a library is to write, to see whether it keeps to it.
+/// Room after what a library is to write, to see whether the library writes too much.
 const SLACK: usize = 4;
 
-/// What no library writes: no name ends in it.
+/// A byte that no library leaves in place, because no name ends in it.
 const POISON: u8 = 0xA5;
 
 /// The three spaces of an instance.
@@ -27,7 +27,7 @@ pub(super) struct Spaces {
 }
 
 impl Spaces {
-    /// Those of `handle`, which has `num` envs.
+    /// The spaces of `handle`, which has `num` envs.
     pub(super) fn of(library: &LibenvLibrary, handle: LibenvHandle, num: usize) -> Result<Self> {
         let read = |which, what| read(library, handle, which, what, num);
         let spaces = Spaces {
@@ -42,7 +42,7 @@ impl Spaces {
     }
 }
 
-/// The tensor of a leaf, which a libenv space has no other kinds of.
+/// The tensor of a leaf; all leaves of a libenv space have one.
 pub(super) fn tensor(leaf: &Leaf) -> &Tensor {
     match &leaf.kind {
         LeafKind::Fixed(tensor) => tensor,
@@ -59,7 +59,7 @@ fn read(
 ) -> Result<Space> {
     let misfit = |why: String| library.misfit(format!("its {what} space: {why}"));
     let count = || {
-        // SAFETY: the handle is the library's own; with NULL it only counts.
+        // SAFETY: the handle is the library's own; with NULL the function only counts.
         unsafe { (library.tensor_types)(handle, which, std::ptr::null_mut()) }
     };
     let announced = count();
@@ -70,15 +70,15 @@ fn read(
         return Ok(Space::empty());
     }
     let n = announced as usize;
-    // SAFETY: a tensor type is of integers and a union of numbers: it may be any
-    // bytes.
+    // SAFETY: a tensor type has integers and a union of numbers, for which any bytes
+    // are valid.
     let poison: sys::TensorType = unsafe {
         let mut bytes = std::mem::MaybeUninit::<sys::TensorType>::uninit();
         bytes.as_mut_ptr().cast::<u8>().write_bytes(POISON, size_of::<sys::TensorType>());
         bytes.assume_init()
     };
     let mut types = vec![poison; n + SLACK];
-    // SAFETY: there is room for as many as it announced, and some more.
+    // SAFETY: there is room for as many as the library announced, and some more.
     let written = unsafe { (library.tensor_types)(handle, which, types.as_mut_ptr()) };
     let again = count();
     if again != announced || (written != announced && written != 0) {
@@ -93,7 +93,7 @@ fn read(
         let leaf = leaf(found, num).map_err(|why| misfit(format!("leaf '{name}': {why}")))?;
         Ok((name, Space::from(leaf)))
     });
-    // To libenv a dot is a letter: its spaces have no levels.
+    // In libenv a dot is part of a name, because its spaces have no levels.
     let space = Space::dict(leaves.collect::<Result<Vec<_>>>()?);
     space.check("").map_err(|error| match error {
         Error::Space(why) => misfit(why.trim_start_matches(" space, ").into()),
@@ -135,8 +135,8 @@ fn leaf(found: &sys::TensorType, num: usize) -> Result<Leaf, String> {
     if bytes.and_then(|bytes| bytes.checked_mul(num)).is_none_or(|bytes| bytes > isize::MAX as usize / 2) {
         return Err(format!("shape {shape:?} of {num} envs is too large"));
     }
-    // SAFETY: every field of the union is a number of any bits, and begins at its
-    // first byte; which it is the dtype says.
+    // SAFETY: every field of the union is a number for which any bits are valid, and
+    // begins at the first byte; the dtype says which field is set.
     let (low, high) = unsafe {
         match dtype {
             DType::U8 => (Scalar::Int(found.low.uint8.into()), Scalar::Int(found.high.uint8.into())),
@@ -146,7 +146,7 @@ fn leaf(found: &sys::TensorType, num: usize) -> Result<Leaf, String> {
     };
     let discrete = labels && !is_quantity(dtype, &shape, low, high);
     let unset = !labels && low == Scalar::Real(0.0) && high == Scalar::Real(0.0);
-    // gym3 does not look at the bounds of what is real, so some leave them at 0.
+    // gym3 does not check the bounds of real leaves, so some libraries leave them at 0.
     let bounds = if unset { Bounds::of(dtype) } else { Bounds { low: vec![low], high: vec![high] } };
     Ok(Leaf::tensor(dtype, &shape, bounds, discrete))
 }
@@ -165,8 +165,8 @@ fn shape(found: &sys::TensorType) -> Result<Vec<usize>, String> {
         .collect()
 }
 
-/// Whether a discrete leaf is one of numbers rather than labels: libenv has no
-/// other word for pixels, and Gymnasium no more labels than an int32 counts.
+/// Whether a discrete leaf holds quantities rather than labels. libenv has no other
+/// form for pixels, and Gymnasium has no more labels than an int32 can count.
 fn is_quantity(dtype: DType, shape: &[usize], low: Scalar, high: Scalar) -> bool {
     let (Scalar::Int(low), Scalar::Int(high)) = (low, high) else { return false };
     match dtype {

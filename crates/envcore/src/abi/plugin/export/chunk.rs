@@ -49,7 +49,7 @@ unsafe fn with_chunk(
     phase: Phase,
     work: impl FnOnce(&mut ChunkHandle) -> Result<()>,
 ) -> i32 {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let mut hand = match unsafe { Handle::<ChunkHandle>::take(handle) } {
         Ok(hand) => hand,
         Err(misuse) => {
@@ -58,7 +58,7 @@ unsafe fn with_chunk(
                 Misuse::Strange => "this is no chunk that `chunk` gave, or it was freed",
                 Misuse::Busy => "another thread is in a call of this chunk: one at a time",
             };
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller guarantees what this function requires.
             unsafe { conclude(report, Ok(Err(Error::Argument(why.into())))) };
             return -1;
         }
@@ -70,10 +70,10 @@ unsafe fn with_chunk(
         Err(CallStop::Poisoned(why)) => Ok(Err(Error::env(format!("this chunk is not used again: {why}")))),
     };
     let handle = hand.object();
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let told = guard(phase, || unsafe { tell(handle, report) }).and_then(|told| Ok(Ok(told?)));
     let told = told.or_else(|failure| Ok::<_, Failure>(Err(Error::env(failure))));
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let good = unsafe { conclude(report, outcome) & conclude(report, told) };
     if good { 0 } else { -1 }
 }
@@ -83,7 +83,7 @@ unsafe fn with_chunk(
 /// # Safety
 /// `report` must be null or the host's of this call.
 unsafe fn tell(handle: &mut ChunkHandle, report: *const sys::Report) -> Result<(), Failure> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let Some(report) = (unsafe { report.as_ref() }) else { return Ok(()) };
     for extra in handle.side.extras.drain(..) {
         let mut parts = value::ValueParts::default();
@@ -106,7 +106,7 @@ unsafe fn tell(handle: &mut ChunkHandle, report: *const sys::Report) -> Result<(
         }
     });
     for (slot, failure) in handle.side.failures.drain(..) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         unsafe { report.tell_failure(slot, &failure) }
     }
     told
@@ -156,19 +156,19 @@ pub(super) unsafe extern "C" fn chunk(
 /// `rows` must be the host's of this call, with `observation` leaves and so many
 /// of the infos.
 unsafe fn locate(handle: &mut ChunkHandle, rows: *const sys::Rows) -> Result<usize> {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let rows = unsafe { rows.as_ref() }.ok_or_else(|| Error::Argument("rows that are NULL".into()))?;
     let (observation, info) = handle.rows.leaves();
     let to = &mut handle.addresses;
     let copy = |to: &mut Vec<*mut c_void>, from: *const *mut c_void, count| {
         to.clear();
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         to.extend_from_slice(unsafe { slice(from, count) });
     };
     copy(&mut to.observation, rows.observation, observation);
     copy(&mut to.info, rows.info, info);
     to.info_mask.clear();
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     to.info_mask.extend_from_slice(unsafe { slice(rows.info_mask, info) });
     (to.reward, to.terminated, to.truncated) = (rows.reward, rows.terminated, rows.truncated);
     Ok(rows.num_rows)
@@ -193,7 +193,7 @@ unsafe fn reset_of(reset: &sys::Reset, num_slots: usize, num_rows: usize) -> Res
     };
     let options = match reset.options.is_null() {
         true => None,
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         false => Some(Arc::new(unsafe { decode_map(reset.options) }?)),
     };
     let rebuild = (reset.rebuild != 0).then_some(reset.rebuild_seed);

@@ -128,7 +128,7 @@ impl SourceHandle {
 /// # Safety
 /// The report must be the host's of this call, or null.
 unsafe fn conclude(report: *const sys::Report, outcome: Result<Result<()>, Failure>) -> bool {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     unsafe {
         match (&outcome, report.as_ref()) {
             (Ok(Ok(())), _) => return true,

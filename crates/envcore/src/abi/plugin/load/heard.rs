@@ -100,7 +100,7 @@ pub(super) fn nothing_said(id: &str, phase: Phase) -> Error {
 /// `context` must be a report's, which tells it during the call that it came
 /// with.
 unsafe fn hear(context: *mut c_void, note: impl FnOnce(&mut Heard) -> Result<()>) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let Some(heard) = (unsafe { context.cast::<Heard>().as_mut() }) else { return };
     // No panic may go through a plugin's frames.
     match guard(Phase::Call, || note(heard)) {

@@ -103,7 +103,7 @@ impl Plugin {
         let fault = |why: String| Error::Library(format!("{}: {why}", path.display()));
         // A name without a slash would be looked for along the system's paths.
         let file = path.canonicalize().map_err(|error| fault(error.to_string()))?;
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees what this function requires.
         let library = unsafe { Library::open(&file, RTLD_NOW | RTLD_LOCAL) }?;
         type Entrance = unsafe extern "C" fn() -> *const sys::Plugin;
         // SAFETY: a function of that name is as `corral.h` says.

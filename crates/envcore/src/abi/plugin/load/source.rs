@@ -87,7 +87,7 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
         return Err(Error::Library(format!("{id}: its spec has {theirs} bytes where {ours} belong")));
     }
     let known = Caps::ENV | OPTIONAL;
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller guarantees what this function requires.
     let mut about = unsafe {
         SourceSpec {
             observation: space::decode(&spec.observation, &format!("{id}: observation"))?,

@@ -1,4 +1,4 @@
-//! The parent's side: a vec env whose slots live in worker processes.
+//! The parent: a vec env whose slots live in worker processes.
 
 #![allow(unsafe_code)]
 
@@ -32,49 +32,50 @@ use crate::space::Options;
 use crate::vec_config::{AutoresetMode, VecConfig};
 use crate::vec_env::Spec;
 
-/// Between two looks at whether the workers live.
+/// The time between two checks of whether the workers live.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// The same, while messages are under way: a wait for those does not see rows.
+/// The time between two checks while messages are under way, whose wait does not notice
+/// rows.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// The same, where no wait is in vain: others' rows are always there.
+/// The time between two checks where other workers' rows end every wait early.
 const ROUND: Duration = Duration::from_millis(200);
 
 /// Slots in worker processes.
 ///
-/// A worker hosts a range of slots and steps them in order. What it writes lies
-/// in memory that both share, and is copied once, into the batch that it comes to
-/// be in: column by column after a step of all slots, else row by row. With a
-/// batch size or a timeout every slot runs by itself, in order with the others
-/// of its worker; else all of them together.
+/// A worker hosts a range of slots and steps them in order. What it writes is in
+/// shared memory and is copied once, into the batch of the row: column by column
+/// after a step of all slots, else row by row. With a batch size or a timeout every
+/// slot runs by itself, in order with the others of its worker; else all slots run
+/// together.
 ///
-/// A worker that dies loses its slots: each one's next row says so. The next
-/// reset of any of them starts it anew.
+/// A worker that dies loses its slots, and the next row of each of them says so. The
+/// next reset of any of these slots starts the worker again.
 pub struct Process {
     pub(super) front: Front,
     pub(super) worker_pool: Native<WorkerPool>,
     pub(super) mirror: Mirror,
-    /// What each slot is in flight for; `None` where its row has landed, or it
-    /// is not in flight.
+    /// What each slot is in flight for. `None` where the slot's row has landed, or the
+    /// slot is not in flight.
     in_flight: Vec<Option<Sent>>,
     pub(super) actions: Actions,
-    /// Where workers read those of fixed shape.
+    /// The shared memory where workers read action leaves of fixed shape.
     pub(super) told: Vec<Lease>,
     pool: BatchPool,
     counts: Counts,
-    /// What a step of all slots is written to, once there was one.
+    /// The draft that steps of all slots are written to, after the first such step.
     whole: Option<Draft>,
-    /// Whose row is in it, or will be.
+    /// By slot, whether its row is or will be in `whole`.
     in_whole: Vec<bool>,
-    /// Rows of all other work, one per slot.
+    /// The rows of all other work, one per slot.
     staging: Draft,
     notes: Vec<Notes>,
     landing: Landing,
-    /// What workers were told to change and have not said that they did: Ctrl-C
-    /// may have ended the wait for that.
+    /// Orders to workers whose answers are still to be received, because Ctrl-C may
+    /// have ended an earlier wait for them.
     owed: VecDeque<Owed>,
-    /// When the workers were last looked after.
+    /// When the workers were last checked.
     looked: Instant,
     config: VecConfig,
     limits: Limits,
@@ -82,7 +83,7 @@ pub struct Process {
     about: Vec<u8>,
 }
 
-/// An order whose answer the mirrors wait for.
+/// An order to a worker, and what changes in the parent once it is answered.
 struct Owed {
     worker: usize,
     question: u64,
@@ -92,14 +93,14 @@ struct Owed {
 
 /// What an order changes.
 pub(super) enum Change {
-    /// What the next autoreset of each slot plays.
+    /// What the next autoreset of each of these slots plays.
     Next(Vec<(usize, Begin)>),
-    /// A slot's life, where the state tells it.
+    /// A slot's life, where the loaded state has it.
     Life(usize, Option<Box<Life>>),
 }
 
-/// Errors where a batch would hold a part of the slots of a worker that steps
-/// all of its own together.
+/// Errors where a batch would hold only some of the slots of a worker that steps all
+/// of its slots together.
 fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) -> Result<()> {
     let Some(size) = config.batch_size.filter(|size| *size < spec.num_slots) else { return Ok(()) };
     let each = ranges[0].len();
@@ -116,7 +117,7 @@ fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) ->
     )))
 }
 
-/// How long a worker may be at a slot: by what the slot is in flight for.
+/// How long a worker may take for a slot, by what the slot is in flight for.
 fn limit_of(
     limits: &Limits,
     in_flight: &[Option<Sent>],
@@ -148,8 +149,8 @@ fn unstarted(slot: usize, error: &Error) -> Failure {
 }
 
 impl Process {
-    /// Slots as `config` says, divided among `num_workers` processes (as many
-    /// as there are cores without a number).
+    /// Slots as `config` says, divided among `num_workers` processes; by default as many
+    /// as there are cores.
     ///
     /// # Errors
     /// [`Error::Argument`] for counts that make no sense; whatever keeps the
@@ -197,7 +198,8 @@ impl Process {
         Process::over(worker_pool, ranges, spec, first.about, config, seeds)
     }
 
-    /// Errors unless `slots`, which may begin as `begin` says, go together.
+    /// Errors where `slots`, which may begin as `begin` says, are only a part of those of
+    /// a worker that steps all of its slots together.
     pub(super) fn check_chunks(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
         let worker_pool = &self.worker_pool;
         self.front.check_chunks(slots, begin, |slot| worker_pool.members[worker_pool.of(slot)].slots.clone())
@@ -218,8 +220,8 @@ impl Process {
         let ground = worker_pool.arena.take(plan.bytes())?;
         debug_assert_eq!(ground.span, board_span(&plan));
         let workers: Vec<usize> = (0..plan.workers.len()).collect();
-        // SAFETY: the block is as large, new and therefore zeros, and lives as
-        // long as the worker pool, beside the board.
+        // SAFETY: the block has as many bytes and is new, therefore zeros. It lives as
+        // long as the worker pool, which also has the board.
         let board = unsafe { Board::new(ground.as_ptr(), plan, look_for(workers.len())) };
         let actions = Actions::new(&spec.id, &spec.action, n, config.action_bounds)?;
         let mut told = Vec::new();
@@ -270,12 +272,12 @@ impl Process {
         })
     }
 
-    /// What the first worker told of its envs beside their spec.
+    /// The bytes that the first worker gave about its envs beside their spec.
     pub fn about(&self) -> &[u8] {
         &self.about
     }
 
-    /// The process ids of the workers that run, and each one's slots.
+    /// The process ids and slots of the workers that run.
     pub fn workers(&self) -> Vec<(u32, Range<usize>)> {
         let members = self.worker_pool.members.iter();
         members.filter_map(|m| m.live.as_ref().map(|live| (live.pid(), m.slots.clone()))).collect()
@@ -301,7 +303,7 @@ impl Process {
         self.config.timeout
     }
 
-    /// The answer to a question of a worker, within the time that its slots have.
+    /// The answer to a question of a worker, within the time limit of the worker's slots.
     pub(super) fn hear_answer(&mut self, worker: usize, question: u64) -> Result<Answer, Mute> {
         let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
         self.worker_pool.answer(worker, question, &|slot| Some(limit(slot)?.time))

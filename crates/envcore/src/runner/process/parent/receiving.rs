@@ -1,4 +1,4 @@
-//! Rows that come back, and the batches that they become.
+//! Rows that come back, and the batches that the rows become.
 
 #![allow(unsafe_code)]
 
@@ -12,7 +12,7 @@ use crate::runner::process::wire::{News, PackedValue};
 use crate::vec_env::Want;
 
 impl Process {
-    /// Where `slot`'s row is.
+    /// The draft that has the row of `slot`.
     pub(super) fn draft(&mut self, slot: usize) -> &mut Draft {
         match &mut self.whole {
             Some(whole) if self.in_whole[slot] => whole,
@@ -20,7 +20,7 @@ impl Process {
         }
     }
 
-    /// Takes every result that is there.
+    /// Collects every result that the workers have posted.
     pub(in crate::runner::process) fn collect(&mut self) {
         for worker in 0..self.worker_pool.members.len() {
             self.collect_from(worker);
@@ -67,8 +67,8 @@ impl Process {
         ))
     }
 
-    /// Takes in what belongs to the rows of `entry`; the slots whose news made
-    /// no sense, and why.
+    /// Takes in the news of the rows of `entry`. Returns the slots whose news made no
+    /// sense, and why.
     pub(super) fn take_news(&mut self, worker: usize, entry: WorkEntry, news: News) -> Vec<(usize, String)> {
         let host = self.worker_pool.host.clone();
         if let Some(why) = news.refused {
@@ -112,10 +112,10 @@ impl Process {
         bad
     }
 
-    /// Notes that `slot`'s row is there.
+    /// Notes that the row of `slot` has landed.
     pub(super) fn land(&mut self, slot: usize) {
         let window = self.draft(slot).window();
-        // SAFETY: the draft is here; in this process only `self` uses it.
+        // SAFETY: the draft is alive, and in this process only `self` uses it.
         let said = unsafe { window.said(slot) };
         let Some(mut kind) = RowKind::of(said.kind).filter(|_| said.is_sound) else {
             let why = "its worker wrote bytes that are no truth values";
@@ -126,20 +126,20 @@ impl Process {
         let sent = self.in_flight[slot].take().expect("only slots in flight land");
         if kind == RowKind::Reset && self.mirror.lives.status(slot) == Status::Lost {
             kind = RowKind::Restarted;
-            // SAFETY: as above.
+            // SAFETY: the draft is alive, and in this process only `self` uses it.
             unsafe { window.set_kind(slot, kind as u8) }
         }
         self.mirror.land(slot, sent, kind, ended);
         self.landing.land(slot);
     }
 
-    /// Writes the row of a slot in flight that will not come back.
+    /// Writes the row of a slot in flight whose own row will not come back.
     pub(super) fn fail_row(&mut self, slot: usize, failure: Failure) {
         let Some(sent) = self.in_flight[slot].take() else { return };
         let action = self.actions.describe(slot);
         let error = self.mirror.lose(slot, sent, Some(action), failure);
         let window = self.draft(slot).window();
-        // SAFETY: the draft is here; in this process only `self` uses it.
+        // SAFETY: the draft is alive, and in this process only `self` uses it.
         unsafe { window.clear_row(slot, RowKind::Failed as u8) }
         self.notes[slot] = Notes { failures: vec![error], ..Notes::default() };
         self.landing.land(slot);
@@ -172,8 +172,8 @@ impl Process {
                 Some(whole) if std::mem::take(&mut in_whole[slot]) => whole.window(),
                 _ => staging.window(),
             };
-            // SAFETY: the drafts are here, the second one new; in this process only
-            // `self` uses them, and the first one's rows are copied as bytes.
+            // SAFETY: both drafts are alive and the second one is new. In this process only
+            // `self` uses them, and the rows of the first one are copied as bytes.
             unsafe { from.copy_row(slot, draft.window(), row) };
             told.append_row(row, &mut notes[slot]);
         })?;

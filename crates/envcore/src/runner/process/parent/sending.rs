@@ -1,4 +1,4 @@
-//! What is sent to the workers.
+//! What the parent sends to the workers.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use crate::runner::process::wire::{PackedValue, ToWorker};
 use crate::runner::process::worker_pool::WorkerPool;
 
 impl Process {
-    /// Whether slots run one by one.
+    /// Whether each slot runs by itself.
     pub(super) fn is_apart(&self) -> bool {
         self.limits.any() || self.config.batch_size.is_some_and(|size| size < self.front.spec.num_slots)
     }
 
-    /// Starts again what died of the workers of `slots`; which could not be
+    /// Starts the dead workers of `slots` again. Returns which workers could not be
     /// started, and why.
     ///
     /// # Errors
-    /// The user's wish to stop: what died is as it was.
+    /// The user's wish to stop; then the dead workers stay dead.
     pub(in crate::runner::process) fn revive(
         &mut self,
         slots: impl Iterator<Item = usize>,
@@ -41,7 +41,7 @@ impl Process {
         let seeds = &self.seeds;
         let seeded = !self.front.spec.caps.contains(Caps::UNSEEDED);
         let seed = |first: usize, launches: u64| {
-            // Its other slots' seeds follow on it, and are of 32 bits too.
+            // The seeds of the worker's other slots count up from this one and have 32 bits too.
             crate::episode::restart_seed(seeds[first], launches) >> 1
         };
         worker_pool.start(
@@ -66,8 +66,8 @@ impl Process {
         Ok(lost)
     }
 
-    /// Lands those of `slots`, which are in flight, whose worker could not be
-    /// started; the others.
+    /// Lands failed rows of those of `slots` whose worker could not be started. All of
+    /// `slots` are in flight. Returns the other slots.
     pub(in crate::runner::process) fn land_lost(&mut self, slots: Slots, lost: Vec<(usize, Error)>) -> Slots {
         if lost.is_empty() {
             return slots;
@@ -83,7 +83,7 @@ impl Process {
         Slots::List(rest)
     }
 
-    /// Marks `slots` as in flight for what `sent` says of each.
+    /// Marks `slots` as in flight; `sent` says what for, by row.
     pub(in crate::runner::process) fn depart(&mut self, slots: &Slots, sent: impl Fn(usize) -> Sent) {
         self.front.depart(slots);
         self.landing.send(slots);
@@ -93,7 +93,8 @@ impl Process {
         }
     }
 
-    /// Lands those of `slots` whose worker died earlier; the others.
+    /// Lands failed rows of those of `slots` whose worker died earlier. Returns the other
+    /// slots.
     pub(in crate::runner::process) fn land_doomed(&mut self, slots: &Slots) -> Slots {
         let n = self.front.spec.num_slots;
         if !self.mirror.any_doomed() {
@@ -109,8 +110,8 @@ impl Process {
         Slots::List(rest)
     }
 
-    /// Whether a step of `slots` will be a batch of all slots, for which there is
-    /// room then.
+    /// Returns whether a step of `slots` will be written to a draft of all slots, and makes
+    /// that draft where there is none.
     pub(in crate::runner::process) fn prepare(&mut self, slots: &Slots) -> Result<bool> {
         let whole = *slots == Slots::All && !self.is_apart() && !self.mirror.any_doomed();
         if whole && self.whole.is_none() {
@@ -119,9 +120,9 @@ impl Process {
         Ok(whole)
     }
 
-    /// Posts a step of `slots`, which have departed: `whole` where it was
-    /// prepared as one. `loose` are the columns that are not of fixed shape, with
-    /// a row for each of `slots`.
+    /// Posts a step of `slots`, which are marked as in flight. `whole` is what `prepare`
+    /// returned. `loose` are the columns that are not of fixed shape, with a row for each
+    /// of `slots`.
     pub(in crate::runner::process) fn post_steps(
         &mut self,
         slots: &Slots,
@@ -156,7 +157,7 @@ impl Process {
         self.ring_for(slots, n);
     }
 
-    /// How many slots one piece of work may be about.
+    /// How many slots one entry on the board may have.
     pub(in crate::runner::process) fn most_together(&self) -> usize {
         if self.is_apart() && self.front.spec.caps.contains(Caps::SUBSET) { 1 } else { usize::MAX }
     }
@@ -168,8 +169,8 @@ impl Process {
         self.worker_pool.board().ring_all(workers);
     }
 
-    /// Consecutive slots of one worker, of `slots` in their order; at most
-    /// `most` together.
+    /// The runs of consecutive slots of one worker in `slots`, in their order, each of at
+    /// most `most` slots.
     pub(in crate::runner::process) fn runs(&self, slots: &Slots, most: usize) -> Vec<(usize, Range<usize>)> {
         let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
         for slot in slots.iter(self.front.spec.num_slots) {

@@ -1,4 +1,4 @@
-//! Workers that die or fall silent, and answers that are owed.
+//! Workers that die or fall silent, and answers that are still to come.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,8 +9,8 @@ use crate::error::{Cause, Failure, Phase, Result};
 use crate::runner::limits::Limit;
 
 impl Process {
-    /// Ends a worker that died, or whose slot was silent for too long, and lands
-    /// what it had in flight. Returns what became of it.
+    /// Ends a worker that died, or whose slot was silent for too long, and lands failed
+    /// rows of its slots in flight. Returns what became of the worker.
     pub(in crate::runner::process) fn bury(
         &mut self,
         worker: usize,
@@ -29,7 +29,7 @@ impl Process {
             };
             end = format!("{who} gave {limit}, and {end}");
         }
-        // A new worker numbers its questions anew.
+        // A new worker numbers its questions from the beginning.
         self.owed.retain(|owed| owed.worker != worker);
         let text = format!("{end}{words}");
         let failure = Failure::new(Phase::Step, Cause::Death, text.clone());
@@ -42,14 +42,14 @@ impl Process {
                 };
                 self.fail_row(slot, Failure { cause, ..failure.clone() });
             } else {
-                // Its last row was good; the next one is not.
+                // The slot's last row was good. Its next row reports the failure.
                 self.mirror.doom(slot, &shared);
             }
         }
         text
     }
 
-    /// Looks for workers that died or are silent.
+    /// Checks for workers that died or are silent.
     ///
     /// # Errors
     /// The user's wish to stop.
@@ -71,8 +71,8 @@ impl Process {
         self.worker_pool.host.pulse()
     }
 
-    /// Ends a worker that was silent for too long, at slot `at` where that is
-    /// known. Returns the slot that its silence is told of, and what became of it.
+    /// Ends a worker that was silent for too long, at slot `at` where that is known.
+    /// Returns the slot that the failure names, and what became of the worker.
     pub(in crate::runner::process) fn bury_silent(
         &mut self,
         worker: usize,
@@ -83,11 +83,11 @@ impl Process {
         (slot, self.bury(worker, limit.map(|limit| (slot, limit))))
     }
 
-    /// The slot that a worker's silence is told of: `at`, where that is known.
+    /// The slot that the failure of a silent worker names: `at`, where that is known.
     pub(super) fn silent_slot(&self, worker: usize, at: Option<usize>) -> usize {
         let mut slots = self.worker_pool.members[worker].slots.clone();
         let first = slots.start;
-        // What a worker says of itself stands where others can write.
+        // Other processes can write to the memory that has `at`, so `at` is checked.
         at.filter(|slot| slots.contains(slot))
             .or_else(|| slots.find(|slot| self.in_flight[*slot].is_some()))
             .unwrap_or(first)
@@ -103,14 +103,14 @@ impl Process {
         (0..self.worker_pool.members.len()).filter_map(left).min().and_then(|left| now.checked_add(left))
     }
 
-    /// Waits until `least` rows have landed; whether they have by `deadline`.
+    /// Waits until `least` rows have landed. Returns whether they have by `deadline`.
     pub(super) fn await_rows(&mut self, least: usize, deadline: Option<Instant>) -> Result<bool> {
         let mut in_vain = false;
         loop {
             let seen = self.worker_pool.board().done();
             self.collect();
-            // Only after what is there was taken: a worker is not silent because
-            // nobody has looked.
+            // The check comes after all results are collected. A worker is not silent just
+            // because the parent has not collected its results.
             let overdue = self.looked.elapsed() >= ROUND;
             if overdue || (in_vain && self.landing.len() < least) {
                 self.look_after()?;
@@ -136,7 +136,7 @@ impl Process {
         }
     }
 
-    /// Notes that the mirrors are to say `change` once `question` is answered.
+    /// Notes that `change` is to be applied once `question` is answered.
     pub(in crate::runner::process) fn owe(
         &mut self,
         worker: usize,
@@ -147,12 +147,12 @@ impl Process {
         self.owed.push_back(Owed { worker, question, phase, change });
     }
 
-    /// Waits for the answers that mirrors wait for, and takes them in: before a slot
-    /// is used again, mirror and worker agree.
+    /// Waits for the answers that are still to come and applies their changes, so that
+    /// the parent's copy and the worker agree before a slot is used again.
     ///
     /// # Errors
-    /// The user's wish to stop; what is owed stays so. The last order's own error
-    /// is within.
+    /// The user's wish to stop; then the remaining answers are still to come. The error of
+    /// the last order itself is in the inner result.
     pub(in crate::runner::process) fn settle(&mut self) -> Result<Result<()>> {
         let mut last = Ok(());
         while let Some(owed) = self.owed.pop_front() {

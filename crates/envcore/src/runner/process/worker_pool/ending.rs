@@ -1,4 +1,4 @@
-//! How workers end, of themselves or not.
+//! How workers end, by themselves or by the parent.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,18 @@ use crate::runner::process::wire::{FromWorker, PackedError};
 use crate::runner::process::worker::CLOSING;
 
 impl WorkerPool {
-    /// Whether a worker that should run does not.
+    /// Whether a worker that should run has ended.
     pub(in crate::runner::process) fn is_dead(&mut self, worker: usize) -> bool {
         self.members[worker].live.as_mut().is_some_and(|live| !live.is_alive())
     }
 
-    /// Ends a worker, if it has not ended, and says how it did, and its last
-    /// words.
+    /// Ends a worker if it still runs. Returns how it ended and its last words.
     pub(in crate::runner::process) fn end(&mut self, worker: usize) -> String {
         let how = self.stop(worker);
         how + &self.forget(worker)
     }
 
-    /// Ends a worker, whose results can be collected yet, and says how it did.
+    /// Ends a worker whose results can still be collected. Returns how it ended.
     pub(in crate::runner::process) fn stop(&mut self, worker: usize) -> String {
         let count = self.members.len();
         let member = &mut self.members[worker];
@@ -31,7 +30,7 @@ impl WorkerPool {
         };
         let name = format!("worker {worker} of {count} ({slots})");
         let Some(live) = &mut member.live else { return format!("{name} is gone") };
-        // One that hung up is about to end by itself, with a code that tells.
+        // A worker that hung up is about to exit by itself, and its exit code says why.
         let hung_up = live.link.is_gone();
         let brink = Instant::now() + if hung_up { Duration::from_millis(300) } else { Duration::ZERO };
         let patience = Instant::now() + BURIAL;
@@ -65,7 +64,7 @@ impl WorkerPool {
         }
     }
 
-    /// Gives up what is left of a worker that was stopped: its last words.
+    /// Drops what is left of a worker that was stopped. Returns its last words.
     pub(in crate::runner::process) fn forget(&mut self, worker: usize) -> String {
         let Some(mut live) = self.members[worker].live.take() else { return String::new() };
         match live.ear.last_words() {
@@ -74,7 +73,7 @@ impl WorkerPool {
         }
     }
 
-    /// Ends all: each finishes what it does and closes its envs.
+    /// Ends all workers; each finishes its work and closes its envs.
     pub(in crate::runner::process) fn close(&mut self, timeout: Option<Duration>) -> Vec<Error> {
         for worker in 0..self.members.len() {
             if self.board.is_some() {
@@ -131,7 +130,7 @@ impl WorkerPool {
         let heard = self.wait_for(worker, closed, |_, board| {
             host.pulse().map_err(Mute::Stopped)?;
             match board.and_then(|board| board.at_work(worker)) {
-                // Its envs may take their time to close, unless told otherwise.
+                // The envs may take their time to close, unless there is a timeout.
                 Some((time, CLOSING)) if timeout.is_none_or(|timeout| time < timeout) => Ok(()),
                 _ if began.elapsed() < host.patience() => Ok(()),
                 _ => Err(Mute::Silent(None)),
@@ -145,7 +144,7 @@ impl WorkerPool {
 }
 
 impl Drop for WorkerPool {
-    /// Where `close` did not come to it: no process is left unwaited for.
+    /// Ends the workers that `close` did not end, so that no process is left without a wait.
     fn drop(&mut self) {
         for worker in 0..self.members.len() {
             self.end(worker);

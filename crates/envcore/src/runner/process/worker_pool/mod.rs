@@ -1,8 +1,8 @@
-//! The workers of one vec env: started together, asked, buried.
+//! The workers of one vec env: how they are started, asked and ended.
 //!
-//! Nothing here waits to send. What is to go to a worker waits in its link's
-//! outbox, and every wait for any worker sends what can be sent to all. The
-//! board's rings bound what may wait there: one message for each slot in flight,
+//! Nothing in this module waits to send. A message to a worker waits in the outbox of
+//! its link, and every wait for any worker sends what can be sent to all of them. The
+//! board's rings limit what an outbox may hold: one message for each slot in flight,
 //! and a few questions.
 
 mod ending;
@@ -26,20 +26,20 @@ use super::wire::{Answer, FromWorker, News, PackedError, Question, ToWorker};
 use crate::error::{Error, Result};
 use crate::vec_env::Spec;
 
-/// How long a process that was killed may take to be gone.
+/// How long a process that was killed may take to end.
 const BURIAL: Duration = Duration::from_secs(5);
 
-/// How long `close` waits for a process that has nothing left to do.
+/// How long `close` waits for a process that has no work left.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Between two looks at whether to go on waiting.
+/// The time between two checks of whether to go on waiting.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Beyond the timeout, how long a worker that is on none of its slots may do
-/// nothing at all.
+/// How long, beyond the timeout, a worker that is at none of its slots may make no
+/// progress at all.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Beyond the timeout, how long a process may take until it reads what it is to be.
+/// How long, beyond the timeout, a process may take until it reads its order.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
 /// A worker that runs.
@@ -48,27 +48,27 @@ pub(super) struct Live {
     pub(super) link: Link,
     ear: Ear,
     pace: WorkerPace,
-    /// What was posted to it and is not collected, in order.
+    /// Entries that were posted to the worker and are not collected, in order.
     jobs: VecDeque<WorkEntry>,
-    /// News that no result has been collected for.
+    /// News whose results are not collected yet.
     mail: VecDeque<News>,
-    /// Its next result cannot be collected before its news are here.
+    /// Whether the next result cannot be collected before its news arrive.
     lacks_news: bool,
     /// Questions whose answers somebody will ask for.
     asked: Vec<u64>,
     answers: Vec<(u64, Result<Answer, PackedError>)>,
-    /// What it said at its beginning or end.
+    /// Messages that the worker sent at its beginning or end.
     words: VecDeque<FromWorker>,
     questions: u64,
-    /// What its first slot was to be built from.
+    /// The seed that the worker's first slot was built from.
     seed: i64,
-    /// Why it cannot be gone on with, though it runs.
+    /// Why the worker is of no use although it runs.
     broken: Option<String>,
 }
 
 pub(super) struct Member {
     pub(super) slots: Range<usize>,
-    /// `None` where it died and was not started again.
+    /// `None` where the worker died and was not started again.
     pub(super) live: Option<Live>,
     pub(super) launches: u64,
 }
@@ -76,13 +76,13 @@ pub(super) struct Member {
 pub(super) struct WorkerPool {
     pub(super) members: Vec<Member>,
     pub(super) arena: Arc<Arena>,
-    /// Once all have said what they are.
+    /// `None` until all workers have told of their envs.
     pub(super) board: Option<Board>,
     pub(super) ground: Option<SharedBlock>,
     pub(super) host: Arc<dyn Host>,
 }
 
-/// What a worker said of itself.
+/// What a worker tells of the envs that it has built.
 pub(super) struct Built {
     pub(super) spec: Spec,
     pub(super) about: Vec<u8>,
@@ -93,7 +93,7 @@ impl Live {
         self.broken.is_none() && self.child.ended().is_none() && !self.link.is_gone()
     }
 
-    /// Takes in what it has said by now.
+    /// Sorts the messages that have arrived by their kinds.
     fn sort(&mut self) {
         while self.broken.is_none()
             && let Some(message) = self.link.next()
@@ -101,7 +101,7 @@ impl Live {
             match message {
                 Ok(FromWorker::News(news)) => self.mail.push_back(news),
                 Ok(FromWorker::Answer(id, answer)) => {
-                    // Nobody waits any more for that of an interrupted question.
+                    // Nobody waits any more for the answer to an interrupted question.
                     if let Some(at) = self.asked.iter().position(|asked| *asked == id) {
                         self.asked.swap_remove(at);
                         self.answers.push((id, answer));
@@ -123,15 +123,15 @@ impl Live {
     }
 }
 
-/// How long a worker may be at a slot; `None` for the slot: at one that is not known.
+/// How long a worker may take for a slot; `None` stands for a slot that is not known.
 pub(super) type TimeLimit<'a> = &'a dyn Fn(Option<usize>) -> Option<Duration>;
 
 /// Why a question got no answer.
 pub(super) enum Mute {
     Dead,
-    /// For longer than its time limit, on this slot.
+    /// The worker was silent for longer than its time limit, on this slot.
     Silent(Option<usize>),
-    /// By the user's wish.
+    /// The user wished to stop.
     Stopped(Error),
     Failed(Error),
 }
@@ -143,7 +143,7 @@ impl From<Error> for Mute {
 }
 
 impl Mute {
-    /// As an error, of a worker of which `end` is said.
+    /// The reason as an error. `end` says what became of the worker.
     pub(super) fn error(self, end: String) -> Error {
         match self {
             Mute::Stopped(error) | Mute::Failed(error) => error,
@@ -192,8 +192,8 @@ impl WorkerPool {
         self.board().ring(worker);
     }
 
-    /// Sends a message that belongs to the entry posted last. What the socket
-    /// does not take goes in the waits to come.
+    /// Sends a message that belongs to the entry posted last. Later waits send what the
+    /// socket does not take at once.
     pub(super) fn mail(&mut self, worker: usize, message: &ToWorker) {
         let Some(live) = &mut self.members[worker].live else { return };
         if let Err(cut) = live.link.post(message) {
@@ -201,15 +201,15 @@ impl WorkerPool {
         }
     }
 
-    /// Gives up a worker that cannot be gone on with; it is found so.
+    /// Gives up a worker that is of no use; later checks find it dead.
     pub(super) fn break_off(&mut self, worker: usize, why: String) {
         if let Some(live) = &mut self.members[worker].live {
             live.break_off(why);
         }
     }
 
-    /// The worker's next result, with its news where there are some, once all of
-    /// that is there.
+    /// The worker's next result, with its news if it has some, once all of it has
+    /// arrived.
     pub(super) fn collect(&mut self, worker: usize) -> Option<(WorkEntry, Option<News>)> {
         let live = self.members[worker].live.as_mut()?;
         let WorkerPace { posted, collected, .. } = live.pace;
@@ -217,8 +217,8 @@ impl WorkerPool {
         if completed == collected || live.broken.is_some() {
             return None;
         }
-        // What was posted is known; of what others can write, it is believed only
-        // that there are news.
+        // The parent knows what it posted. Of the board, to which others can write,
+        // it only trusts whether there are news.
         let entry = match live.jobs.front() {
             Some(&job)
                 if (collected..=posted).contains(&completed)
@@ -240,7 +240,7 @@ impl WorkerPool {
                 live.link.pump();
                 live.sort();
             }
-            // Without it the row is not there yet.
+            // Without its news the row is not complete yet.
             live.lacks_news = live.mail.is_empty();
             news = Some(live.mail.pop_front()?);
         }
@@ -249,15 +249,15 @@ impl WorkerPool {
         Some((entry, news))
     }
 
-    /// Whether messages are under way, either way: to wait on the board alone
-    /// would then be to wait for ever.
+    /// Whether messages are under way in either direction. A wait on the board alone
+    /// could then last for ever.
     pub(super) fn corresponds(&self) -> bool {
         let lives = self.members.iter().filter_map(|member| member.live.as_ref());
         lives.into_iter().any(|live| live.lacks_news || live.link.owes())
     }
 
-    /// Waits up to `time` until messages can be sent or are there, and sends and
-    /// takes in what can be.
+    /// Waits up to `time` until messages can be sent or received, then sends and receives
+    /// what is possible.
     pub(super) fn exchange(&mut self, time: Duration) {
         let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         let lives = || self.members.iter().filter_map(|member| member.live.as_ref());
@@ -268,7 +268,7 @@ impl WorkerPool {
         }
     }
 
-    /// Sends and takes in what can be, and notes how far the worker is.
+    /// Sends and receives what is possible, and notes the worker's progress.
     fn look_at(&mut self, worker: usize) {
         let Some(live) = &mut self.members[worker].live else { return };
         live.link.pump();
@@ -277,8 +277,8 @@ impl WorkerPool {
         live.pace.note(done, live.link.moved());
     }
 
-    /// What `seek` finds among what a worker has said, once it is there; `go_on`
-    /// is asked every now and then until it is.
+    /// Waits until `seek` finds something among what a worker has sent. `go_on` is called
+    /// every now and then, and its error ends the wait.
     fn wait_for<T>(
         &mut self,
         worker: usize,
@@ -286,7 +286,7 @@ impl WorkerPool {
         mut go_on: impl FnMut(&mut Live, Option<&Board>) -> Result<(), Mute>,
     ) -> Result<T, Mute> {
         let mut looked = Instant::now();
-        // What it may have said already.
+        // The message may have arrived already.
         self.exchange(Duration::ZERO);
         loop {
             let Some(live) = &mut self.members[worker].live else { return Err(Mute::Dead) };
@@ -308,17 +308,17 @@ impl WorkerPool {
         }
     }
 
-    /// Asks each of these workers a question; the questions' numbers.
+    /// Asks each of these workers a question. Returns the questions' numbers.
     ///
     /// # Errors
-    /// Which worker cannot be asked, and why; then none was.
+    /// Which worker cannot be asked, and why; then no worker was asked.
     pub(super) fn ask(
         &mut self,
         questions: Vec<(usize, Question)>,
     ) -> Result<Vec<(usize, u64)>, (usize, Mute)> {
         for &(worker, _) in &questions {
             let Some(live) = &self.members[worker].live else { return Err((worker, Mute::Dead)) };
-            // The ring has room for these beside all that slots may have in flight.
+            // The ring has room for this many questions beside an entry for every slot.
             if live.jobs.iter().filter(|job| job.work == Work::Ask).count() >= QUESTIONS {
                 let why = format!("worker {worker} has not answered earlier questions yet");
                 return Err((worker, Mute::Failed(Error::Pending(why))));
@@ -341,7 +341,7 @@ impl WorkerPool {
     /// The answer to question `id`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why there is no answer.
     pub(super) fn answer(&mut self, worker: usize, id: u64, limit: TimeLimit<'_>) -> Result<Answer, Mute> {
         let host = self.host.clone();
         let first = self.members[worker].slots.start;
@@ -360,7 +360,7 @@ impl WorkerPool {
         answer.map_err(|error| Mute::Failed(error.open(first, &*host)))
     }
 
-    /// Says that nobody will ask for the answer to question `id`.
+    /// Notes that nobody will ask for the answer to question `id`.
     pub(super) fn drop_question(&mut self, worker: usize, id: u64) {
         if let Some(live) = &mut self.members[worker].live {
             live.asked.retain(|asked| *asked != id);
@@ -368,7 +368,7 @@ impl WorkerPool {
         }
     }
 
-    /// As [`WorkerPace::silence`], of a worker that runs.
+    /// [`WorkerPace::silence`] of a worker that runs.
     pub(super) fn silence(&mut self, worker: usize, limit: TimeLimit<'_>) -> Option<Option<usize>> {
         self.look_at(worker);
         let at_work = self.board.as_ref()?.at_work(worker);

@@ -9,8 +9,8 @@ pub(super) struct WorkerPace {
     pub(super) posted: u64,
     pub(super) collected: u64,
     pub(super) last_post: Instant,
-    /// The work that it had done, and the bytes that had come or gone, when that was
-    /// last looked at; and since when it is so.
+    /// The count of work done and of bytes sent or received when they were last checked,
+    /// and since when they have these values.
     pub(super) progress: ((u64, u64), Instant),
 }
 
@@ -20,16 +20,16 @@ impl WorkerPace {
         WorkerPace { posted: 0, collected: 0, last_post: now, progress: ((0, 0), now) }
     }
 
-    /// Notes how far it is.
+    /// Notes the worker's progress.
     pub(super) fn note(&mut self, completed: u64, moved: u64) {
         if self.progress.0 != (completed, moved) {
             self.progress = ((completed, moved), Instant::now());
         }
     }
 
-    /// The slot that it has been at for longer than its time limit, if it has; `None`
-    /// for the slot where it does not even look at what was posted, or reads or
-    /// says nothing more of a message, as one that was stopped.
+    /// The slot that the worker has been at for longer than its time limit, if there is
+    /// one. The inner `None` is for a worker that makes no progress at all: it does not
+    /// take what was posted, or does not read or write the rest of a message.
     pub(super) fn silence(
         &self,
         at_work: Option<(Duration, usize)>,
@@ -37,7 +37,7 @@ impl WorkerPace {
     ) -> Option<Option<usize>> {
         match at_work {
             Some((time, slot)) => (time >= limit(Some(slot))?).then_some(Some(slot)),
-            // Between two slots it is at none, for a moment.
+            // Between two slots the worker is at none, for a moment.
             None => {
                 let since = self.last_post.max(self.progress.1);
                 let owes = self.posted > self.collected;

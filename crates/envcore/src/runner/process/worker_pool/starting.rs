@@ -1,4 +1,4 @@
-//! How workers begin.
+//! How workers start.
 
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
@@ -16,12 +16,12 @@ use crate::space::ActionBounds;
 use crate::vec_config::VecConfig;
 
 impl WorkerPool {
-    /// Starts `workers`, all at once, and waits until each has built its envs:
-    /// seeded from `seed(first slot)` on. `each` is told what became of a worker;
-    /// one that failed does not run.
+    /// Starts `workers`, all at once, and waits until each has built its envs, whose seeds
+    /// count up from `seed` of the worker. `each` is told what became of each worker; a
+    /// worker that failed does not run.
     ///
     /// # Errors
-    /// The user's wish to stop, or an error of `each`: none of these runs then.
+    /// The user's wish to stop, or an error of `each`; then none of `workers` runs.
     pub(in crate::runner::process) fn start(
         &mut self,
         workers: &[usize],
@@ -33,7 +33,7 @@ impl WorkerPool {
             Ok(()) => Ok(()),
             Err(error) => {
                 self.end(worker);
-                // What a signal's handler raised may be why.
+                // The worker may have failed because of what a signal's handler raised.
                 self.host.pulse()?;
                 each(worker, Err(error))
             }
@@ -103,12 +103,12 @@ impl WorkerPool {
                     batch_size: None,
                     timeout: None,
                     thread_affinity_offset: None,
-                    // The parent has checked them.
+                    // The parent has checked the actions.
                     action_bounds: ActionBounds::Unchecked,
                     ..config.clone()
                 },
             };
-            // A worker that is gone by now is found so when it is waited for.
+            // A worker that is gone by now is noticed when the parent waits for it.
             if live.link.send_fd(self.arena.fd()).is_ok() {
                 let _ = live.link.post(&ToWorker::Build(order));
             }
@@ -128,11 +128,11 @@ impl WorkerPool {
         }
     }
 
-    /// Tells `workers` where the board is, and waits until each has it; whose answer
-    /// did not come, and why: none of these runs.
+    /// Tells `workers` where the board is, and waits until each has mapped it. Returns
+    /// which workers did not answer, and why; these do not run.
     ///
     /// # Errors
-    /// The user's wish to stop: none of `workers` runs then.
+    /// The user's wish to stop; then none of `workers` runs.
     pub(in crate::runner::process) fn seat(
         &mut self,
         workers: &[usize],
@@ -161,8 +161,8 @@ impl WorkerPool {
         Ok(lost)
     }
 
-    /// The next message of a worker that is being started: of one that `is_up`,
-    /// or has to be, within the timeout.
+    /// The next message of a worker that is being started. The timeout counts for a worker
+    /// that `is_up` or has not read its order yet.
     pub(super) fn hear(
         &mut self,
         worker: usize,
@@ -177,8 +177,8 @@ impl WorkerPool {
             if limit.is_some_and(|limit| began.elapsed() >= limit) {
                 return Err(Mute::Silent(None));
             }
-            // One that has read nothing yet is on its way, and one that has read all
-            // may take its time to build its envs.
+            // A worker that has read nothing yet is still starting. A worker that has read its
+            // whole order may take its time to build its envs.
             let delay = if is_up || live.link.is_read() { DELAY } else { ARRIVAL };
             let patience =
                 timeout.filter(|_| is_up || live.link.owes()).map(|time| time.saturating_add(delay));
