@@ -5,7 +5,7 @@ Importing this module registers `corral/…` ids with Gymnasium.
 
 from corral import errors, testing
 from corral._native import __version__
-from corral.adapters import from_gym3, to_gym3, to_sb3
+from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
 from corral.env_c_api import load_env_c_api
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
@@ -37,6 +37,7 @@ __all__ = [
     "envs",
     "errors",
     "evaluate",
+    "from_dm_env",
     "from_gym3",
     "from_gymnasium",
     "include_dir",
@@ -48,6 +49,7 @@ __all__ = [
     "make_vec",
     "replay",
     "testing",
+    "to_dm_env",
     "to_gym3",
     "to_sb3",
 ]

@@ -121,6 +121,28 @@ class About:
     spec: Any
 
 
+class Foreign(gymnasium.Env[Any, Any]):
+    """An env of another interface as Gymnasium's.
+
+    Its own random stream is no generator that can be put aside, but the env as a whole.
+
+    Attributes:
+        inner: the env of the other interface.
+        can_put_aside: whether there is something that indexed episodes can be played on instead.
+    """
+
+    inner: Any
+    can_put_aside: bool
+
+    def put_aside(self) -> Any:
+        """Gives what goes on after the indexed episodes; the next reset has a seed."""
+        raise NotImplementedError
+
+    def take_back(self, own: Any) -> None:
+        """Goes on with what `put_aside` gave."""
+        raise NotImplementedError
+
+
 @dataclasses.dataclass(frozen=True)
 class Parts:
     """One env, taken apart for the native half."""
@@ -132,7 +154,7 @@ class Parts:
     is_modern: bool
     # What no two envs have in common: where the env within the wrappers is.
     identity: int
-    # What holds Gymnasium's own generator, if it does.
+    # What has a random stream that can be put aside, if it does.
     bare: Any | None
 
 
@@ -162,6 +184,9 @@ def parts_of(env: Any) -> Parts:
         except (TypeError, ValueError):
             modern = False
     bare = getattr(env, "unwrapped", None)
+    if isinstance(bare, Foreign):
+        own = bare if bare.can_put_aside else None
+        return Parts(env, env.step, env.reset, True, id(bare.inner), own)
     owns = isinstance(bare, gymnasium.Env) and hasattr(bare, "_np_random")
     # What else `unwrapped` gives may be made anew each time.
     identity = id(bare if isinstance(bare, gymnasium.Env) else env)
@@ -211,11 +236,15 @@ def about(env: Any) -> About:
 
 def own_generator(bare: Any) -> tuple[Any, Any]:
     """An env's own random generator, to be put aside."""
+    if isinstance(bare, Foreign):
+        return bare.put_aside(), None
     return bare._np_random, getattr(bare, "_np_random_seed", None)
 
 
 def restore_generator(bare: Any, own: tuple[Any, Any]) -> None:
     """Puts back what `own_generator` gave."""
+    if isinstance(bare, Foreign):
+        return bare.take_back(own[0])
     bare._np_random, bare._np_random_seed = own
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from corral import _native, errors, plugins
+from corral.draws import Draws
+from corral.env_c_api import load_env_c_api
 from corral.libenv import load_libenv
 from corral.settings import whole
-from corral.testing import Check, Draws, Verdict, check_env
+from corral.testing import Check, Verdict, check_env
 from corral.vector import VectorEnv
 
 _LIBENV = ("version", "make", "get_tensortypes", "set_buffers", "observe", "act", "close")
@@ -29,7 +31,8 @@ class Library:
         faces: the interfaces that it has: "corral" (its envs' own), "libenv", "env_c_api".
         envs: the envs that it lists, by id, as `corral.envs` tells them; none of a library that is
             not Corral's.
-        spaces: what env or library ("libenv") shows, takes and tells, by name and kind.
+        spaces: what env or library ("libenv", "env_c_api") shows, takes and tells, by name and
+            kind.
         verdicts: how its envs kept their contract.
     """
 
@@ -67,13 +70,14 @@ def check_library(
 ) -> Library:
     """Says what a library has, and plays it.
 
-    Envs of a library for Corral pass `corral.testing.check_env`, each. Of any other libenv library
-    the spaces are looked at, and `steps` random steps of 4 envs played, twice, in processes of
-    their own.
+    Envs of a library for Corral pass `corral.testing.check_env`, each. Of any other library of
+    libenv or EnvCApi the spaces are looked at, and `steps` random steps of 4 envs played, twice,
+    in processes of their own.
 
     Args:
         path: the `.so` file.
-        options: for a libenv library, what its `libenv_make` is told; else options of all envs.
+        options: for a libenv library, what its `libenv_make` is told; for one of EnvCApi its
+            settings; else options of all envs.
         steps: how many steps each trajectory takes.
 
     Raises:
@@ -96,19 +100,27 @@ def check_library(
             verdict = check_env(id, steps=steps, raise_on_failure=False, **given)
             checked.verdicts.append(verdict)
         return checked
-    if "libenv" in faces:
-        envs = load_libenv(path, _NUM_ENVS, given, isolation="process")
-        try:
-            spaces = {"libenv": _spaces(envs.native)}
-            verdict = Verdict(name, [_plays(envs, path, given, steps)])
-        finally:
-            envs.close()
-        return Library(name, faces, {}, spaces, [verdict])
-    what = f"its faces are {', '.join(faces)}" if faces else "it has none of their functions"
-    raise errors.LibraryError(
-        f"{name}: this corral loads libraries for Corral (corral_plugin_entry) and of libenv "
-        f"(libenv_make and six others), and {what}"
-    )
+    if not faces:
+        raise errors.LibraryError(
+            f"{name}: it has the functions of no interface that corral loads: Corral's own "
+            "(corral_plugin_entry), libenv (libenv_make and six others), EnvCApi (one function "
+            "whose name ends with _connect)"
+        )
+    face = faces[0]
+
+    def load() -> VectorEnv:
+        if face == "libenv":
+            return load_libenv(path, _NUM_ENVS, given, isolation="process")
+        # An env alone in its process: some libraries bear no more.
+        return load_env_c_api(path, _NUM_ENVS, settings=given, num_workers=_NUM_ENVS)
+
+    envs = load()
+    try:
+        spaces = {face: _spaces(envs.native)}
+        verdict = Verdict(name, [_plays(envs, load, steps)])
+    finally:
+        envs.close()
+    return Library(name, faces, {}, spaces, [verdict])
 
 
 def _spaces(native: _native.VecEnv) -> dict[str, Any]:
@@ -137,14 +149,13 @@ def _bound(bound: Any) -> str:
     return f"{values[0]}" if len(values) == 1 else f"[{values[0]} … {values[-1]}]"
 
 
-def _plays(
-    envs: VectorEnv, path: str | os.PathLike[str], options: dict[str, Any], steps: int
-) -> Check:
+def _plays(envs: VectorEnv, load: Callable[[], VectorEnv], steps: int) -> Check:
     """Two instances with the same options and actions, held to their spaces and each other."""
-    other = load_libenv(path, _NUM_ENVS, options, isolation="process")
+    other = load()
+    seed = 0 if envs.native.can("seed") else None
     try:
         draw = Draws(envs, 0)
-        first, again = envs.reset()[0], other.reset()[0]
+        first, again = envs.reset(seed=seed)[0], other.reset(seed=seed)[0]
         same = _is_same(first, again)
         episodes = 0
         for step in range(steps):

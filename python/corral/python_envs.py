@@ -96,9 +96,25 @@ def from_gymnasium(
     vec_options, others = settings.split(options, settings.NAMES)
     settings.check(from_gymnasium, vec_options, _REFUSED)
     own, kwargs = settings.split(others, PythonOptions.__annotations__)
-    each = _each(env, num_envs)
+    each = each_of(env, num_envs)
     factories = _factories(each, vec_options.get("render_mode"), kwargs)
-    native, held = native_of(name_of(each[0]), factories, vec_options, **own)
+    return hosted(name_of(each[0]), factories, vec_options, own)
+
+
+def hosted(
+    name: str,
+    factories: list[Factory],
+    vec_options: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> VectorEnv:
+    """What `factories` make, one env each, with Gymnasium's face.
+
+    Args:
+        name: what messages call the envs.
+        vec_options: `VecOptions`.
+        own: those of `PythonOptions` that are not among them.
+    """
+    native, held = native_of(name, factories, vec_options, **own)
     envs = settings.vector(native, vec_options, native.about.render_mode)
     envs.held = held
     return envs
@@ -198,7 +214,7 @@ def _in_workers(
     return _native.Source.workers(told.payload, launcher, num_workers=num_workers), told
 
 
-def _each(env: Any, num_envs: int | None) -> list[str | Factory]:
+def each_of(env: Any, num_envs: int | None) -> list[Any]:
     """What makes each env."""
     count = None if num_envs is None else whole("num_envs", num_envs, _native.MAX_ENVS)
     if isinstance(env, str) or callable(env):

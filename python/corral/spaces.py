@@ -119,7 +119,7 @@ def _from_leaf(leaf: Leaf) -> spaces.Space[Any]:
     if kind == "ragged":
         return _ragged(leaf)
     if kind == "text":
-        return spaces.Text(min(leaf["max_len"], _UNBOUNDED_TEXT), min_length=0, charset=_ANY)
+        return AnyText(min(leaf["max_len"], _UNBOUNDED_TEXT))
     return Opaque()
 
 
@@ -167,14 +167,21 @@ def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
     return np.iinfo(integer).min, np.iinfo(integer).max
 
 
-class _AnyCharacter(frozenset[str]):
-    """A character set that holds every character, and draws ASCII."""
+class AnyText(spaces.Text):
+    """Texts of any characters, up to a length; draws ASCII."""
 
-    def __contains__(self, character: object) -> bool:
-        return isinstance(character, str)
+    def __init__(self, max_length: int) -> None:
+        super().__init__(max_length, min_length=0, charset=_DRAWN)
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is a str that is not too long."""
+        return isinstance(x, str) and len(x) <= self.max_length
+
+    def __repr__(self) -> str:
+        return f"AnyText({self.max_length})"
 
 
-_ANY = _AnyCharacter(chr(code) for code in range(32, 127))
+_DRAWN = "".join(chr(code) for code in range(32, 127))
 
 
 class Opaque(spaces.Space[Any]):

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from corral import errors
+from corral.draws import Draws
 from corral.registry import make_vec
 from corral.settings import whole
-from corral.spaces import allow, batch_actions, leaves_of
+from corral.spaces import batch_actions
 from corral.vector import VectorEnv
 
 _EPISODE_LIMIT = 60
@@ -124,25 +125,6 @@ def check_env(
     if raise_on_failure and not verdict.passed:
         raise errors.ConformanceError(str(verdict))
     return verdict
-
-
-class Draws:
-    """Random actions for envs that have begun: the same ones for the same seed and action masks."""
-
-    def __init__(self, envs: VectorEnv, seed: int) -> None:
-        self._envs = envs
-        self._rng = np.random.default_rng(seed)
-        self._masked = any(leaf["name"] == "action_mask" for leaf in envs.native.info_leaves)
-        envs.action_space.seed(seed)
-
-    def __call__(self) -> Any:
-        native = self._envs.native
-        actions = self._envs.action_space.sample()
-        if self._masked:
-            infos = native.observe()[1]
-            leaves = leaves_of(native.action_tree, actions)
-            allow(leaves, native.action_leaves, infos["action_mask"], self._rng)
-        return actions
 
 
 class _Player:

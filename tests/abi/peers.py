@@ -1,4 +1,5 @@
-"""Fetches what real libraries and hosts the tests and benches take: procgen's wheel, and gym3.
+"""Fetches what real libraries and hosts the tests and benches take: procgen's wheel, gym3, DeepMind
+Lab2D.
 
 Everything comes from the package registry that pip knows, once, into `.peers/`.
 """
@@ -105,6 +106,17 @@ _GYM3 = (
 _GYM3_ALONE = ("gym3==0.3.3",)
 
 
+_DMLAB2D = (
+    "dmlab2d==1.0.2",
+    "numpy>=2",
+    "gymnasium>=1.2,<1.5",
+    "cloudpickle>=3",
+    "typing_extensions>=4.3",
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+)
+
+
 @functools.cache
 def gym3_python() -> Path:
     """The Python of a venv that has gym3, and takes corral by PYTHONPATH.
@@ -113,19 +125,33 @@ def gym3_python() -> Path:
         Missing: without a registry.
     """
     with _alone():
-        return _gym3_python()
+        return _python_with("gym3", _GYM3, _GYM3_ALONE)
 
 
-def _gym3_python() -> Path:
-    venv = PEERS / "gym3"
+@functools.cache
+def dmlab2d_python() -> Path:
+    """The Python of a venv that has DeepMind Lab2D, and takes corral by PYTHONPATH.
+
+    Raises:
+        Missing: without a registry, or where it has no wheel for this Python and machine.
+    """
+    with _alone():
+        return _python_with("dmlab2d", _DMLAB2D)
+
+
+def _python_with(name: str, packages: tuple[str, ...], alone: tuple[str, ...] = ()) -> Path:
+    """The Python of the venv `name`, made with these packages where it is not there yet; `alone`
+    come without what they depend on."""
+    venv = PEERS / name
     python, stamp = venv / "bin" / "python", venv / "installed.txt"
-    wanted = "\n".join((*_GYM3, *_GYM3_ALONE))
+    wanted = "\n".join((*packages, *alone))
     if stamp.exists() and stamp.read_text() == wanted:
         return python
-    _run("gym3", sys.executable, "-m", "venv", "--clear", venv)
+    _run(name, sys.executable, "-m", "venv", "--clear", venv)
     pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    _run("gym3", *pip, *_GYM3)
-    _run("gym3", *pip, "--no-deps", *_GYM3_ALONE)
+    _run(name, *pip, "--only-binary=dmlab2d", *packages)
+    if alone:
+        _run(name, *pip, "--no-deps", *alone)
     stamp.write_text(wanted)
     return python
 

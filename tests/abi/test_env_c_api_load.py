@@ -17,6 +17,7 @@ import pytest
 
 import corral
 from corral import errors
+from corral.checking import check_library
 from tests.abi.test_headers import INCLUDE
 
 SOURCE = Path(__file__).parent / "c" / "corners_env.c"
@@ -672,3 +673,11 @@ def test_bad_arguments_are_errors_that_name_them(
 ) -> None:
     with pytest.raises(error, match=words):
         load(corners, 1, **arguments)
+
+
+def test_corral_check_plays_a_library(corners: Path) -> None:
+    checked = check_library(corners, options={"length": 4}, steps=20)
+    assert checked.passed
+    assert checked.faces == ["env_c_api"]
+    assert checked.spaces["env_c_api"]["observation"]["SAYS"] == "text"
+    assert "play the same" in str(checked.verdicts[0])

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import corral
-from corral import errors, libenv, python_envs, settings
+from corral import adapters, errors, libenv, python_envs, settings
 from tests.support import FAULTY
 
 OPTIONS = list(settings.VecOptions.__annotations__)
 REFUSED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "from_gymnasium": (corral.from_gymnasium, python_envs._REFUSED),
+    "from_dm_env": (corral.from_dm_env, adapters._REFUSED),
     "load_libenv": (corral.load_libenv, libenv._REFUSED),
 }
 DEFAULTS = dict(
@@ -87,7 +88,8 @@ def test_what_a_function_does_not_support_is_refused_by_name_with_the_reason(mak
 @each_maker
 def test_none_asks_for_nothing_that_could_be_refused(maker: str) -> None:
     make, refused = REFUSED[maker]
-    with pytest.raises((errors.LibraryError, gymnasium.error.NameNotFound)):
+    kinds = (errors.LibraryError, gymnasium.error.NameNotFound, errors.ArgumentTypeError)
+    with pytest.raises(kinds, match="nothing"):
         make("nothing", 2, **dict.fromkeys(refused))
 
 

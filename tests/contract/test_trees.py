@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import gymnasium
@@ -206,3 +208,16 @@ def test_a_tree_crosses_to_a_plugin_and_libenv_writes_it_with_dots() -> None:
     assert list(flat.single_action_space.keys()) == [f"0.{WAY}", "1"]
     assert list(flat.single_observation_space.keys()) == ["0", "1.a.b", "1.both.0", "1.both.1"]
     flat.close()
+
+
+def test_a_text_space_holds_every_character_and_copies_of_it_are_equal() -> None:
+    envs = corral.make_vec("testing/Caller-v0", 2)
+    space = envs.single_action_space
+    assert isinstance(space, spaces.Text)
+    assert all(text in space for text in ("", "süß", "\udcff", "日本"))
+    assert "x" * 9 not in space
+    assert 3 not in space
+    assert pickle.loads(pickle.dumps(space)) == copy.deepcopy(space) == space
+    assert envs.action_space.contains(("süß", ""))
+    assert "abc" * 3 not in space
+    envs.close()

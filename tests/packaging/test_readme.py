@@ -54,6 +54,24 @@ def test_the_code_about_libenv_runs_when_pasted() -> None:
     assert printed(first).endswith("64.0\n")
 
 
+def test_the_code_about_env_c_api_runs_when_pasted() -> None:
+    text = (ROOT / "docs" / "env_c_api.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    lines = printed(code).splitlines()
+    assert lines[0] == "(4, 64, 64, 3) Maze-v0"
+    assert lines[1].startswith("['distance', [array([")
+    assert lines[2] == "7 True"
+    assert "statistics.episode_length" in lines[3]
+
+
+def test_the_code_about_dm_env_runs_when_pasted() -> None:
+    text = (ROOT / "docs" / "dm_env.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[0]
+    shown = printed(code).splitlines()
+    assert shown[0] == "StepType.LAST 1.0 0.0" or shown[0] == "2 1.0 0.0"
+    assert shown[1:] == ["(64,) (64, 4) False", "(4, 4) [1. 1. 1. 1.]"]
+
+
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):

@@ -1,14 +1,21 @@
-"""A `corral.VectorEnv` as what other libraries train on, and what they have as one of ours. Each
-imports its library when called."""
+"""Corral's envs as what other libraries train on, and what they have as a `corral.VectorEnv`. Each
+function imports its library when called."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, overload
 
-from corral import errors
+import gymnasium
+from typing_extensions import Unpack
+
+from corral import errors, python_envs, settings
+from corral.settings import VecOptions, documented, flag
 from corral.vector import VectorEnv
 
 if TYPE_CHECKING:
+    from corral.adapters.dm_env import DmEnv, DmVectorEnv
     from corral.adapters.gym3 import Gym3Env
     from corral.adapters.sb3 import SB3VecEnv
 
@@ -87,9 +94,126 @@ def to_sb3(envs: VectorEnv) -> SB3VecEnv:
     return SB3VecEnv(envs)
 
 
+@overload
+def to_dm_env(env: VectorEnv) -> DmVectorEnv: ...
+@overload
+def to_dm_env(env: gymnasium.Env[Any, Any]) -> DmEnv: ...
+def to_dm_env(env: VectorEnv | gymnasium.Env[Any, Any]) -> DmEnv | DmVectorEnv:
+    """A `dm_env.Environment` of one env, or of a batch of envs in EnvPool's form; closing it closes
+    what it was made of.
+
+    Args:
+        env: a `corral.Env`, or any Gymnasium env; or a `VectorEnv` made with
+            `autoreset_mode="next_step"`, the default, which is EnvPool's.
+
+    Returns:
+        Of one env a `TimeStep` is dm_env's, to the letter: reward and discount None at FIRST; MID
+        with discount 1; LAST with discount 0 where the env terminated, with 1 where it was
+        truncated alone. `step` before a reset and after LAST begins an episode and ignores the
+        action. Of a `VectorEnv` a `TimeStep` has arrays: `step_type` int32, `reward` and
+        `discount` float64, all `(num_envs,)`, and observations `(num_envs, …)`; at FIRST the
+        reward is 0 and the discount 1. Specs are of one env, as `docs/dm_env.md` tells. Infos are
+        in the attribute `info` or `infos`.
+
+    Raises:
+        ArgumentTypeError: for what is no env.
+        UnsupportedError: for a `VectorEnv` of another autoreset mode, or with `lazy_frames`.
+        LibraryError: without dm_env (an ImportError).
+    """
+    if not isinstance(env, VectorEnv | gymnasium.Env):
+        raise errors.ArgumentTypeError(
+            f"env is a corral.VectorEnv, a corral.Env or a Gymnasium env, not {env!r}"
+        )
+    module = _dm_env()
+    made: DmEnv | DmVectorEnv
+    made = module.DmVectorEnv(env) if isinstance(env, VectorEnv) else module.DmEnv(env)
+    return made
+
+
+_REFUSED = {
+    **python_envs._REFUSED,
+    "render_mode": "dm_env's interface draws no pictures",
+}
+
+
+@documented(_REFUSED)
+def from_dm_env(
+    fn: Callable[..., Any] | Sequence[Callable[..., Any]],
+    num_envs: int | None = None,
+    *,
+    takes_seed: bool = False,
+    runner: str = "process",
+    num_workers: int | None = None,
+    context: str = "spawn",
+    check_nan: bool = True,
+    **options: Unpack[VecOptions],
+) -> VectorEnv:
+    """A batch of dm_env environments, hosted as `from_gymnasium` hosts Gymnasium's.
+
+    Args:
+        fn: a function that makes a `dm_env.Environment`, or a list with one per env.
+        num_envs: how many; with a list, its length.
+        takes_seed: whether `fn` takes one argument, the seed: an int, or None where nobody gave
+            one. dm_env has no seeds of its own. With `takes_seed` a reset with seed s closes the
+            environment and makes `fn(s)`, and the episode of index ix is the first of `fn(ix)`;
+            without, seeds and indices are errors.
+        runner, num_workers, context, check_nan: as in `from_gymnasium`.
+        **options: as in `corral.make_vec`, but for what is said below:
+            {names}.
+        seed (None): needs `takes_seed`; env i is made by `fn(seed + i)`.
+        num_threads, timeout: as in `from_gymnasium`.
+
+    Returns:
+        A `VectorEnv`. LAST with discount 0 is `terminated`, with a greater discount `truncated`.
+        `infos["discount"]`, float64 `(num_envs,)`, is each row's discount, but for rows of envs
+        that failed; at FIRST, where dm_env has None, it is 1. Specs become spaces as
+        `docs/dm_env.md` tells.
+
+    Raises:
+        ArgumentError, ArgumentTypeError, UnknownOptionError: name what is wrong.
+        UnsupportedError: for options that these envs do not have, seeds among them, and for
+            functions that cannot be sent to another process.
+        SpaceError: for specs that corral has no space for, and for a reward or discount that is
+            not one number.
+        LibraryError: without dm_env (an ImportError).
+        Exception: what `fn` raises.
+    """
+    settings.check(from_dm_env, options, _REFUSED)
+    takes_seed = flag("takes_seed", takes_seed)
+    for one in fn if isinstance(fn, list | tuple) else [fn]:
+        if not callable(one):
+            raise errors.ArgumentTypeError(
+                f"fn is a function that makes a dm_env.Environment, or a list of these, not {one!r}"
+            )
+    module = _dm_env()
+    if options.get("seed") is not None and not takes_seed:
+        raise errors.UnsupportedError(f"from_dm_env takes no seed: {module.NO_SEED}")
+    each = python_envs.each_of(fn, num_envs)
+    made: VectorEnv = module.vector_env(
+        each,
+        options,
+        takes_seed=takes_seed,
+        runner=runner,
+        num_workers=num_workers,
+        context=context,
+        check_nan=check_nan,
+    )
+    return made
+
+
+def _dm_env() -> ModuleType:
+    try:
+        from corral.adapters import dm_env
+    except ModuleNotFoundError as error:
+        if error.name != "dm_env":
+            raise
+        raise errors.LibraryError("dm_env is not installed: pip install dm-env") from error
+    return dm_env
+
+
 def _check_vector(envs: Any) -> None:
     if not isinstance(envs, VectorEnv):
         raise errors.ArgumentTypeError(f"envs is a corral.VectorEnv, not {envs!r}")
 
 
-__all__ = ["from_gym3", "to_gym3", "to_sb3"]
+__all__ = ["from_dm_env", "from_gym3", "to_dm_env", "to_gym3", "to_sb3"]

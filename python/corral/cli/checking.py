@@ -17,7 +17,9 @@ from corral.cli.app import app, errors_told, out
 
 @app.command("check")
 def check_file(
-    library: Annotated[Path, typer.Argument(help="A shared library: for Corral, or of libenv.")],
+    library: Annotated[
+        Path, typer.Argument(help="A shared library: for Corral, of libenv or EnvCApi.")
+    ],
     option: Annotated[
         list[str] | None,
         typer.Option("--option", "-o", metavar="NAME=VALUE", help="As JSON, or else as text."),

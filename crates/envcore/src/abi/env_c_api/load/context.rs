@@ -10,10 +10,10 @@ use super::copies::LibraryInUse;
 use super::interface::Interface;
 use super::library::EnvCApiVersion;
 use super::observation::{SeenObservation, event_value};
-use crate::abi::env_c_api::sys::{EnvCApi, Event as RawEvent, Observation, property, status};
+use crate::abi::env_c_api::sys::{EnvCApi, Event as RawEvent, Observation, status};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::event::Event;
-use crate::space::{Options, Value};
+use crate::space::Value;
 
 /// What waits between two tries of a `start` that said EAGAIN; the failure that ends the
 /// wait, where Ctrl-C came.
