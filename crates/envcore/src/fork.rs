@@ -44,15 +44,15 @@ impl Birth {
 
 /// A value that the child of a fork must not drop, because the parent owns what it holds
 /// (threads, envs' own resources).
-pub(crate) struct Native<T>(ManuallyDrop<T>, Birth);
+pub(crate) struct ProcessLocal<T>(ManuallyDrop<T>, Birth);
 
-impl<T> Native<T> {
+impl<T> ProcessLocal<T> {
     pub(crate) fn new(value: T) -> Self {
-        Native(ManuallyDrop::new(value), Birth::here())
+        ProcessLocal(ManuallyDrop::new(value), Birth::here())
     }
 }
 
-impl<T> Deref for Native<T> {
+impl<T> Deref for ProcessLocal<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -60,13 +60,13 @@ impl<T> Deref for Native<T> {
     }
 }
 
-impl<T> DerefMut for Native<T> {
+impl<T> DerefMut for ProcessLocal<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
-impl<T> Drop for Native<T> {
+impl<T> Drop for ProcessLocal<T> {
     fn drop(&mut self) {
         if !self.1.is_before_fork() {
             // SAFETY: the value is dropped only in this place.

@@ -27,9 +27,9 @@ const ALIGN: usize = 64;
 /// training loop takes several times a step, so the window spans many rollouts.
 const WINDOW: u32 = 1 << 14;
 
-/// Blocks that came back, except the one in `Home::hot`.
+/// Blocks that came back, except the one in `PoolState::hot`.
 #[derive(Default)]
-struct Shelf {
+struct FreeBlocks {
     free: Vec<Block>,
     /// The smallest length of `free` in this window, which is how many blocks nobody needed.
     idle: usize,
@@ -52,25 +52,25 @@ struct Block(NonNull<u8>);
 // SAFETY: a block is plain memory with one owner.
 unsafe impl Send for Block {}
 
-struct Home {
+struct PoolState {
     bytes: usize,
     /// A block that came back, or null. A loop that keeps nothing takes and returns this
     /// block without a lock.
     hot: AtomicPtr<u8>,
-    shelf: Mutex<Shelf>,
+    free_blocks: Mutex<FreeBlocks>,
     takes: AtomicU32,
     allocations: AtomicU64,
     birth: Birth,
 }
 
-impl Home {
+impl PoolState {
     /// A block that came back or, zeroed, one from the system.
     #[cold]
     fn fetch(&self) -> Result<NonNull<u8>> {
-        let mut shelf = self.shelf();
-        let block = shelf.free.pop();
-        shelf.idle = shelf.idle.min(shelf.free.len());
-        drop(shelf);
+        let mut free_blocks = self.free_blocks();
+        let block = free_blocks.free.pop();
+        free_blocks.idle = free_blocks.idle.min(free_blocks.free.len());
+        drop(free_blocks);
         if let Some(Block(ptr)) = block {
             return Ok(ptr);
         }
@@ -90,11 +90,11 @@ impl Home {
     /// Frees the blocks that nobody needed in the window that ends.
     #[cold]
     fn trim(&self) {
-        let mut shelf = self.shelf();
-        let keep = shelf.free.len() - shelf.idle;
-        let surplus = shelf.free.split_off(keep);
-        shelf.idle = shelf.free.len();
-        drop(shelf);
+        let mut free_blocks = self.free_blocks();
+        let keep = free_blocks.free.len() - free_blocks.idle;
+        let surplus = free_blocks.free.split_off(keep);
+        free_blocks.idle = free_blocks.free.len();
+        drop(free_blocks);
         surplus.into_iter().for_each(|block| self.free(block));
     }
 
@@ -106,7 +106,7 @@ impl Home {
         }
         let empty = ptr::null_mut();
         if self.hot.compare_exchange(empty, ptr.as_ptr(), Ordering::Release, Ordering::Relaxed).is_err() {
-            self.shelf().free.push(Block(ptr));
+            self.free_blocks().free.push(Block(ptr));
         }
     }
 
@@ -116,14 +116,15 @@ impl Home {
         unsafe { dealloc(block.0.as_ptr(), layout) }
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn free_blocks(&self) -> MutexGuard<'_, FreeBlocks> {
+        self.free_blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Home {
+impl Drop for PoolState {
     fn drop(&mut self) {
-        let free = std::mem::take(&mut self.shelf.get_mut().unwrap_or_else(PoisonError::into_inner).free);
+        let free =
+            std::mem::take(&mut self.free_blocks.get_mut().unwrap_or_else(PoisonError::into_inner).free);
         let hot = NonNull::new(*self.hot.get_mut()).map(Block);
         free.into_iter().chain(hot).for_each(|block| self.free(block));
     }
@@ -131,15 +132,15 @@ impl Drop for Home {
 
 /// Lends blocks of one size.
 #[derive(Clone)]
-pub struct Pool(Arc<Home>);
+pub struct Pool(Arc<PoolState>);
 
 impl Pool {
     /// A pool of blocks of `bytes` bytes. Nothing is allocated yet.
     pub fn new(bytes: usize) -> Self {
-        Pool(Arc::new(Home {
+        Pool(Arc::new(PoolState {
             bytes,
             hot: AtomicPtr::default(),
-            shelf: Mutex::default(),
+            free_blocks: Mutex::default(),
             takes: AtomicU32::new(0),
             allocations: AtomicU64::new(0),
             birth: Birth::here(),
@@ -152,20 +153,20 @@ impl Pool {
     /// [`Error::Memory`].
     #[inline]
     pub fn take(&self) -> Result<Lease> {
-        let home = &self.0;
+        let pool = &self.0;
         // A load and a store suffice in place of one operation: where two threads take at
         // once, a window only becomes a little longer.
-        let takes = home.takes.load(Ordering::Relaxed) + 1;
-        home.takes.store(takes % WINDOW, Ordering::Relaxed);
+        let takes = pool.takes.load(Ordering::Relaxed) + 1;
+        pool.takes.store(takes % WINDOW, Ordering::Relaxed);
         if takes == WINDOW {
-            home.trim();
+            pool.trim();
         }
-        let hot = home.hot.swap(ptr::null_mut(), Ordering::Acquire);
+        let hot = pool.hot.swap(ptr::null_mut(), Ordering::Acquire);
         let ptr = match NonNull::new(hot) {
             Some(ptr) => ptr,
-            None => home.fetch()?,
+            None => pool.fetch()?,
         };
-        Ok(Lease(Memory::Pooled { ptr, home: home.clone() }))
+        Ok(Lease(Memory::Pooled { ptr, pool: pool.clone() }))
     }
 
     /// How many blocks have been allocated so far.
@@ -175,7 +176,7 @@ impl Pool {
 }
 
 enum Memory {
-    Pooled { ptr: NonNull<u8>, home: Arc<Home> },
+    Pooled { ptr: NonNull<u8>, pool: Arc<PoolState> },
     Host { ptr: NonNull<u8>, bytes: usize, _keeper: Option<Box<dyn Keeper>> },
 }
 
@@ -216,10 +217,10 @@ impl Lease {
     /// once.
     pub fn into_raw(self) -> (*mut c_void, *mut c_void) {
         let this = ManuallyDrop::new(self);
-        if let Memory::Pooled { ptr, home } = &this.0 {
-            // SAFETY: `this` is not dropped, so its count passes to this `home`.
-            let home = unsafe { ptr::read(home) };
-            return (ptr.as_ptr().cast(), Arc::into_raw(home).cast_mut().cast());
+        if let Memory::Pooled { ptr, pool } = &this.0 {
+            // SAFETY: `this` is not dropped, so its count passes to this `pool`.
+            let pool = unsafe { ptr::read(pool) };
+            return (ptr.as_ptr().cast(), Arc::into_raw(pool).cast_mut().cast());
         }
         (Box::into_raw(Box::new(ManuallyDrop::into_inner(this))).cast(), ptr::null_mut())
     }
@@ -237,8 +238,8 @@ impl Lease {
         // SAFETY: the caller guarantees that the second pointer holds a count, and that the
         // first is not null.
         unsafe {
-            let home = Arc::from_raw(second.cast_const().cast::<Home>());
-            Lease(Memory::Pooled { ptr: NonNull::new_unchecked(first.cast()), home })
+            let pool = Arc::from_raw(second.cast_const().cast::<PoolState>());
+            Lease(Memory::Pooled { ptr: NonNull::new_unchecked(first.cast()), pool })
         }
     }
 
@@ -254,7 +255,7 @@ impl Lease {
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Memory::Pooled { home, .. } => home.bytes,
+            Memory::Pooled { pool, .. } => pool.bytes,
             Memory::Host { bytes, .. } => *bytes,
         }
     }
@@ -268,8 +269,8 @@ impl Lease {
 impl Drop for Lease {
     #[inline]
     fn drop(&mut self) {
-        if let Memory::Pooled { ptr, home } = &self.0 {
-            home.give_back(*ptr);
+        if let Memory::Pooled { ptr, pool } = &self.0 {
+            pool.give_back(*ptr);
         }
     }
 }
@@ -324,7 +325,7 @@ mod tests {
         for _ in 0..3 * WINDOW {
             pool.take().unwrap();
         }
-        assert!(pool.0.shelf.lock().unwrap().free.is_empty());
+        assert!(pool.0.free_blocks.lock().unwrap().free.is_empty());
         assert_eq!(pool.allocations(), 50);
     }
 

@@ -331,8 +331,8 @@ mod tests {
             }
             // SAFETY: the drafts are alive, and only this test uses them.
             unsafe {
-                assert!(from.window().said(0).is_sound);
-                assert!(!from.window().said(1).is_sound, "place {k}");
+                assert!(from.window().row_status(0).is_sound);
+                assert!(!from.window().row_status(1).is_sound, "place {k}");
                 from.window().set_kind(1, 99);
                 from.window().copy_row(1, to.window(), 1);
             }
@@ -361,7 +361,7 @@ mod tests {
         draft.rows_mut().finish(1, 1);
         // SAFETY: the draft is alive, and only this test uses it.
         unsafe {
-            assert!(draft.window().said(1).ended);
+            assert!(draft.window().row_status(1).ended);
             draft.window().clear_row(1, RowKind::Failed as u8);
         }
         let batch = pool.finish(draft);

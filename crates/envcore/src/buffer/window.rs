@@ -72,7 +72,7 @@ impl Window {
 }
 
 /// The kind and flags of a row that another process wrote.
-pub(crate) struct Said {
+pub(crate) struct RowStatus {
     /// The number of a [`RowKind`](crate::RowKind), or any other number.
     pub(crate) kind: u8,
     /// Whether the row ended an episode.
@@ -88,7 +88,7 @@ impl Window {
     ///
     /// # Safety
     /// The draft must live, and nobody else in this process may write that row meanwhile.
-    pub(crate) unsafe fn said(self, row: usize) -> Said {
+    pub(crate) unsafe fn row_status(self, row: usize) -> RowStatus {
         assert!(row < self.rows);
         // SAFETY: the places belong to the draft and live as long, as the caller
         // guarantees.
@@ -105,7 +105,7 @@ impl Window {
         });
         // SAFETY: every column has that row.
         let is_sound = leaves.chain(finals).all(|place| unsafe { place.is_sound(row) });
-        Said {
+        RowStatus {
             kind,
             ended: terminated != 0 || truncated != 0,
             is_sound: is_sound && terminated <= 1 && truncated <= 1,
@@ -115,10 +115,10 @@ impl Window {
     /// Sets the kind of row `row`, as the number of a [`RowKind`](crate::RowKind).
     ///
     /// # Safety
-    /// As [`said`](Self::said).
+    /// As [`row_status`](Self::row_status).
     pub(crate) unsafe fn set_kind(self, row: usize, kind: u8) {
         assert!(row < self.rows);
-        // SAFETY: as in `said`; the column has a byte for each row.
+        // SAFETY: as in `row_status`; the column has a byte for each row.
         unsafe { (*self.places).kind.expect("a draft has all its places").ptr.add(row).write_volatile(kind) }
     }
 
@@ -126,10 +126,10 @@ impl Window {
     /// nothing.
     ///
     /// # Safety
-    /// As [`said`](Self::said).
+    /// As [`row_status`](Self::row_status).
     pub(crate) unsafe fn clear_row(self, row: usize, kind: u8) {
         assert!(row < self.rows);
-        // SAFETY: as in `said`.
+        // SAFETY: as in `row_status`.
         let places = unsafe { &*self.places };
         let flags = places.reward.iter().chain(&places.terminated).chain(&places.truncated);
         let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr;
 
-use super::heard::{Heard, ToldFailure, nothing_said};
+use super::reported::{PluginReport, ReportedFailure, no_report};
 use super::{PluginHandle, Table};
 use crate::abi::plugin::report::CALL;
 use crate::abi::plugin::sys;
@@ -46,7 +46,7 @@ pub(super) struct PluginChunk {
     layout: ChunkLayout,
     addresses: Addresses,
     passed: Passed,
-    heard: Heard,
+    reported: PluginReport,
 }
 
 /// The dtype and number of elements of each leaf of fixed shape.
@@ -137,7 +137,7 @@ impl PluginChunk {
             layout: ChunkLayout::of(spec),
             addresses: Addresses::default(),
             passed: Passed::default(),
-            heard: Heard::default(),
+            reported: PluginReport::default(),
         }
     }
 
@@ -172,12 +172,12 @@ impl PluginChunk {
         rows.addresses(&mut self.addresses);
         let raw_rows = Self::rows(&self.addresses, rows.len());
         // Taken out of `self`, so that nobody else uses it while the plugin writes to it.
-        let mut heard = std::mem::take(&mut self.heard);
-        heard.allowance = Allowance::default();
-        let code = call(self, self.handle.0, &raw_rows, &heard.report());
+        let mut reported = std::mem::take(&mut self.reported);
+        reported.allowance = Allowance::default();
+        let code = call(self, self.handle.0, &raw_rows, &reported.report());
         rows.make_bools();
-        let failed = self.take(code, phase, of, rows, side, &mut heard);
-        self.heard = heard;
+        let failed = self.take(code, phase, of, rows, side, &mut reported);
+        self.reported = reported;
         if let Some(failure) = failed {
             note_all(side, of, &failure);
         }
@@ -191,9 +191,9 @@ impl PluginChunk {
         of: &Of<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
-        heard: &mut Heard,
+        reported: &mut PluginReport,
     ) -> Option<Failure> {
-        let silent = heard.extras.is_empty() && heard.leaves.is_empty() && heard.failures.is_empty();
+        let silent = reported.extras.is_empty() && reported.leaves.is_empty() && reported.failures.is_empty();
         if silent && code == 0 && self.loose_observation.is_empty() {
             return None;
         }
@@ -203,14 +203,14 @@ impl PluginChunk {
         of.each().for_each(|(_, row)| shown[row] = Some(0));
         let has_row = |shown: &[Option<usize>], row: usize| shown.get(row).is_some_and(Option::is_some);
         let mut misplaced = None;
-        for (row, key, value) in heard.extras.drain(..) {
+        for (row, key, value) in reported.extras.drain(..) {
             if has_row(&shown, row) {
                 side.extras.push(Extra { row: rows.start() + row, key, value });
             } else {
                 misplaced = Some(format!("info '{key}' for row {row}, which is not of this call"));
             }
         }
-        for (is_info, leaf, row, value) in heard.leaves.drain(..) {
+        for (is_info, leaf, row, value) in reported.leaves.drain(..) {
             let loose = if is_info { &self.loose_info } else { &self.loose_observation };
             let kind = loose.iter().find(|(k, _)| *k == leaf).map(|(_, kind)| kind);
             let misfit = match kind.filter(|_| has_row(&shown, row)) {
@@ -229,7 +229,7 @@ impl PluginChunk {
         }
         let mut whole = misplaced.map(|why| Failure::error(phase, Error::Space(why)));
         let mut told = false;
-        for told_of in heard.failures.drain(..) {
+        for told_of in reported.failures.drain(..) {
             let slot = told_of.slot;
             if slot == CALL {
                 whole.get_or_insert(told_of.failure(phase));
@@ -252,15 +252,23 @@ impl PluginChunk {
             }
         }
         if code != 0 && !told && whole.is_none() {
-            whole = Some(Failure::error(phase, nothing_said(&self.id, phase)));
+            whole = Some(Failure::error(phase, no_report(&self.id, phase)));
         }
         whole
     }
 
     /// Makes a call without rows.
-    fn ask(&mut self, phase: Phase, call: impl FnOnce(*mut c_void, &sys::Report) -> i32) -> Result<Heard> {
-        let (code, heard) = Heard::during(|report| call(self.handle.0, report));
-        if code == 0 && heard.failures.is_empty() { Ok(heard) } else { Err(heard.error(&self.id, phase)) }
+    fn ask(
+        &mut self,
+        phase: Phase,
+        call: impl FnOnce(*mut c_void, &sys::Report) -> i32,
+    ) -> Result<PluginReport> {
+        let (code, reported) = PluginReport::during(|report| call(self.handle.0, report));
+        if code == 0 && reported.failures.is_empty() {
+            Ok(reported)
+        } else {
+            Err(reported.error(&self.id, phase))
+        }
     }
 
     /// Errors where there is no such slot, because the plugin would not check the number.
@@ -363,8 +371,8 @@ impl Chunk for PluginChunk {
         let Some(save) = self.raw.all.save else { return Err(self.lacks("save its state")) };
         self.check_slot(slot)?;
         // SAFETY: `chunk` returned the handle, and the chunk has this slot.
-        let heard = self.ask(Phase::Save, |handle, report| unsafe { save(handle, slot, report) })?;
-        heard.state.ok_or_else(|| Error::env(format!("{}: its plugin saved nothing", self.id)))
+        let reported = self.ask(Phase::Save, |handle, report| unsafe { save(handle, slot, report) })?;
+        reported.state.ok_or_else(|| Error::env(format!("{}: its plugin saved nothing", self.id)))
     }
 
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
@@ -379,8 +387,8 @@ impl Chunk for PluginChunk {
         let Some(render) = self.raw.all.render else { return Err(self.lacks("draw a picture")) };
         self.check_slot(slot)?;
         // SAFETY: `chunk` returned the handle, and the chunk has this slot.
-        let heard = self.ask(Phase::Render, |handle, report| unsafe { render(handle, slot, report) })?;
-        heard.frame.unwrap_or_else(|| Err(Error::env(format!("{}: its plugin drew nothing", self.id))))
+        let reported = self.ask(Phase::Render, |handle, report| unsafe { render(handle, slot, report) })?;
+        reported.frame.unwrap_or_else(|| Err(Error::env(format!("{}: its plugin drew nothing", self.id))))
     }
 
     fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
@@ -391,25 +399,25 @@ impl Chunk for PluginChunk {
         let (args, kwargs) = (parts.encode(&args)?, parts.encode_map(&call.kwargs)?);
         let (name, length) = (call.name.as_ptr().cast(), call.name.len());
         let kind = call_kind_to(call.kind);
-        let heard = self.ask(Phase::Call, |handle, report| {
+        let reported = self.ask(Phase::Call, |handle, report| {
             // SAFETY: `chunk` returned the handle, and the chunk has this slot; the
             // arguments live during the call.
             unsafe { by_name(handle, slot, kind, name, length, &args, &kwargs, report) }
         })?;
-        Ok(heard.answer.unwrap_or_default())
+        Ok(reported.answer.unwrap_or_default())
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {
         let Some(close) = self.raw.all.close else { return Vec::new() };
-        let (code, heard) = Heard::during(|report| {
+        let (code, reported) = PluginReport::during(|report| {
             // SAFETY: `chunk` returned the handle.
             unsafe { close(self.handle.0, report) }
         });
-        if code != 0 && heard.failures.is_empty() {
-            return vec![(0, Failure::error(Phase::Close, nothing_said(&self.id, Phase::Close)))];
+        if code != 0 && reported.failures.is_empty() {
+            return vec![(0, Failure::error(Phase::Close, no_report(&self.id, Phase::Close)))];
         }
-        let slot = |told: &ToldFailure| if told.slot < self.num_slots { told.slot } else { 0 };
-        heard.failures.iter().map(|told| (slot(told), told.failure(Phase::Close))).collect()
+        let slot = |told: &ReportedFailure| if told.slot < self.num_slots { told.slot } else { 0 };
+        reported.failures.iter().map(|told| (slot(told), told.failure(Phase::Close))).collect()
     }
 }
 

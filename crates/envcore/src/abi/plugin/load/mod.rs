@@ -5,7 +5,7 @@
 //! plugin writes only where it was told to, because it is code in this process.
 
 mod chunk;
-mod heard;
+mod reported;
 mod source;
 
 use std::ffi::c_void;
@@ -15,7 +15,7 @@ use libloading::os::unix::{RTLD_LOCAL, RTLD_NOW};
 
 pub use source::PluginSource;
 
-use heard::Heard;
+use reported::PluginReport;
 
 use super::space::{MAX_NAME, MAX_TEXT, owned_text};
 use super::sys;
@@ -193,13 +193,13 @@ impl Plugin {
         };
         let mut parts = value::ValueParts::default();
         let options = parts.encode_map(options)?;
-        let (handle, heard) = Heard::during(|report| {
+        let (handle, reported) = PluginReport::during(|report| {
             // SAFETY: the arguments live during the call.
             unsafe { (self.raw.make)(number, &options, report) }
         });
         let id = format!("{namespace}/{id}");
         if handle.is_null() {
-            return Err(heard.error(&id, Phase::Build));
+            return Err(reported.error(&id, Phase::Build));
         }
         // SAFETY: `make` has just returned the handle.
         unsafe { PluginSource::new(self.raw, handle, id, &self.listed[number]) }

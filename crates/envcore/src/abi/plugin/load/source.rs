@@ -6,7 +6,7 @@ use std::ptr;
 use serde_json::Value as Json;
 
 use super::chunk::PluginChunk;
-use super::heard::{Heard, ToldFailure};
+use super::reported::{PluginReport, ReportedFailure};
 use super::{Listed, PluginHandle, Table};
 use crate::abi::plugin::space::{self, MAX_TEXT, owned_text};
 use crate::abi::plugin::{sys, value};
@@ -57,7 +57,7 @@ impl PluginSource {
     fn chunk_of(&self, first_slot: usize, seeds: &[i64], num_slots: usize) -> Result<Box<dyn Chunk>> {
         let MadeSource { raw, handle: source } = &self.made;
         let seeds_at = if seeds.is_empty() { ptr::null() } else { seeds.as_ptr() };
-        let (handle, heard) = Heard::during(|report| {
+        let (handle, reported) = PluginReport::during(|report| {
             // SAFETY: `make` returned the source; the arguments live during the
             // call.
             unsafe { (raw.chunk)(source.0, seeds_at, num_slots, report) }
@@ -65,13 +65,13 @@ impl PluginSource {
         if !handle.is_null() {
             return Ok(Box::new(PluginChunk::new(*raw, handle, &self.spec, num_slots)));
         }
-        let of_slots = |told: &&ToldFailure| told.slot < seeds.len();
-        let slot_error = |told: &ToldFailure| {
+        let of_slots = |told: &&ReportedFailure| told.slot < seeds.len();
+        let slot_error = |told: &ReportedFailure| {
             let (slot, begin) = (first_slot + told.slot, Begin::Seed(seeds[told.slot]));
             SlotError::in_build(self.spec.id.as_str(), slot, begin, told.failure(Phase::Build))
         };
-        let slots: Vec<_> = heard.failures.iter().filter(of_slots).map(slot_error).collect();
-        Err(if slots.is_empty() { heard.error(&self.spec.id, Phase::Build) } else { Error::Slots(slots) })
+        let slots: Vec<_> = reported.failures.iter().filter(of_slots).map(slot_error).collect();
+        Err(if slots.is_empty() { reported.error(&self.spec.id, Phase::Build) } else { Error::Slots(slots) })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::space::Value;
 const MAX_MESSAGE: usize = 1 << 20;
 
 /// A failure that a plugin reported.
-pub(super) struct ToldFailure {
+pub(super) struct ReportedFailure {
     /// The slot's number in the chunk, or `CALL`.
     pub(super) slot: usize,
     kind: u32,
@@ -23,7 +23,7 @@ pub(super) struct ToldFailure {
     pub(super) message: String,
 }
 
-impl ToldFailure {
+impl ReportedFailure {
     /// The failure, reported in a call about `phase`.
     pub(super) fn failure(&self, phase: Phase) -> Failure {
         Failure::new(phase_from(self.phase, phase), cause_of(self.kind), self.message.as_str())
@@ -40,8 +40,8 @@ impl ToldFailure {
 
 /// What a plugin has reported during a call.
 #[derive(Default)]
-pub(super) struct Heard {
-    pub(super) failures: Vec<ToldFailure>,
+pub(super) struct PluginReport {
+    pub(super) failures: Vec<ReportedFailure>,
     pub(super) extras: Vec<(usize, String, Value)>,
     /// Rows of leaves that are not of fixed shape: whether the leaf is an info, the leaf,
     /// the row, the value.
@@ -53,37 +53,37 @@ pub(super) struct Heard {
     pub(super) allowance: Allowance,
 }
 
-impl Heard {
+impl PluginReport {
     /// The result of `call`, and what the plugin reported during it.
-    pub(super) fn during<R>(call: impl FnOnce(&sys::Report) -> R) -> (R, Heard) {
-        let mut heard = Heard::default();
-        let result = call(&heard.report());
-        (result, heard)
+    pub(super) fn during<R>(call: impl FnOnce(&sys::Report) -> R) -> (R, PluginReport) {
+        let mut reported = PluginReport::default();
+        let result = call(&reported.report());
+        (result, reported)
     }
 
     /// A report that writes to `self`: valid while `self` is, and while nobody else uses it.
     pub(super) fn report(&mut self) -> sys::Report {
         sys::Report {
             context: ptr::from_mut(self).cast(),
-            fail: Some(hear_failure),
-            info: Some(hear_info),
-            leaf: Some(hear_leaf),
-            state: Some(hear_state),
-            frame: Some(hear_frame),
-            answer: Some(hear_answer),
+            fail: Some(report_failure),
+            info: Some(report_info),
+            leaf: Some(report_leaf),
+            state: Some(report_state),
+            frame: Some(report_frame),
+            answer: Some(report_answer),
         }
     }
 
     /// Notes a report that makes no sense.
     fn bad(&mut self, error: &Error) {
         let (kind, phase, message) = (sys::CORRAL_ERROR_SPACE, sys::CORRAL_PHASE_CALL, error.to_string());
-        self.failures.push(ToldFailure { slot: CALL, kind, phase, message });
+        self.failures.push(ReportedFailure { slot: CALL, kind, phase, message });
     }
 
     /// The error of a call about `phase` of `id` that failed.
     pub(super) fn error(mut self, id: &str, phase: Phase) -> Error {
         if self.failures.is_empty() {
-            nothing_said(id, phase)
+            no_report(id, phase)
         } else {
             self.failures.swap_remove(0).error(phase)
         }
@@ -91,26 +91,26 @@ impl Heard {
 }
 
 /// The error of a call that failed without a report.
-pub(super) fn nothing_said(id: &str, phase: Phase) -> Error {
+pub(super) fn no_report(id: &str, phase: Phase) -> Error {
     Error::env(format!("{id}: its plugin's {phase} failed and said nothing"))
 }
 
-/// Calls `note` with the `Heard` of a report, for one of the report's functions.
+/// Calls `note` with the `PluginReport` of a report, for one of the report's functions.
 ///
 /// # Safety
 /// `context` must be that of a report, used during the call that got the report.
-unsafe fn hear(context: *mut c_void, note: impl FnOnce(&mut Heard) -> Result<()>) {
+unsafe fn with_report(context: *mut c_void, note: impl FnOnce(&mut PluginReport) -> Result<()>) {
     // SAFETY: the caller guarantees what this function requires.
-    let Some(heard) = (unsafe { context.cast::<Heard>().as_mut() }) else { return };
+    let Some(reported) = (unsafe { context.cast::<PluginReport>().as_mut() }) else { return };
     // No panic may unwind through a plugin's frames.
-    match guard(Phase::Call, || note(heard)) {
+    match guard(Phase::Call, || note(reported)) {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => heard.bad(&error),
-        Err(failure) => heard.bad(&Error::env(failure)),
+        Ok(Err(error)) => reported.bad(&error),
+        Err(failure) => reported.bad(&Error::env(failure)),
     }
 }
 
-unsafe extern "C" fn hear_failure(
+unsafe extern "C" fn report_failure(
     context: *mut c_void,
     slot: usize,
     kind: u32,
@@ -120,29 +120,29 @@ unsafe extern "C" fn hear_failure(
 ) {
     // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
-        hear(context, |heard| {
+        with_report(context, |reported| {
             let kept = length.min(MAX_MESSAGE);
             let message = counted(message.cast::<u8>(), kept, MAX_MESSAGE, "bytes of a message")?;
             let message = String::from_utf8_lossy(message).into_owned();
-            heard.failures.push(ToldFailure { slot, kind, phase, message });
+            reported.failures.push(ReportedFailure { slot, kind, phase, message });
             Ok(())
         });
     }
 }
 
-unsafe extern "C" fn hear_info(context: *mut c_void, row: usize, info: *const sys::Field) {
+unsafe extern "C" fn report_info(context: *mut c_void, row: usize, info: *const sys::Field) {
     // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
-        hear(context, |heard| {
+        with_report(context, |reported| {
             let field = info.as_ref().ok_or_else(|| Error::Space("an info that is NULL".into()))?;
-            let (key, value) = decode_field(field, &mut heard.allowance)?;
-            heard.extras.push((row, key, value));
+            let (key, value) = decode_field(field, &mut reported.allowance)?;
+            reported.extras.push((row, key, value));
             Ok(())
         });
     }
 }
 
-unsafe extern "C" fn hear_leaf(
+unsafe extern "C" fn report_leaf(
     context: *mut c_void,
     part: u32,
     leaf: usize,
@@ -151,44 +151,44 @@ unsafe extern "C" fn hear_leaf(
 ) {
     // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
-        hear(context, |heard| {
+        with_report(context, |reported| {
             let value = value.as_ref().ok_or_else(|| Error::Space("a value that is NULL".into()))?;
-            let value = decode_within(value, &mut heard.allowance)?;
-            heard.leaves.push((part == sys::CORRAL_PART_INFO, leaf, row, value));
+            let value = decode_within(value, &mut reported.allowance)?;
+            reported.leaves.push((part == sys::CORRAL_PART_INFO, leaf, row, value));
             Ok(())
         });
     }
 }
 
-unsafe extern "C" fn hear_state(context: *mut c_void, bytes: *const c_void, length: usize) {
+unsafe extern "C" fn report_state(context: *mut c_void, bytes: *const c_void, length: usize) {
     // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
-        hear(context, |heard| {
-            heard.state = Some(copied(counted(bytes.cast(), length, MAX_BYTES, "bytes of a state")?)?);
+        with_report(context, |reported| {
+            reported.state = Some(copied(counted(bytes.cast(), length, MAX_BYTES, "bytes of a state")?)?);
             Ok(())
         });
     }
 }
 
-unsafe extern "C" fn hear_frame(context: *mut c_void, height: usize, width: usize, pixels: *const u8) {
+unsafe extern "C" fn report_frame(context: *mut c_void, height: usize, width: usize, pixels: *const u8) {
     // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
-        hear(context, |heard| {
+        with_report(context, |reported| {
             let size = height.checked_mul(width).and_then(|n| n.checked_mul(3));
             let size = size.ok_or_else(|| Error::Space(format!("a picture of {height}×{width}")))?;
             let pixels = counted(pixels, size, MAX_BYTES, "bytes of a picture")?;
-            heard.frame = Some(Frame::new(height, width, copied(pixels)?));
+            reported.frame = Some(Frame::new(height, width, copied(pixels)?));
             Ok(())
         });
     }
 }
 
-unsafe extern "C" fn hear_answer(context: *mut c_void, value: *const sys::Value) {
+unsafe extern "C" fn report_answer(context: *mut c_void, value: *const sys::Value) {
     // SAFETY: the plugin guarantees what `corral.h` requires.
     unsafe {
-        hear(context, |heard| {
+        with_report(context, |reported| {
             let value = value.as_ref().ok_or_else(|| Error::Space("an answer that is NULL".into()))?;
-            heard.answer = Some(decode_within(value, &mut heard.allowance)?);
+            reported.answer = Some(decode_within(value, &mut reported.allowance)?);
             Ok(())
         });
     }
