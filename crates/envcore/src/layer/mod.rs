@@ -56,7 +56,7 @@ pub trait Transform: Send {
     /// Changes `batch`. Where a leaf's rows change size or dtype, the transform writes
     /// them to the leaf's column in `fresh`, and those of `batch.finals` to the column in
     /// `fresh_finals`; these columns then replace the batch's. All other leaves are `None`
-    /// there and are changed in place. [`rows_of`] says what each row is. Rows that show
+    /// in both lists and are changed in place. [`rows_of`] says what each row is. Rows that show
     /// nothing must come out as zeros.
     fn apply(&mut self, batch: &mut Batch, fresh: &mut [Option<Fixed>], fresh_finals: &mut [Option<Fixed>]);
 

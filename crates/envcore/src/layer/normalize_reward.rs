@@ -7,10 +7,10 @@
 //! batches. A reward is divided by `sqrt(var + 1e-8)`, with statistics that already
 //! include the reward's batch. Returns are `float64`; Gymnasium keeps `float32`.
 //!
-//! Two faults of Gymnasium's are avoided. A masked reset there forgets the returns of
-//! slots that play on; here a slot's return is forgotten when its own episode ends or
+//! Two faults of Gymnasium's are avoided. In Gymnasium a masked reset forgets the returns of
+//! slots that play on; in this layer a slot's return is forgotten when its own episode ends or
 //! the slot is reset. In NEXT_STEP, Gymnasium adds the return of an ended episode to
-//! that of the next; here it does not. Rows that are not steps (resets, kept and failed
+//! that of the next; this layer does not. Rows that are not steps (resets, kept and failed
 //! rows) have no reward and are not counted.
 //!
 //! Rewards are changed in place. The episode statistics

@@ -128,7 +128,7 @@ impl FailurePolicy {
         let mut pool = BatchPool::new(&Layout {
             observation: spec.observation.clone(),
             info: spec.info.clone(),
-            // An env that shows no final observation has finals here too, because a failure
+            // An env that shows no final observation gets finals from this policy, because a failure
             // ends an episode whose end nobody saw.
             finals: spec.autoreset == AutoresetMode::SameStep,
             capacity: spec.num_slots,

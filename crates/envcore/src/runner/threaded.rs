@@ -51,7 +51,7 @@ pub struct Threaded {
     skip: Vec<bool>,
     steps: Pace,
     resets: Pace,
-    /// The batch that is being made. It is stored here before any of its groups goes
+    /// The batch that is being made. The round is stored before any of its groups goes
     /// out, and is removed when all are back. So no thread writes to memory that is
     /// gone, however the call that began the batch ends.
     round: Option<Round>,

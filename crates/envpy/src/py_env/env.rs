@@ -28,7 +28,7 @@ pub(super) struct PyEnv {
     pub(super) identity: usize,
     /// The object that holds Gymnasium's own generator, if the env has one.
     pub(super) bare: Option<Py<PyAny>>,
-    /// The env's own generator, which is kept here while an indexed episode runs.
+    /// The env's own generator, which is kept in this field while an indexed episode runs.
     aside: Option<Py<PyAny>>,
     /// The env's last observation.
     last: Option<Py<PyAny>>,

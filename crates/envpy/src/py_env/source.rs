@@ -48,7 +48,7 @@ fn unbuilt(id: &str, slot: usize, seed: Option<i64>, failure: Failure) -> Error 
 impl PySource {
     /// A source of the envs that `factories` make. The first factory is called at once. Where
     /// the source is a part of a vec env, `first_slot` is the number of the source's first
-    /// slot there, for messages; failures have the source's own numbers.
+    /// slot in the vec env, for messages; failures have the source's own numbers.
     pub(crate) fn new(
         py: Python<'_>,
         id: &str,

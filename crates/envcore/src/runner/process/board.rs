@@ -307,7 +307,7 @@ impl Board {
     }
 
     /// How many results of the worker are on the board, and the entry of result number
-    /// `collected`, which is valid only where that result is there. Other processes
+    /// `collected`, which is valid only if the worker has posted that result. Other processes
     /// can write to the board, so neither is to be trusted.
     pub(super) fn completed(&self, worker: usize, collected: u64) -> (u64, WorkEntry) {
         let completed = self.count(worker).load(Ordering::Acquire);

@@ -148,7 +148,7 @@ impl Worker<'_> {
                         Err(error) => News { refused: Some(error.to_string()), ..News::default() },
                     };
                     let mail = !news.is_empty();
-                    // The part of the message that fits into the socket is there with the
+                    // The part of the message that fits into the socket arrives with the
                     // result. The parent reads the rest once it knows of the message.
                     if mail {
                         self.link.post(&FromWorker::News(news)).map_err(|cut| link_failure(&cut))?;
@@ -243,7 +243,7 @@ impl Worker<'_> {
             columns.push(match &leaf.kind {
                 LeafKind::Fixed(tensor) => {
                     let (shape, (start, len)) = fixed.next().expect("one for each leaf of fixed shape");
-                    // SAFETY: the bytes are there for as long as the memory is mapped. Other
+                    // SAFETY: the bytes are valid for as long as the memory is mapped. Other
                     // processes may write them.
                     let bytes = unsafe { Bytes::shared(start, len) };
                     ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes }
