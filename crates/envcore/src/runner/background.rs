@@ -231,8 +231,8 @@ impl Background {
         let mut group = SlotGroup::new(episodes, slot);
         group.notes.failures.push(error);
         let group = PooledGroup::new(slot, group, self.actions.clone(), self.epoch).staged(staging, 0);
-        // SAFETY: the staging is new and has one row, and the group that is to write
-        // there is not handed out yet.
+        // SAFETY: the staging is new and has one row, and the group that is to write the
+        // row is not handed out yet.
         let mut row = unsafe { staging.window().rows(0, 1) };
         row.renew(0);
         row.clear(0);
