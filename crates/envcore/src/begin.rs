@@ -1,15 +1,15 @@
 //! How an episode begins.
 
-/// What a slot's next episode is.
+/// How a slot's next episode begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Begin {
     /// The next episode of the slot's own random stream.
     #[default]
     Own,
-    /// The first episode of a new stream, from this seed (never negative).
+    /// The first episode of a new stream from this seed, which is never negative.
     Seed(i64),
-    /// The episode of this index; the slot's own stream stays where it is.
+    /// The episode of this index. The slot's own stream does not advance.
     Index(u64),
-    /// None: change nothing and give the current observation once more.
+    /// No episode begins: nothing changes, and the current observation is given again.
     Keep,
 }

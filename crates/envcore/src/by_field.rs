@@ -1,10 +1,10 @@
-//! Envs whose state can lie by field, so that one loop steps many of them in
-//! vector registers: [`ByField`], and the chunk that it makes.
+//! Envs whose state is stored by field, so that one loop steps many of them in vector
+//! registers: [`ByField`], and the chunk of such envs.
 //!
-//! Everything but the step is the env's own, one slot at a time: a slot's
-//! numbers are put back into its env before it is observed, saved or drawn, and
-//! taken from it after a reset or a load. So seeds, indices, options and states
-//! are those of the env, and the kernel is one function over columns.
+//! All but the step is done by the envs themselves, one slot at a time. A slot's numbers
+//! are put back into its env before the env is observed, saved or drawn, and taken from
+//! it after a reset or a load. So seeds, indices, options and states are those of the
+//! env, and the kernel is one function over columns.
 
 use std::ops::Range;
 
@@ -21,8 +21,8 @@ use crate::guard::guard;
 use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::{Options, Value};
 
-/// An env whose state, apart from its random streams and options, is `N` numbers,
-/// which every reset sets anew, whatever they were.
+/// An env whose state, apart from its random streams and options, is `N` numbers. Every
+/// reset sets all of them, whatever they were before.
 ///
 /// [`EnvSource::by_field`] steps such envs by columns.
 ///
@@ -39,7 +39,7 @@ use crate::space::{Options, Value};
 ///     x: f64,
 /// }
 ///
-/// /// What a step reads and writes, an element a walker.
+/// /// What a step reads and writes, with an element per walker.
 /// struct Steps<'a> {
 ///     x: &'a mut [f64],
 ///     actions: &'a [i64],
@@ -112,20 +112,20 @@ use crate::space::{Options, Value};
 /// # Ok::<(), envcore::Error>(())
 /// ```
 pub trait ByField<const N: usize>: Env {
-    /// Whether `config` asks for it: the option `fast` of built-in envs.
+    /// Whether `config` asks for steps by columns; in built-in envs, the option `fast`.
     fn is_wanted(config: &Self::Config) -> bool;
 
-    /// Its numbers.
+    /// The env's numbers.
     fn fields(&self) -> [f64; N];
 
-    /// Takes up such numbers.
+    /// Sets the env's numbers.
     fn set_fields(&mut self, fields: [f64; N]);
 
-    /// Plays the actions of `slots`, whose numbers are `fields`: one slice per
-    /// field, a slot each. Row i of `rows` is the i-th of them and gets
-    /// observation, reward and both flags. Some slots await a reset: theirs are
-    /// stepped like all others, by an action that may be any bytes, and what comes
-    /// of it is replaced. A panic loses all of `slots`.
+    /// Plays the actions of `slots`, whose numbers are `fields`: one slice per field, with
+    /// an element per slot. Row i of `rows` belongs to the i-th slot and gets observation,
+    /// reward and both flags. Slots that await a reset are stepped like all others, with an
+    /// action that may be any bytes; the result is replaced. After a panic all of `slots`
+    /// are lost.
     fn step_fields(
         config: &Self::Config,
         fields: [&mut [f64]; N],
@@ -137,18 +137,18 @@ pub trait ByField<const N: usize>: Env {
 
 /// The state of many envs, field by field.
 ///
-/// They lie apart by no multiple of 4 KiB: where they do, a CPU that compares
-/// addresses by their last 12 bits takes the load of one field for the store of
-/// another (measured: 13.5 µs for a step of 4,096 CartPoles, 20.1 where each
-/// field is a `Vec`).
+/// The distance between two fields is no multiple of 4 KiB. A CPU that compares
+/// addresses by their last 12 bits would else take the load of one field for the store
+/// of another. Measured: a step of 4,096 CartPoles takes 13.5 µs, and 20.1 µs where each
+/// field is a `Vec`.
 pub struct Fields<const N: usize> {
     numbers: Vec<f64>,
-    /// From one field's first number to the next's.
+    /// The distance from the first number of a field to that of the next.
     stride: usize,
 }
 
 impl<const N: usize> Fields<N> {
-    /// Zeros, for `len` envs.
+    /// Zeros for `len` envs.
     #[must_use]
     pub fn new(len: usize) -> Self {
         const PAGE: usize = 4096 / size_of::<f64>();
@@ -178,8 +178,8 @@ impl<const N: usize> Fields<N> {
 }
 
 impl<E: Env> EnvSource<E> {
-    /// The same envs, stepped by columns; one by one where they tell of events or
-    /// action masks ([`Caps::EVENTS`](crate::Caps::EVENTS)), which a kernel does not.
+    /// The same envs, stepped by columns. Envs that tell of events or action masks
+    /// ([`Caps::EVENTS`](crate::Caps::EVENTS)), which a kernel cannot, are stepped one by one.
     pub fn by_field<const N: usize>(mut self) -> Self
     where
         E: ByField<N>,
@@ -199,11 +199,11 @@ struct FieldChunk<E: Env, const N: usize> {
 impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
     fn new(list: EnvList<E>) -> Self {
         let fields = Fields::new(list.envs.len());
-        // They are set when a slot begins.
+        // The fields are set when a slot begins.
         FieldChunk { list, fields }
     }
 
-    /// Takes the numbers of `slots` from their envs; those that fail at it.
+    /// Takes the numbers of `slots` from their envs. `failed` gets the slots where that fails.
     fn pull(
         &mut self,
         mut slots: impl Iterator<Item = usize>,
@@ -226,7 +226,7 @@ impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
         }
     }
 
-    /// Gives `slot`'s numbers to its env.
+    /// Puts the numbers of `slot` into its env.
     fn push(&mut self, slot: usize, phase: Phase) -> Result<(), Failure> {
         let numbers = self.fields.get(slot);
         match &mut self.list.envs[slot] {
@@ -250,7 +250,7 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
             let fields = fields.columns(slots.clone());
             E::step_fields(config, fields, slots.clone(), actions, rows);
         });
-        // A panic in the midst of a kernel: nobody knows whose it was.
+        // After a panic in a kernel nobody knows which slot caused it.
         if let Err(failure) = stepped {
             for slot in slots.filter(|slot| !skip[*slot]) {
                 side.failures.push((slot, failure.clone()));
@@ -291,7 +291,7 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
         self.list.render(slot)
     }
 
-    /// What is called may look at the env's numbers and change them.
+    /// A call may read the env's numbers and change them.
     fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
         self.push(slot, Phase::Call).map_err(Error::env)?;
         let answer = self.list.call(slot, call);

@@ -1,8 +1,8 @@
-//! Bytes in messages and states, written and read as a block:
+//! Bytes in messages and states, written and read as a block by
 //! `#[serde(with = "crate::bytes")]`.
 //!
-//! Without it serde takes a `Vec<u8>` for a list of numbers, and goes through
-//! them one by one. What is written is the same in both ways.
+//! Without this attribute serde takes a `Vec<u8>` for a list of numbers, and converts
+//! them one by one. The written bytes are the same in both ways.
 
 use std::fmt;
 

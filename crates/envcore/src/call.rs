@@ -1,36 +1,36 @@
-//! Calls of an env by name: its methods and properties.
+//! Calls of an env's methods and properties by name.
 
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::space::{Options, Value};
 
-/// What is asked of a name.
+/// What a call by name does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum CallKind {
-    /// Call the method of that name; of a property, give the value.
+    /// Calls the method of that name; of a property, gives the value.
     #[default]
     Call,
-    /// Give the property's value.
+    /// Gives the property's value.
     Get,
-    /// Set the property to the only argument.
+    /// Sets the property to the only argument.
     Set,
-    /// Give the names of the properties below this one ("" for the root): a map of each
-    /// to whether it can be set. The properties of an [`Env`](crate::Env) all lie below
-    /// the root.
+    /// Gives the names of the properties below this one ("" for the root), as a map of each
+    /// name to whether the property can be set. All properties of an [`Env`](crate::Env) are
+    /// below the root.
     List,
 }
 
-/// Something that an env knows by name: a method to call, a property to get or set.
+/// A call of an env by name: a method to call, or a property to get or set.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Call {
-    /// What is asked.
+    /// What the call does.
     pub kind: CallKind,
-    /// The method or property.
+    /// The name of the method or property.
     pub name: String,
-    /// Arguments by place.
+    /// Positional arguments.
     pub args: Vec<Value>,
-    /// Arguments by name.
+    /// Named arguments.
     pub kwargs: Options,
 }
 
@@ -40,12 +40,12 @@ impl Call {
         Call { name: name.into(), ..Call::default() }
     }
 
-    /// Sets property `name` to `value`.
+    /// A call that sets property `name` to `value`.
     pub fn set(name: impl Into<String>, value: impl Into<Value>) -> Self {
         Call { kind: CallKind::Set, args: vec![value.into()], ..Call::new(name) }
     }
 
-    /// Gets property `name`.
+    /// A call that gets property `name`.
     pub fn get(name: impl Into<String>) -> Self {
         Call { kind: CallKind::Get, ..Call::new(name) }
     }
@@ -53,15 +53,15 @@ impl Call {
     /// Argument `k`.
     ///
     /// # Errors
-    /// [`Error::ArgumentType`] where there is none, or it is no `T`.
+    /// [`Error::ArgumentType`] where there is no such argument, or it is no `T`.
     pub fn arg<'a, T: TryFrom<&'a Value, Error = Error>>(&'a self, k: usize) -> Result<T> {
         let missing = || Error::ArgumentType(format!("'{}' has no argument {k}", self.name));
         let wrong = |error| Error::ArgumentType(format!("'{}': argument {k}: {error}", self.name));
         T::try_from(self.args.get(k).ok_or_else(missing)?).map_err(wrong)
     }
 
-    /// The answer for a property that lies at `place`: sets it where that is asked,
-    /// else gives its value.
+    /// Answers this call for a property whose value is at `place`: sets the value if the call
+    /// asks for that, else gives it.
     ///
     /// # Errors
     /// [`Error::ArgumentType`] where the argument is no `T`.
@@ -76,7 +76,7 @@ impl Call {
         Ok(place.clone().into())
     }
 
-    /// The error of an env that knows nothing of this name.
+    /// The error of an env that has nothing of this name.
     pub fn unknown(&self) -> Error {
         Error::UnknownName(format!("there is nothing called '{}'", self.name))
     }
@@ -85,26 +85,26 @@ impl Call {
 /// A property of an env, which [`Env::call`](crate::Env::call) gets and sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// Its name.
+    /// The property's name.
     pub name: Cow<'static, str>,
-    /// Whether it can be set.
+    /// Whether the property can be set.
     pub writable: bool,
 }
 
 impl Property {
-    /// One that can be got and set.
+    /// A property that can be read and set.
     pub const fn writable(name: &'static str) -> Self {
         Property { name: Cow::Borrowed(name), writable: true }
     }
 
-    /// One that can be got.
+    /// A property that can only be read.
     pub const fn read_only(name: &'static str) -> Self {
         Property { name: Cow::Borrowed(name), writable: false }
     }
 }
 
-/// What `call` is to an env `id` that has `properties`: a call of a property's name
-/// gets it.
+/// What `call` means to an env `id` that has `properties`: a call of a property's name
+/// becomes one that gets the property.
 ///
 /// # Errors
 /// [`Error::UnknownName`], [`Error::Unsupported`] for a property that cannot be
@@ -136,7 +136,7 @@ pub(crate) fn settle<'a>(id: &str, properties: &[Property], call: &'a Call) -> R
     })
 }
 
-/// The names of `properties`, and whether each can be set.
+/// The names of `properties` with whether each can be set.
 pub(crate) fn listed(properties: &[Property]) -> Value {
     let mut names = Options::new();
     properties.iter().for_each(|property| names.set(property.name.as_ref(), property.writable));

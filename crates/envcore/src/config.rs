@@ -1,9 +1,9 @@
-//! Configs: an env's options, by name, from wherever they come.
+//! Configs: an env's options by name.
 //!
-//! One struct per env, `Clone + Default + serde`. Options arrive as
-//! [`Options`] from Python keyword arguments, C ABIs, sockets or
-//! the command line; they are laid over the default, one field at a time, so that a
-//! wrong one is named and the valid ones are listed.
+//! Each env has one struct, `Clone + Default + serde`. Options arrive as [`Options`] from
+//! Python keyword arguments, C ABIs, sockets or the command line. They replace values of
+//! the default one field at a time, so that a wrong option is named and the valid ones are
+//! listed.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,14 +12,14 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result};
 use crate::space::Options;
 
-/// What an env's config must be. Implemented for every type that fits; floats
-/// must be finite, and every field must survive a round trip through serde.
+/// What an env's config must be. Every suitable type implements this trait. Floats must be
+/// finite, and every field must survive a round trip through serde.
 pub trait Config: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The default config with `options` laid over it.
+    /// The default config with the values of `options`.
     ///
     /// # Errors
-    /// [`Error::UnknownOption`] lists the valid names and those that are near;
-    /// [`Error::OptionValue`] names the option and says what it takes.
+    /// [`Error::UnknownOption`], which lists the valid names and similar ones;
+    /// [`Error::OptionValue`], which names the option and says what it takes.
     fn from_options(env: &str, options: &Options) -> Result<Self> {
         let mut fields = default_fields::<Self>(env)?;
         for (name, value) in options.iter() {
@@ -78,7 +78,7 @@ fn unknown(env: &str, name: &str, fields: &serde_json::Map<String, Json>) -> Str
     format!("{env}: unknown option '{name}'{hint} Valid options: {}", valid.join(", "))
 }
 
-/// The candidate most like `name`, if any is like it at all.
+/// The candidate most similar to `name`, if any is similar at all.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .map(|candidate| (strsim::jaro_winkler(&name.to_lowercase(), &candidate.to_lowercase()), candidate))

@@ -1,4 +1,4 @@
-//! [`Entry`]: an environment as tables and plugins list it.
+//! [`Entry`]: an environment in the form in which tables and plugins list it.
 
 use crate::by_field::ByField;
 use crate::config::{Config, nearest};
@@ -8,21 +8,20 @@ use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::space::Options;
 
-/// One environment of a table: its id, what the world should know of it, and
-/// how to make it.
+/// One environment of a table: its id, what users should know of it, and how to make it.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// Its id, without what comes before the `/`.
+    /// The env's id, without the text before the `/`.
     pub id: &'static str,
-    /// One line on what it is.
+    /// One line on what the env is.
     pub about: &'static str,
-    /// Its usual time limit, in steps.
+    /// The env's usual time limit in steps.
     pub max_episode_steps: Option<u64>,
-    /// The mean return from which it counts as solved.
+    /// The mean return from which the env counts as solved.
     pub reward_threshold: Option<f64>,
-    /// Frames per second at which its episodes look natural.
+    /// The frames per second at which the env's episodes look natural.
     pub render_fps: u32,
-    /// Whether it is listed nowhere, and made by those only who know its id.
+    /// Whether the env is not listed, so that only those who know its id can make it.
     pub hidden: bool,
     make: fn(&Entry, &Options) -> Result<Box<dyn Source>>,
     defaults: fn() -> String,
@@ -43,7 +42,7 @@ impl Entry {
         }
     }
 
-    /// The same envs with a kernel for the configs that ask for it.
+    /// This entry with a kernel for the configs that ask for it.
     pub const fn by_field<E: ByField<N>, const N: usize>(mut self) -> Self {
         self.make = make_by_field::<E, N>;
         self
@@ -67,40 +66,40 @@ impl Entry {
         }
     }
 
-    /// The same with one line on what it is.
+    /// This entry with one line on what the env is.
     pub const fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self
     }
 
-    /// The same with a time limit.
+    /// This entry with a time limit.
     pub const fn steps(mut self, max_episode_steps: u64) -> Self {
         self.max_episode_steps = Some(max_episode_steps);
         self
     }
 
-    /// The same with a threshold.
+    /// This entry with a threshold.
     pub const fn solved_at(mut self, mean_return: f64) -> Self {
         self.reward_threshold = Some(mean_return);
         self
     }
 
-    /// The same at another rate.
+    /// This entry with another frame rate.
     pub const fn fps(mut self, render_fps: u32) -> Self {
         self.render_fps = render_fps;
         self
     }
 
-    /// The same, listed nowhere.
+    /// This entry, not listed.
     pub const fn hidden(mut self) -> Self {
         self.hidden = true;
         self
     }
 
-    /// A source of this environment with `options` laid over its default config.
+    /// A source of this environment. `options` replace values of the env's default config.
     ///
     /// # Errors
-    /// Unknown or ill-typed options, which are named.
+    /// An option that is unknown or of the wrong type; the message names it.
     pub fn source(&self, options: &Options) -> Result<Box<dyn Source>> {
         (self.make)(self, options)
     }
@@ -111,10 +110,10 @@ impl Entry {
     }
 }
 
-/// The entry of `table` with this id, hidden or not.
+/// The entry of `table` with this id, listed or not.
 ///
 /// # Errors
-/// [`Error::UnknownEnv`], with the nearest id and all that are listed.
+/// [`Error::UnknownEnv`], which names the nearest id and all listed ids.
 pub fn find<'a>(table: &'a [Entry], id: &str) -> Result<&'a Entry> {
     table.iter().find(|entry| entry.id == id).ok_or_else(|| {
         let ids: Vec<&str> = table.iter().filter(|entry| !entry.hidden).map(|entry| entry.id).collect();

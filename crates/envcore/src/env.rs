@@ -1,4 +1,4 @@
-//! [`Env`]: what an author writes, and the types its parts are made of.
+//! [`Env`], which authors of environments implement, and the types of its parts.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,91 +13,90 @@ use crate::leaves::{FromRow, ToRow};
 use crate::record::Record;
 use crate::space::{Options, Space, Value};
 
-/// An environment: one instance is one, typed, knowing nothing of batches,
-/// threads, Python or C. The crate's page has a whole one.
+/// An environment. One instance is one environment, typed, which knows nothing of batches,
+/// threads, Python or C. The crate's main page has a whole example.
 ///
-/// The trait is Border's `Env`: the same associated types, the same four
-/// required methods, and `step_with_reset`, provided. It differs in this.
+/// The trait is Border's `Env`, with the same associated types, the same four required
+/// methods, and a provided `step_with_reset`. The differences are these.
 ///
-/// What it asks of an implementor is stricter:
-/// - the trait itself is `Sized` (Border's only asks that of `build`, `step` and
-///   `step_with_reset`, so there a `dyn Env` can be reset): runners keep envs by
-///   value, and call no step through a pointer;
-/// - it is `Send + 'static`: runners step envs on their own threads;
-/// - `Config` is [`Config`], which is `Clone` as Border's and beside that
-///   `Default + Serialize + DeserializeOwned + Send + Sync + 'static`: options
-///   come by name from Python, C and the command line, over the default;
+/// Requirements on an implementation are stricter:
+/// - the trait itself is `Sized`, because runners keep envs by value and call no step
+///   through a pointer. Border only requires that of `build`, `step` and
+///   `step_with_reset`, so a `dyn Env` of Border's can be reset;
+/// - the trait is `Send + 'static`, because runners step envs on their own threads;
+/// - `Config` is [`Config`], which is `Clone` as Border's is, and also
+///   `Default + Serialize + DeserializeOwned + Send + Sync + 'static`, because options
+///   come by name from Python, C and the command line and replace values of the default;
 /// - `Obs` and `Info` are [`ToRow`] and `Send + 'static`, `Act` is [`FromRow`],
-///   `Clone` and `Send + 'static`: they describe themselves as spaces, and are
+///   `Clone` and `Send + 'static`, because they describe themselves as spaces, and are
 ///   written to and read from rows of a batch;
 /// - a seed is never negative.
 ///
-/// What its methods give and take:
-/// - `step` and `step_with_reset` return a `Result`: an env's error reaches the
-///   user with its slot, seed, episode and action. `Result` is this crate's, whose
-///   [`Error`] takes any error by [`Error::env`];
-/// - `reset` takes what Border's takes. `[0]` is defined: it shows the current
-///   observation again. What is not one 0 or 1 is an error;
-/// - `reset_with_index` leaves the env's own random stream where it is, and all of
-///   the episode follows from config, index and actions;
-/// - [`Step`] is of one env: its reward is an `f64`, its `is_terminated` and
+/// Arguments and results of its methods differ:
+/// - `step` and `step_with_reset` return a `Result`: an env's error reaches the user with
+///   its slot, seed, episode and action. The `Result` is this crate's, whose [`Error`]
+///   takes any error by [`Error::env`];
+/// - `reset` takes what Border's takes. `[0]` is defined: it gives the current observation
+///   again. Anything else than one 0 or 1 is an error;
+/// - `reset_with_index` does not advance the env's own random stream, and the whole episode
+///   follows from config, index and actions;
+/// - [`Step`] is of one env: its reward is an `f64`, and its `is_terminated` and
 ///   `is_truncated` are `bool`s, where Border's are vectors. `init_obs` is
 ///   `Some` only where `step_with_reset` has begun an episode;
 /// - [`Record`] holds this crate's [`Value`]s.
 ///
-/// What it has beyond Border's is provided, and may be overridden: `CAPS`; spaces
-/// that depend on the config, and those of infos and records; `reseed`, `info`,
-/// `action_mask`, `events`, `set_options`, `properties`, `call`, `render`, `save`, `load`, `close`.
+/// All further items are provided and may be overridden: `CAPS`; spaces that depend on the
+/// config, and those of infos and records; `reseed`, `info`, `action_mask`, `events`,
+/// `set_options`, `properties`, `call`, `render`, `save`, `load`, `close`.
 pub trait Env: Sized + Send + 'static {
-    /// The options it is built from.
+    /// The options that the env is built from.
     type Config: Config;
-    /// What it shows.
+    /// What the env shows.
     type Obs: Obs;
-    /// What it takes.
+    /// What the env takes.
     type Act: Act;
-    /// What else it tells.
+    /// What the env tells beside its observation.
     type Info: Info;
 
-    /// What it can do beyond the four required methods: any of
-    /// [`Caps::SAVE`], [`Caps::RENDER`], [`Caps::OPTIONS`], [`Caps::CALL`],
-    /// [`Caps::EVENTS`] and [`Caps::ACTION_MASK`], whose methods are never called
-    /// unless they are named here, and [`Caps::BRIEF`].
+    /// What the env can do beyond the four required methods: any of [`Caps::SAVE`],
+    /// [`Caps::RENDER`], [`Caps::OPTIONS`], [`Caps::CALL`], [`Caps::EVENTS`],
+    /// [`Caps::ACTION_MASK`] and [`Caps::BRIEF`]. A method is only called where its
+    /// capability is named.
     const CAPS: Caps = Caps::empty();
 
     /// A new instance whose random stream starts from `seed` (never negative).
     ///
     /// # Errors
-    /// [`Error::OptionValue`] where the config contradicts itself, or any other.
+    /// [`Error::OptionValue`] where the config contradicts itself, or any other error.
     fn build(config: &Self::Config, seed: i64) -> Result<Self>;
 
-    /// Plays one action. Runners never step an episode that has ended, nor one
-    /// that has not begun.
+    /// Plays one action. Runners never step an episode that has ended or has not begun.
     ///
     /// # Errors
-    /// Whatever goes wrong inside: [`Error::env`] takes any message. The
-    /// instance is not used again.
+    /// Whatever goes wrong in the env; [`Error::env`] takes any message. The instance is not
+    /// used again after an error.
     fn step(&mut self, a: &Self::Act) -> Result<(Step<Self>, Record)>;
 
-    /// Begins the next episode of the env's own stream, for `None` or `[1]`;
-    /// for `[0]` changes nothing and returns the current observation.
-    /// [`wants_reset`] reads the argument.
+    /// For `None` or `[1]`, begins the next episode of the env's own stream; for `[0]`,
+    /// changes nothing and returns the current observation. [`wants_reset`] reads the
+    /// argument.
     ///
     /// # Errors
-    /// Another length, or whatever goes wrong inside.
+    /// An argument of another length, or whatever goes wrong in the env.
     fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<Self::Obs>;
 
-    /// Begins the episode of index `ix`: all of it a function of the config,
-    /// `ix` and the actions alone, and the env's own stream untouched
-    /// ([`Streams`](crate::rng::Streams) does both). With random starts, index
-    /// ix is what `reset(seed=ix)` plays; with levels, it is the level.
+    /// Begins the episode of index `ix`. The whole episode depends on the config, `ix` and
+    /// the actions alone, and the env's own stream does not advance;
+    /// [`Streams`](crate::rng::Streams) provides both. With random starts, index ix is the
+    /// episode that `reset(seed=ix)` plays; with levels, it is the level.
     ///
     /// # Errors
-    /// An index that does not exist, or whatever goes wrong inside.
+    /// An index that does not exist, or whatever goes wrong in the env.
     fn reset_with_index(&mut self, ix: usize) -> Result<Self::Obs>;
 
-    /// [`step`](Self::step), and where that ends the episode the next one's
-    /// first observation in `init_obs`. Runners do not use it: in a batch
-    /// resets are the runner's to decide.
+    /// Plays one action as [`step`](Self::step) does. Where that ends the episode, begins the
+    /// next one, whose first observation is `init_obs`. Runners do not use this method,
+    /// because in a batch the runner decides on resets.
     fn step_with_reset(&mut self, a: &Self::Act) -> Result<(Step<Self>, Record)> {
         let (mut step, record) = self.step(a)?;
         if step.is_done() {
@@ -106,70 +105,69 @@ pub trait Env: Sized + Send + 'static {
         Ok((step, record))
     }
 
-    /// The observation space under `config`; provided: `Obs`'s own.
+    /// The observation space under `config`; the default is that of `Obs`.
     fn observation_space(config: &Self::Config) -> Result<Space> {
         let _ = config;
         Self::Obs::space()
     }
 
-    /// The action space under `config`; provided: `Act`'s own.
+    /// The action space under `config`; the default is that of `Act`.
     fn action_space(config: &Self::Config) -> Result<Space> {
         let _ = config;
         Self::Act::space()
     }
 
-    /// The info space under `config`; provided: `Info`'s own.
+    /// The info space under `config`; the default is that of `Info`.
     fn info_space(config: &Self::Config) -> Result<Space> {
         let _ = config;
         Self::Info::space()
     }
 
-    /// The declared keys of its [`Record`]s, which become columns beside the
-    /// infos; provided: none.
+    /// The declared keys of the env's [`Record`]s, which become columns beside the infos; the
+    /// default is none.
     fn record_space(config: &Self::Config) -> Result<Space> {
         let _ = config;
         Ok(Space::empty())
     }
 
-    /// Starts the random stream anew from `seed`, as if just built; provided:
-    /// it is just built.
+    /// Starts the random stream again from `seed`, as if the env was just built; the default
+    /// builds the env.
     fn reseed(&mut self, config: &Self::Config, seed: i64) -> Result<()> {
         *self = Self::build(config, seed)?;
         Ok(())
     }
 
-    /// The info that goes with a reset's observation; provided: none.
+    /// The info of a reset's observation; the default is none.
     fn info(&self) -> Option<Self::Info> {
         None
     }
 
-    /// Which discrete choices are allowed now ([`Caps::ACTION_MASK`]): sets those to
-    /// false that are not, of a `mask` with an element for each choice of each
-    /// discrete element of the action, in the action space's order, all true.
-    /// Users see it as `int8` in the infos, as
-    /// [`ACTION_MASK`](crate::ACTION_MASK). Asked for with every observation that is
-    /// shown.
+    /// Tells which discrete choices are allowed in the current state ([`Caps::ACTION_MASK`]).
+    /// `mask` has an element for each choice of each discrete element of the action, in the
+    /// order of the action space. All are true at first; the env sets those that are not
+    /// allowed to false. Users see the mask as `int8` in the infos, as
+    /// [`ACTION_MASK`](crate::ACTION_MASK). The method is called with every observation that
+    /// is shown.
     fn action_mask(&self, mask: &mut [bool]) {
         let _ = mask;
     }
 
-    /// What happened in the step or reset that was just made, in order
-    /// ([`Caps::EVENTS`]); asked for once after each, of an observation
-    /// (`reset(Some([0]))`) aside. Users see it in the row's infos, as
-    /// [`EVENTS`](crate::EVENTS).
+    /// What happened in the last step or reset, in order ([`Caps::EVENTS`]). The method is
+    /// called once after each of them, but not after an observation (`reset(Some([0]))`).
+    /// Users see the events in the row's infos, as [`EVENTS`](crate::EVENTS).
     fn events(&mut self) -> Vec<Event> {
         Vec::new()
     }
 
-    /// What [`call`](Self::call) can get and set under `config`; provided: nothing.
+    /// What [`call`](Self::call) can get and set under `config`; the default is nothing.
     fn properties(config: &Self::Config) -> Vec<Property> {
         let _ = config;
         Vec::new()
     }
 
     /// Answers a call by name ([`Caps::CALL`]): gets or sets one of
-    /// [`properties`](Self::properties) (whatever else is asked of a property is
-    /// refused before), or calls a method, which may be any other name.
+    /// [`properties`](Self::properties), or calls a method, which may have any other name.
+    /// All other requests about a property are refused before this method is called.
     ///
     /// ```
     /// # use envcore::{Call, Result, Value};
@@ -193,14 +191,14 @@ pub trait Env: Sized + Send + 'static {
     /// ```
     ///
     /// # Errors
-    /// [`Call::unknown`], or whatever goes wrong inside; the env goes on.
+    /// [`Call::unknown`], or whatever goes wrong in the env. The env can still be used.
     fn call(&mut self, call: &Call) -> Result<Value> {
         Err(call.unknown())
     }
 
-    /// Options given at a reset, before it; they hold until changed, through
-    /// autoresets too ([`Caps::OPTIONS`]). The runner gives them again to an
-    /// instance that it rebuilds.
+    /// Takes the options of a reset, before the reset ([`Caps::OPTIONS`]). They hold until
+    /// changed, through autoresets too. The runner gives them again to an instance that it
+    /// rebuilds.
     ///
     /// # Errors
     /// [`Error::UnknownOption`] or [`Error::OptionValue`].
@@ -214,32 +212,32 @@ pub trait Env: Sized + Send + 'static {
         Err(Error::Unsupported("this env draws no pictures".into()))
     }
 
-    /// All that the rest of the run depends on, streams included
-    /// ([`Caps::SAVE`]); [`state`] makes bytes of anything serde knows.
+    /// The state on which the rest of the run depends, streams included ([`Caps::SAVE`]).
+    /// [`state`] converts anything that serde knows to bytes.
     fn save(&self) -> Result<Vec<u8>> {
         Err(Error::Unsupported("this env cannot save its state".into()))
     }
 
-    /// Takes up a state that `save` of an env with the same config gave.
+    /// Restores a state that `save` of an env with the same config gave.
     ///
     /// # Errors
-    /// [`Error::State`] for bytes that are no such state; nothing has changed.
+    /// [`Error::State`] for bytes that are no such state. Nothing has changed then.
     fn load(&mut self, state: &[u8]) -> Result<()> {
         let _ = state;
         Err(Error::Unsupported("this env cannot load a state".into()))
     }
 
-    /// Ends what `drop` cannot: called once, when the vec env closes.
+    /// Ends what `drop` cannot end. Called once, when the vec env closes.
     fn close(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
-/// Reads the argument of [`Env::reset`]: `true` to reset, `false` to give the
-/// current observation once more.
+/// Reads the argument of [`Env::reset`]: `true` to reset, `false` to give the current
+/// observation again.
 ///
 /// # Errors
-/// [`Error::Argument`] where it is not one 0 or 1.
+/// [`Error::Argument`] where the argument is not one 0 or 1.
 pub fn wants_reset(is_done: Option<&Vec<i8>>) -> Result<bool> {
     match is_done.map(Vec::as_slice) {
         None | Some([1]) => Ok(true),
@@ -250,7 +248,7 @@ pub fn wants_reset(is_done: Option<&Vec<i8>>) -> Result<bool> {
     }
 }
 
-/// Turning state into bytes and back, for [`Env::save`] and [`Env::load`].
+/// Conversion of state to bytes and back, for [`Env::save`] and [`Env::load`].
 pub mod state {
     use super::*;
 
@@ -259,12 +257,12 @@ pub mod state {
         postcard::to_allocvec(state).map_err(|e| Error::State(format!("cannot be saved: {e}")))
     }
 
-    /// The first field of a state, if it is a text.
+    /// The first field of a state, if the field is a text.
     pub(crate) fn first_text(bytes: &[u8]) -> Option<&str> {
         postcard::take_from_bytes::<&str>(bytes).ok().map(|(text, _)| text)
     }
 
-    /// What `to_bytes` of the same type gave.
+    /// The value of which `to_bytes` gave `bytes`; the type must be the same.
     pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
         match postcard::take_from_bytes(bytes) {
             Ok((state, [])) => Ok(state),
@@ -276,39 +274,39 @@ pub mod state {
 
 /// One step of one environment.
 ///
-/// The observation is the one *after* the action, the final one where the
-/// episode ends; `init_obs` is the next episode's first, set by
-/// [`Env::step_with_reset`] only.
+/// `obs` is the observation *after* the action, which is the final one where the episode
+/// ends. `init_obs` is the next episode's first observation, which only
+/// [`Env::step_with_reset`] sets.
 pub struct Step<E: Env> {
     /// The action taken.
     pub act: E::Act,
-    /// The observation after it.
+    /// The observation after the action.
     pub obs: E::Obs,
     /// The reward.
     pub reward: f64,
     /// Whether the episode ended in a terminal state.
     pub is_terminated: bool,
-    /// Whether the env cut the episode. Time limits are the runner's.
+    /// Whether the env cut the episode. Time limits are up to the runner.
     pub is_truncated: bool,
     /// The info of this step.
     pub info: E::Info,
-    /// After a step with reset: the next episode's first observation.
+    /// The next episode's first observation, after a step with reset.
     pub init_obs: Option<E::Obs>,
 }
 
 impl<E: Env> Step<E> {
-    /// A step in the midst of an episode.
+    /// A step in the middle of an episode.
     pub fn new(act: E::Act, obs: E::Obs, reward: f64, info: E::Info) -> Self {
         Step { act, obs, reward, is_terminated: false, is_truncated: false, info, init_obs: None }
     }
 
-    /// The same step, ending in a terminal state where `condition` holds.
+    /// This step, which ends in a terminal state if `condition` is true.
     pub fn terminated_if(mut self, condition: bool) -> Self {
         self.is_terminated = condition;
         self
     }
 
-    /// The same step, cut where `condition` holds.
+    /// This step, which cuts the episode if `condition` is true.
     pub fn truncated_if(mut self, condition: bool) -> Self {
         self.is_truncated = condition;
         self

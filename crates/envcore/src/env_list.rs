@@ -1,7 +1,7 @@
 //! A list of envs of one type as a chunk.
 //!
-//! This is where [`Env`] meets the waist: monomorphised, so that a step costs
-//! no dynamic call, allocation or lock, and guarded, so that no panic passes.
+//! This chunk is generic over the env's type, so that a step costs no dynamic call,
+//! allocation or lock. It guards its envs, so that no panic leaves the chunk.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -27,7 +27,7 @@ fn build<E: Env>(config: &E::Config, seed: i64) -> Result<E, Failure> {
     flatten(Phase::Build, guard(Phase::Build, || E::build(config, seed)))
 }
 
-/// A guarded fallible call's result, as one.
+/// The result of a fallible call under a guard.
 pub(crate) fn flatten<T>(phase: Phase, outcome: Result<Result<T>, Failure>) -> Result<T, Failure> {
     outcome.and_then(|result| result.map_err(|error| Failure::error(phase, error)))
 }
@@ -38,19 +38,19 @@ const AHEAD: usize = 4;
 pub(crate) struct EnvList<E: Env> {
     id: String,
     pub(crate) config: Arc<E::Config>,
-    /// `None` where the env failed and was not rebuilt yet.
+    /// `None` where the env failed and is not rebuilt yet.
     pub(crate) envs: Vec<Option<E>>,
-    /// The whole info space: record keys are looked up in it.
+    /// The whole info space, in which the keys of records are looked up.
     info: Space,
     info_leaves: usize,
-    /// What asks [`Env::reset`] for the current observation.
+    /// The argument that asks [`Env::reset`] for the current observation.
     observe: Vec<i8>,
 }
 
-/// What the infos of a chunk's envs are made of.
+/// The info space of a chunk's envs.
 struct InfoLeaves<'a> {
     space: &'a Space,
-    /// How many are the env's; those of the record follow.
+    /// How many leaves are those of `Env::Info`; those of the record follow.
     own: usize,
 }
 
@@ -79,7 +79,7 @@ impl InfoLeaves<'_> {
 }
 
 impl<E: Env> EnvList<E> {
-    /// `envs` of `spec`, whose first `info_leaves` infos are those of `E::Info`.
+    /// A list of `envs` that have `spec`; the first `info_leaves` infos are those of `E::Info`.
     pub(crate) fn new(
         spec: &SourceSpec,
         config: Arc<E::Config>,
@@ -90,9 +90,9 @@ impl<E: Env> EnvList<E> {
         EnvList { id, config, envs, info, info_leaves, observe: vec![0] }
     }
 
-    /// Steps the slots from `at` on, up to `slots.end`, into the rows from
-    /// `at - slots.start` on. `SINGLE`: observation and action are of one leaf,
-    /// which lets the compiler check rows once for all.
+    /// Steps the slots from `at` to `slots.end`, and writes the rows from `at - slots.start`
+    /// on. `SINGLE` says that observation and action have one leaf, which lets the compiler
+    /// check all rows at once.
     #[inline(always)]
     fn play<const SINGLE: bool>(
         &mut self,
@@ -106,7 +106,7 @@ impl<E: Env> EnvList<E> {
         let next = at.get();
         let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
         let reader = actions.0;
-        // The columns' rows are this call's alone, each written once.
+        // Only this call uses the columns' rows, and each row is written once.
         let (mut infos, columns) = rows.with_infos();
         let StepColumns { reward, terminated, truncated, mut observation } = columns;
         let n = reward.len();
@@ -147,7 +147,7 @@ impl<E: Env> EnvList<E> {
         }
     }
 
-    /// Forgets an env that failed.
+    /// Drops an env that failed.
     pub(crate) fn lose(&mut self, slot: usize) {
         drop_guarded(self.envs[slot].take());
     }
@@ -194,7 +194,7 @@ impl<E: Env> EnvList<E> {
     }
 }
 
-/// Reports what has happened in `env`, of row `row` of the batch.
+/// Reports the events of `env`, in row `row` of the batch.
 fn tell_events<E: Env>(env: &mut E, row: usize, side: &mut Side) {
     let events = env.events();
     if !events.is_empty() {
@@ -202,19 +202,19 @@ fn tell_events<E: Env>(env: &mut E, row: usize, side: &mut Side) {
     }
 }
 
-/// Writes which choices `env` allows to the last leaf of its infos, which are of
+/// Writes which choices `env` allows to the last leaf of its infos, whose space is
 /// `space`.
 fn tell_mask<E: Env>(env: &E, space: &Space, mut infos: crate::Row<'_>) {
     let mask = infos.seek(space.leaves().len() - 1).fixed::<i8>();
     mask.fill(1);
-    // Ones are truths, and a `bool` is all that is written.
+    // The elements are 1 or 0, so they can be used as `bool`s.
     if let Ok(mask) = bytemuck::checked::try_cast_slice_mut::<i8, bool>(mask) {
         env.action_mask(mask);
     }
 }
 
-/// Writes what a reset shows to row `row`, and the infos of `env`, if there are
-/// any to tell.
+/// Writes the observation of a reset to row `row`, and the infos of `env`, if the env has
+/// infos to tell.
 #[inline(always)]
 fn show<E: Env>(obs: &E::Obs, env: Option<&E>, rows: &mut RowsMut<'_>, row: usize) -> Result<()> {
     let mut writer = rows.observation(row);
@@ -226,7 +226,7 @@ fn show<E: Env>(obs: &E::Obs, env: Option<&E>, rows: &mut RowsMut<'_>, row: usiz
     Ok(())
 }
 
-/// Writes a loose value to the next leaf, if it fits it without loss.
+/// Writes a loose value to the next leaf, if the leaf can hold it without loss.
 fn write_value(row: &mut crate::Row<'_>, value: &Value) -> Result<(), String> {
     let Some(dtype) = row.next_dtype() else {
         row.value(value.clone());
@@ -261,7 +261,7 @@ impl<E: Env> Chunk for EnvList<E> {
     ) {
         let single = actions.0.is_single() && rows.columns().observation.is_single();
         let at = Cell::new(slots.start);
-        // One guard around the whole run; after a panic it goes on behind it.
+        // One guard is around the whole run. After a panic, the run continues with the next slot.
         while at.get() < slots.end {
             let run = guard(Phase::Step, || {
                 if single {
@@ -279,13 +279,13 @@ impl<E: Env> Chunk for EnvList<E> {
 
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         let (mut left, mut slot) = (resets.iter(), 0);
-        // One guard around all; after a panic it goes on behind it.
+        // One guard is around all resets. After a panic, the next reset follows.
         loop {
             let run = guard(Phase::Reset, || {
                 while let Some(reset) = left.next() {
                     slot = reset.slot;
-                    // Resets reach envs in an order that the CPU cannot predict: the next
-                    // one is fetched by hand.
+                    // Resets reach envs in an order that the CPU cannot predict, so the next
+                    // one is fetched explicitly.
                     if let Some(later) = left.as_slice().get(AHEAD - 1) {
                         simd::prefetch(&self.envs[later.slot]);
                     }
@@ -301,12 +301,12 @@ impl<E: Env> Chunk for EnvList<E> {
         }
     }
 
-    /// Tries them on an instance of their own.
+    /// Tries the options on a new instance.
     fn check_options(&mut self, options: &Options) -> Result<()> {
         let tried = guard(Phase::Reset, || E::build(&self.config, 0)?.set_options(options));
         match tried {
             Ok(Err(error @ (Error::OptionValue(_) | Error::UnknownOption(_)))) => Err(error),
-            // Whatever else goes wrong is the slot's to report.
+            // The slot itself reports any other error.
             _ => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use crate::mask::{ACTION_MASK, mask_leaf};
 use crate::source::{Chunk, Source, SourceSpec};
 use crate::space::{Options, Space, Tree};
 
-/// What an [`Env`] may name in its `CAPS`.
+/// The capabilities that an [`Env`] may name in its `CAPS`.
 pub(crate) const OPTIONAL: Caps = Caps::SAVE
     .union(Caps::RENDER)
     .union(Caps::OPTIONS)
@@ -23,13 +23,13 @@ pub(crate) const OPTIONAL: Caps = Caps::SAVE
     .union(Caps::EVENTS)
     .union(Caps::ACTION_MASK);
 
-/// An [`Env`] type with a config, ready to fill slots.
+/// An [`Env`] type with a config, which can fill slots.
 pub struct EnvSource<E: Env> {
     spec: SourceSpec,
     config: Arc<E::Config>,
-    /// The leaves of `E::Info`; those of the record follow.
+    /// How many leaves are those of `E::Info`; those of the record follow.
     info_leaves: usize,
-    /// What becomes of a list of envs.
+    /// Makes a chunk of a list of envs.
     pub(crate) chunk_of: fn(EnvList<E>) -> Box<dyn Chunk>,
 }
 
@@ -37,7 +37,7 @@ impl<E: Env> EnvSource<E> {
     /// The source of `E` under `config`, called `id`.
     ///
     /// # Errors
-    /// [`Error::Space`] where one of its spaces contradicts itself.
+    /// [`Error::Space`] where one of the env's spaces contradicts itself.
     pub fn new(id: &str, config: E::Config) -> Result<Self> {
         let info = match E::info_space(&config)? {
             space if matches!(space.tree(), Tree::Dict(_)) => space,
@@ -81,13 +81,13 @@ impl<E: Env> EnvSource<E> {
         EnvList::new(&self.spec, self.config.clone(), self.info_leaves, envs)
     }
 
-    /// The same with a usual time limit, in steps.
+    /// This source with a usual time limit in steps.
     pub fn with_max_episode_steps(mut self, steps: Option<u64>) -> Self {
         self.spec.max_episode_steps = steps;
         self
     }
 
-    /// The same with metadata for sinks.
+    /// This source with metadata for sinks.
     pub fn with_metadata(mut self, metadata: Options) -> Self {
         self.spec.metadata = metadata;
         self
@@ -101,7 +101,7 @@ impl<E: Env> Source for EnvSource<E> {
 
     fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
         let build = |(k, &seed): (usize, &i64)| {
-            // A config that contradicts itself is no env's failure.
+            // A config that contradicts itself is an error of its own, not an env's failure.
             let built = guard(Phase::Build, || E::build(&self.config, seed));
             if let Ok(Err(error @ (Error::OptionValue(_) | Error::UnknownOption(_)))) = built {
                 return Err(error);

@@ -1,8 +1,8 @@
-//! What can go wrong, each with what to do about it.
+//! The errors of the core, each of which says what to do about it.
 //!
-//! [`Error`] is what every fallible function of the core returns. [`SlotError`]
-//! is the report of one environment that failed while the others went on; it
-//! travels inside a batch and becomes an error only in a sink.
+//! Every fallible function of the core returns an [`Error`]. A [`SlotError`] is the report
+//! of one environment that failed while the others continued. It is part of a batch, and
+//! only a sink turns it into an error.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use crate::object::Object;
 /// `std::result::Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Every error of the core. Nothing has moved when one is returned, unless the
+/// Every error of the core. Nothing has changed when an error is returned, unless its
 /// variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An action that the action space does not hold. No env has moved.
+    /// An action that is not in the action space. No env has moved.
     #[error("{0}")]
     Action(String),
     /// An argument of the wrong value: a mask, seed, index, count.
@@ -42,8 +42,8 @@ pub enum Error {
     /// A library that cannot be loaded, or is not what it claims to be.
     #[error("{0}")]
     Library(String),
-    /// A space that contradicts itself, or data that contradicts its space: a
-    /// fault of an env's author.
+    /// A space that contradicts itself, or data that contradicts its space; the author of an
+    /// env must mend it.
     #[error("{0}")]
     Space(String),
     /// Something that this source cannot do; see [`Caps`](crate::Caps).
@@ -58,7 +58,7 @@ pub enum Error {
     /// A `recv` with nothing in flight.
     #[error("nothing is in flight: send actions or a reset before recv")]
     NothingPending,
-    /// A call in a process forked from the one that made it.
+    /// A call in a process that was forked from the one that made the vec env.
     #[error(
         "this vec env was made before a fork, and its threads stayed in the parent: make a new one in the child"
     )]
@@ -66,13 +66,13 @@ pub enum Error {
     /// A call after `close`.
     #[error("this vec env is closed: make a new one")]
     Closed,
-    /// No memory for a batch.
+    /// There is not enough memory for a batch.
     #[error("no memory for {0} bytes: use fewer envs, or keep fewer arrays")]
     Memory(usize),
-    /// A saved state that cannot be loaded here.
+    /// A saved state that cannot be loaded into this vec env.
     #[error("{0}")]
     State(String),
-    /// Environments failed in a call that has no batch to report them in.
+    /// Environments failed in a call that has no batch to report their failures.
     #[error("{}", join(.0))]
     Slots(Vec<SlotError>),
     /// An error that an environment's own code returned.
@@ -144,18 +144,18 @@ impl fmt::Display for Phase {
 /// How an environment failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Cause {
-    /// It returned an error.
+    /// The env returned an error.
     Error,
-    /// It panicked.
+    /// The env panicked.
     Panic,
-    /// It did not come back within the time limit on silence.
+    /// The env did not return within its time limit.
     Silence,
-    /// The process that it ran in ended.
+    /// The process of the env ended.
     Death,
-    /// The user stopped it (Ctrl-C): no policy tolerates that.
+    /// The user stopped the env (Ctrl-C). No policy tolerates this.
     Interrupt,
-    /// Envs that share an instance of a library failed together: it is another's
-    /// doing, or the instance's.
+    /// Envs that share an instance of a library failed together, because of another env or
+    /// of the instance.
     Instance,
 }
 
@@ -176,18 +176,18 @@ impl fmt::Display for Cause {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What it was doing.
+    /// What the env was doing.
     pub phase: Phase,
-    /// How it went wrong.
+    /// How the env failed.
     pub cause: Cause,
-    /// The panic's or the error's message, or how long it was silent.
+    /// The message of the panic or the error, or how long the env was silent.
     pub message: String,
-    /// The exception that it raised, where its language has them.
+    /// The exception that the env raised, where its language has exceptions.
     pub raised: Option<Raised>,
 }
 
-/// An exception of an env's own language: carried, never opened. Equal only to
-/// itself.
+/// An exception of an env's own language, which the core passes on and never opens. It is
+/// equal only to itself.
 #[derive(Clone)]
 pub struct Raised(pub Object);
 
@@ -211,12 +211,13 @@ impl Failure {
         Failure { phase, cause, message: message.into(), raised: None }
     }
 
-    /// The failure of an env that was not begun with, for Ctrl-C came at another.
+    /// The failure of an env whose step or reset did not begin, because Ctrl-C came at another
+    /// env.
     pub fn stopped(phase: Phase) -> Self {
         Failure::new(phase, Cause::Interrupt, "Ctrl-C came before its turn")
     }
 
-    /// The failure that an error from `phase` is.
+    /// The failure for an error in `phase`.
     pub fn error(phase: Phase, error: Error) -> Self {
         match error {
             Error::Env(cause) => match cause.downcast::<Failure>() {
@@ -227,7 +228,7 @@ impl Failure {
         }
     }
 
-    /// The failure that a caught panic's payload is.
+    /// The failure for the payload of a caught panic.
     pub fn panic(phase: Phase, payload: &(dyn std::any::Any + Send)) -> Self {
         let message = payload
             .downcast_ref::<&str>()
@@ -238,35 +239,35 @@ impl Failure {
     }
 }
 
-/// One environment's failure, with what is needed to find it again.
+/// One environment's failure, with what is needed to reproduce it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlotError {
     /// The env's id.
     pub env: String,
-    /// Its place in the vec env.
+    /// The env's slot in the vec env.
     pub slot: usize,
-    /// How its episode began.
+    /// How the env's episode began.
     pub begin: Begin,
-    /// The seed of the slot's own stream (`stream_seed`): what `reset(seed=…)` or the
-    /// construction gave it, or the seed that its env was rebuilt from. `None` where
-    /// nobody gave an env one that begins without.
+    /// The seed of the slot's own stream (`stream_seed`): the one from `reset(seed=…)` or from
+    /// the construction, or the one that the env was rebuilt from. `None` where nobody gave
+    /// a seed to an env that can begin without one.
     pub seed: Option<i64>,
-    /// Which episode of the slot it was, from 0 since the slot was last seeded.
+    /// The number of the episode, from 0 since the slot was last seeded.
     pub episode: u64,
-    /// Steps taken in the episode before the failing one.
+    /// How many steps of the episode came before the failing one.
     pub step: u64,
-    /// The action of the failing step, for reading.
+    /// The action of the failing step, as text for people.
     pub action: Option<String>,
-    /// Why.
+    /// Why the env failed.
     pub failure: Failure,
-    /// The file that replays it, or why there is none, where a
+    /// The file from which the failure can be replayed, or why there is none, where a
     /// [`Recorder`](crate::Recorder) was asked for one.
     pub replay: Option<Result<PathBuf, String>>,
 }
 
 impl SlotError {
-    /// The failure of a `slot` whose env does not exist yet. `begin` is how its
-    /// construction seeds it.
+    /// The failure of a `slot` whose env does not exist yet. `begin` says with which seed the
+    /// env was to be built.
     pub fn in_build(env: impl Into<String>, slot: usize, begin: Begin, failure: Failure) -> Self {
         let seed = match begin {
             Begin::Seed(seed) => Some(seed),
@@ -288,7 +289,7 @@ impl fmt::Display for SlotError {
             Cause::Interrupt => "was stopped",
             Cause::Instance => "was lost with its instance",
         };
-        // What is long comes last.
+        // The message may have several lines; all but the first are written last.
         let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
         write!(f, "{}: env {} {verb} in {phase}: {first} (", self.env, self.slot)?;
         match (self.begin, self.seed) {
@@ -312,7 +313,7 @@ impl fmt::Display for SlotError {
     }
 }
 
-/// A path as a shell takes it.
+/// A path in the form that a shell takes.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+:@%".contains(c);

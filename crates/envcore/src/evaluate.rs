@@ -1,23 +1,23 @@
-//! Evaluation: which slot plays which index next.
+//! Evaluation: the index that each slot plays next.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Hands out every index once.
+/// Gives every index to a slot once.
 ///
-/// Pure bookkeeping: whoever drives the envs asks for a slot's next index when
-/// its episode ends, and reports the result. Results come back in the order in
-/// which the indices were given, whoever played them.
+/// The schedule only keeps records. Whoever drives the envs asks for a slot's next index
+/// when its episode ends, and reports the result. Results come in the order in which the
+/// indices were given, whichever slots played them.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     waiting: VecDeque<usize>,
     indices: Vec<u64>,
-    /// By slot: the position in `indices` of what it plays.
+    /// By slot, the position in `indices` of the index that the slot plays.
     playing: BTreeMap<usize, usize>,
     results: Vec<Option<(f64, u64)>>,
 }
 
 impl Schedule {
-    /// The indices to play.
+    /// A schedule of these indices.
     pub fn new(indices: Vec<u64>) -> Self {
         Schedule {
             waiting: (0..indices.len()).collect(),
@@ -27,7 +27,7 @@ impl Schedule {
         }
     }
 
-    /// The index that `slot` plays from now on, or `None`: it idles.
+    /// The next index for `slot` to play, or `None` where the slot has nothing left to play.
     pub fn next(&mut self, slot: usize) -> Option<u64> {
         match self.waiting.pop_front() {
             Some(position) => self.playing.insert(slot, position),
@@ -48,7 +48,7 @@ impl Schedule {
         }
     }
 
-    /// The slots that hold an index, in order.
+    /// The slots that play an index, in order.
     pub fn active(&self) -> Vec<usize> {
         self.playing.keys().copied().collect()
     }
@@ -58,7 +58,7 @@ impl Schedule {
         self.results.iter().filter(|result| result.is_some()).count()
     }
 
-    /// Returns and lengths in the indices' order, once all are played.
+    /// The returns and lengths in the order of the indices, once all indices are played.
     pub fn results(&self) -> Option<Vec<(f64, u64)>> {
         self.results.iter().copied().collect()
     }

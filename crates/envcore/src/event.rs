@@ -1,36 +1,36 @@
-//! What happens in an env beside its rows.
+//! Events, which an env tells of beside its rows.
 
 use std::borrow::Cow;
 
 use crate::space::Value;
 
-/// The key of the info that a row's events are: a list of lists, each of a name
-/// and a list of values.
+/// The key of the info that has a row's events: a list of lists, each of a name and a list
+/// of values.
 pub const EVENTS: &str = "events";
 
 /// Something that happened in a step or a reset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// What happened.
+    /// The event's name.
     pub name: Cow<'static, str>,
-    /// What belongs to it.
+    /// The event's values.
     pub values: Vec<Value>,
 }
 
 impl Event {
-    /// One without values.
+    /// An event without values.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
         Event { name: name.into(), values: Vec::new() }
     }
 
-    /// The same with one more value.
+    /// This event with one more value.
     pub fn with(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());
         self
     }
 }
 
-/// Events as the info that they are.
+/// Events in the form of an info.
 pub(crate) fn events_info(events: Vec<Event>) -> Value {
     let one =
         |event: Event| Value::List(vec![Value::Text(event.name.into_owned()), Value::List(event.values)]);

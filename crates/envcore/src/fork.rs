@@ -1,7 +1,7 @@
-//! Whether this process is a fork of the one in which something was made.
+//! Detection of whether this process is a fork of the one in which something was made.
 //!
-//! After a fork the threads of a pool are gone and its locks are as they were:
-//! whoever owns either compares its [`Birth`] before it touches them.
+//! After a fork the threads of a pool do not exist and its locks stay as they were. Whoever
+//! owns either checks its [`Birth`] before using them.
 
 #![allow(unsafe_code)]
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::os;
 
-/// Forks since the first ancestor that asked.
+/// How many forks there were since the first ancestor that asked.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 static WATCH: Once = Once::new();
@@ -26,33 +26,33 @@ extern "C" fn count() {
 pub struct Birth(u32);
 
 impl Birth {
-    /// This process.
+    /// A mark of this process.
     pub fn here() -> Self {
         WATCH.call_once(|| {
-            // `count` may run in a child between fork and exec: it touches one atomic.
+            // `count` may run in a child between fork and exec, so it only uses one atomic.
             os::on_fork(count);
         });
         Birth(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Whether a fork lies between.
+    /// Whether this process is a fork of the marked one.
     #[inline]
     pub fn is_before_fork(self) -> bool {
         self.0 != FORKS.load(Ordering::Relaxed)
     }
 }
 
-/// Something that a fork's child must not drop: what it holds (threads, envs'
-/// own resources) is the parent's.
-pub(crate) struct Native<T>(ManuallyDrop<T>, Birth);
+/// A value that the child of a fork must not drop, because the parent owns what it holds
+/// (threads, envs' own resources).
+pub(crate) struct ProcessLocal<T>(ManuallyDrop<T>, Birth);
 
-impl<T> Native<T> {
+impl<T> ProcessLocal<T> {
     pub(crate) fn new(value: T) -> Self {
-        Native(ManuallyDrop::new(value), Birth::here())
+        ProcessLocal(ManuallyDrop::new(value), Birth::here())
     }
 }
 
-impl<T> Deref for Native<T> {
+impl<T> Deref for ProcessLocal<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -60,16 +60,16 @@ impl<T> Deref for Native<T> {
     }
 }
 
-impl<T> DerefMut for Native<T> {
+impl<T> DerefMut for ProcessLocal<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
-impl<T> Drop for Native<T> {
+impl<T> Drop for ProcessLocal<T> {
     fn drop(&mut self) {
         if !self.1.is_before_fork() {
-            // SAFETY: dropped here and nowhere else.
+            // SAFETY: the value is dropped only in this place.
             unsafe { ManuallyDrop::drop(&mut self.0) }
         }
     }

@@ -11,7 +11,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A picture from its rows from the top, each pixel three bytes.
+    /// A picture from its rows, the top row first; each pixel is three bytes.
     ///
     /// # Errors
     /// [`Error::Space`] where there are not `height · width · 3` bytes.
@@ -32,12 +32,12 @@ impl Frame {
         self.width
     }
 
-    /// The bytes.
+    /// The bytes of the pixels.
     pub fn pixels(&self) -> &[u8] {
         &self.pixels
     }
 
-    /// The bytes, without a copy.
+    /// The bytes of the pixels, without a copy.
     pub fn into_pixels(self) -> Vec<u8> {
         self.pixels
     }

@@ -1,8 +1,8 @@
-//! The panic guard: no panic of an environment passes a runner.
+//! The panic guard, which keeps panics of environments from runners.
 //!
-//! A caught panic becomes a [`Failure`] with its message and place. While a
-//! thread is inside a guard the process's panic hook stays silent for it: the
-//! report reaches the user in the error instead of on stderr.
+//! A caught panic becomes a [`Failure`] with its message and its place in the source. While
+//! a thread is inside a guard, the process's panic hook prints nothing for that thread,
+//! because the error carries the report to the user.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,7 +46,7 @@ pub(crate) fn guard<R>(phase: Phase, work: impl FnOnce() -> R) -> Result<R, Fail
         if !place.is_empty() {
             failure.message = format!("{} (at {place})", failure.message);
         }
-        // A payload may itself panic when dropped; it is not worth the process.
+        // The payload is leaked, because it may itself panic when dropped.
         std::mem::forget(payload);
         failure
     })

@@ -1,19 +1,18 @@
 //! Types that write themselves into rows and are read from them.
 //!
-//! [`ToRow`] and [`FromRow`] for numbers, bools, arrays of arrays of them,
-//! labels, vectors, texts, and tuples of up to six of them; structs derive them.
+//! [`ToRow`] and [`FromRow`] are implemented for numbers, bools, arrays of arrays of them,
+//! labels, vectors, texts, and tuples of up to six of these. Structs derive them.
 
 use crate::buffer::{ActRow, Row};
 use crate::error::{Error, Result};
 use crate::space::{Bounds, DType, Element, Leaf, Scalar, Space, Value};
 use crate::with_element;
 
-/// A type that writes itself into leaves of a batch row: observations, infos.
+/// A type that writes itself into leaves of a batch row, for observations and infos.
 ///
-/// Numbers, bools, arrays and tuples of them and (derived) structs of all these
-/// do. A type
-/// of its own may be a small snapshot that draws itself: an image is then
-/// written once, in place.
+/// Numbers, bools, arrays and tuples of them and (derived) structs of all these implement
+/// this trait. A type of one's own may be a small snapshot that draws itself, so that an
+/// image is written once, in place.
 ///
 /// ```
 /// use envcore::{Leaf, Result, Row, Space, ToRow};
@@ -43,8 +42,8 @@ use crate::with_element;
 /// # Ok::<(), envcore::Error>(())
 /// ```
 pub trait ToRow {
-    /// Its space; an error for types whose space is known only with a config,
-    /// whose env gives it instead.
+    /// The type's space; an error for types whose space is known only with a config, whose
+    /// env gives the space instead.
     fn space() -> Result<Space>;
     /// Writes every leaf, in the space's order.
     fn write(&self, row: &mut Row<'_>);
@@ -52,7 +51,7 @@ pub trait ToRow {
 
 /// A type that is read from leaves of checked actions.
 pub trait FromRow: Sized {
-    /// Its space, as [`ToRow::space`].
+    /// The type's space; see [`ToRow::space`].
     fn space() -> Result<Space>;
     /// Reads every leaf, in the space's order.
     fn read(row: &mut ActRow<'_>) -> Self;
@@ -91,15 +90,15 @@ impl<const N: u64, const START: i64> ToRow for Discrete<N, START> {
 
 /// A number, or an array of arrays of numbers, of fixed shape.
 pub trait FixedShape: Copy + Send + 'static {
-    /// The number.
+    /// The type of the numbers.
     type Number: Element;
-    /// How many.
+    /// How many numbers there are.
     const ELEMENTS: usize;
     /// The shape, outermost axis first.
     fn shape() -> Vec<usize>;
-    /// Copies to row-major order.
+    /// Copies the numbers to `out` in row-major order.
     fn store(&self, out: &mut [Self::Number]);
-    /// Copies from row-major order.
+    /// Copies the numbers from row-major order.
     fn fetch(from: &[Self::Number]) -> Self;
 }
 
@@ -178,7 +177,7 @@ fn fixed_leaf<T: FixedShape>() -> Leaf {
 fixed_shape!(bool u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 crate::f16);
 in_rows!([T; N], [T: FixedShape, const N: usize]);
 
-/// A vector has no shape of its own: its env's space says how long it is.
+/// A vector has no shape of its own. The space of its env says how long it is.
 impl<T: Element> ToRow for Vec<T> {
     fn space() -> Result<Space> {
         Err(shapeless())
@@ -205,7 +204,7 @@ fn shapeless() -> Error {
     )
 }
 
-/// A tuple is a tuple of its parts' spaces.
+/// The space of a tuple is a tuple of the spaces of its parts.
 macro_rules! tuple_in_rows {
     ($($part:ident $k:tt),*) => {
         impl<$($part: ToRow),*> ToRow for ($($part,)*) {
@@ -252,13 +251,13 @@ impl FromRow for String {
     fn read(row: &mut ActRow<'_>) -> Self {
         match row.value() {
             Value::Text(text) => text.clone(),
-            // Actions are checked before they are read, unless the user asks for no checks.
+            // The action was not checked, because the user has asked for no checks.
             other => format!("{other:?}"),
         }
     }
 }
 
-/// What a derived struct's `#[leaf(…)]` asks of a field's leaves.
+/// What a derived struct's `#[leaf(…)]` sets for a field's leaves.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct FieldBounds {

@@ -1,10 +1,10 @@
 //! Corral's core: reinforcement-learning environments in batches.
 //!
-//! An environment is written against one trait, [`Env`]. A *runner* steps many
-//! of them as one [`VecEnv`], which is the one waist of the house: everything
-//! that produces steps implements it, everything that consumes steps takes one.
+//! An environment implements one trait, [`Env`]. A *runner* steps many of them as one
+//! [`VecEnv`]. All other code meets at that trait: everything that produces steps
+//! implements it, and everything that consumes steps takes one.
 //!
-//! A whole environment, and eight of them stepped as a batch:
+//! This is a whole environment, and eight of them are stepped as a batch:
 //!
 //! ```
 //! use envcore::{Begin, ColumnIn, Config, Discrete, Env, EnvSource, Leaf, Record, Result, Serial};
@@ -73,15 +73,15 @@
 //! # Ok::<(), envcore::Error>(())
 //! ```
 //!
-//! `ARCHITECTURE.md` in the repository draws the rooms.
+//! `ARCHITECTURE.md` in the repository shows the modules.
 
-// What the process runner alone uses is dead where it is not compiled.
+// Code that only the process runner uses is dead where that is not compiled.
 #![cfg_attr(
     not(all(feature = "processes", target_os = "linux", not(portable))),
     allow(dead_code, unused_imports)
 )]
 
-// The derive macros name this crate from outside and from inside.
+// The derive macros name this crate both from inside and from outside.
 extern crate self as envcore;
 
 pub mod abi;
@@ -122,14 +122,13 @@ mod space;
 mod vec_config;
 mod vec_env;
 
-/// What runs slots in other processes; see [`Process`]. On Linux, with the feature
-/// `processes`.
+/// Slots in other processes; see [`Process`]. Only on Linux, with the feature `processes`.
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 pub mod process {
     pub use crate::runner::{Child, Ended, Host, Objects, Order, adopt, serve, spawn, take_stdin};
 }
 
-/// What the derive macros call; not for hands.
+/// What the derive macros call. Not for direct use.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::leaves::{FieldBounds, field_space};

@@ -1,26 +1,26 @@
-//! Action masks: which discrete choices an env allows now.
+//! Action masks, which say which discrete choices an env allows in its current state.
 
 use crate::error::{Error, Result};
 use crate::rng::Rng;
 use crate::space::{Leaf, LeafKind, Scalar, Space, Value, sample_scalar};
 
-/// The name of the info leaf that a row's action mask is: `int8`, one element for
-/// each choice of each discrete element of the action, 1 where it is allowed.
+/// The name of the info leaf that has a row's action mask: `int8`, with an element for each
+/// choice of each discrete element of the action, which is 1 where the choice is allowed.
 pub const ACTION_MASK: &str = "action_mask";
 
 /// One discrete element of an action.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiscreteElement {
-    /// The place of its first choice in the mask.
+    /// The index in the mask of the element's first choice.
     pub(crate) first: usize,
-    /// How many choices it has.
+    /// How many choices the element has.
     pub(crate) count: usize,
     /// The label of the first choice.
     pub(crate) low: i128,
 }
 
 impl DiscreteElement {
-    /// The number of the choice that `value` is, if it is one.
+    /// The number of the choice whose label is `value`, if there is one.
     pub(crate) fn choice(&self, value: Scalar) -> Option<usize> {
         let label = match value {
             Scalar::Int(label) => label,
@@ -34,7 +34,7 @@ impl DiscreteElement {
 /// The discrete choices of an action space, leaf by leaf.
 pub(crate) struct Choices(Vec<Vec<DiscreteElement>>, usize);
 
-/// The most choices that a mask has room for.
+/// How many choices a mask may have.
 const MOST: usize = 1 << 24;
 
 impl Choices {
@@ -69,13 +69,12 @@ impl Choices {
 }
 
 impl Space {
-    /// As [`sample`](Self::sample), but of labels only those that an action mask
-    /// allows: a 1 for each choice of each discrete element, in order
-    /// ([`ACTION_MASK`]). An element that is allowed nothing gets
-    /// its first label.
+    /// Draws as [`sample`](Self::sample) does, but only labels that an action mask allows.
+    /// `mask` has a 1 for each allowed choice of each discrete element, in order
+    /// ([`ACTION_MASK`]). An element without allowed choices gets its first label.
     ///
     /// # Errors
-    /// [`Error::Argument`] where the mask is not as long as there are choices.
+    /// [`Error::Argument`] where the mask has not as many elements as there are choices.
     pub fn sample_masked(&self, rng: &mut Rng, mask: &[i8]) -> Result<Vec<Value>> {
         let choices = Choices::of(self);
         if mask.len() != choices.count() {
@@ -99,10 +98,10 @@ impl Space {
     }
 }
 
-/// The info leaf of the action mask of `id`, whose actions are of `space`.
+/// The info leaf of the action mask of `id`, whose actions are in `space`.
 ///
 /// # Errors
-/// [`Error::Space`] where there is nothing to choose.
+/// [`Error::Space`] where actions have no choices.
 pub(crate) fn mask_leaf(id: &str, space: &Space) -> Result<Leaf> {
     match Choices::of(space).count() {
         0 => Err(Error::Space(format!("{id}: it tells of action masks, and its actions are no choices"))),

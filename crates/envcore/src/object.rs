@@ -1,4 +1,4 @@
-//! What the core carries and does not open.
+//! Objects that the core passes on and does not open.
 
 use std::any::Any;
 use std::sync::Arc;

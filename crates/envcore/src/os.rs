@@ -1,7 +1,7 @@
-//! What each operating system does in its own way. The rest of the core asks here.
+//! What each operating system does in its own way, behind functions for the rest of the core.
 //!
-//! Everything has an answer on every system. `cfg(portable)` compiles the answers
-//! for a system that nothing is known of: `make lint` does.
+//! Every function exists for every system. `make lint` compiles the versions for an unknown
+//! system with `cfg(portable)`.
 
 #[cfg(all(target_os = "linux", not(portable)))]
 pub(crate) use linux::*;
@@ -21,16 +21,16 @@ mod unix {
     use std::os::unix::fs::OpenOptionsExt;
     use std::path::Path;
 
-    /// Opens a file to read, and never waits for the other end of a FIFO.
+    /// Opens a file for reading, without waiting for the other end of a FIFO.
     pub(crate) fn open_at_once(path: &Path) -> io::Result<File> {
         OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
     }
 
-    /// Calls `count` in every child that is forked from now on. Where the system has
-    /// no memory for that, forks go unnoticed.
+    /// Calls `count` in every child that is forked later. Where the system has no memory for
+    /// that, forks go unnoticed.
     pub(crate) fn on_fork(count: extern "C" fn()) {
-        // SAFETY: `count` is a function of the program. What it may do between fork
-        // and exec is its author's duty.
+        // SAFETY: `count` is a function of the program, whose author must only do in it what
+        // is allowed between fork and exec.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(count)) };
     }
 }
@@ -45,7 +45,7 @@ mod not_unix {
         File::open(path)
     }
 
-    /// There are no forks.
+    /// Does nothing, because such systems have no forks.
     pub(crate) fn on_fork(_count: extern "C" fn()) {}
 }
 
@@ -57,13 +57,13 @@ mod linux {
 
     use rustix::thread::CpuSet;
 
-    /// Bytes of memory that the machine has, swap included.
+    /// The machine's memory in bytes, swap included.
     pub(crate) fn memory() -> u64 {
         let info = rustix::system::sysinfo();
         info.totalram.saturating_add(info.totalswap).saturating_mul(u64::from(info.mem_unit))
     }
 
-    /// Bytes of memory that the machine has to give now, as `/proc/meminfo` says.
+    /// The memory in bytes that the machine can give at the moment, as `/proc/meminfo` says.
     pub(crate) fn available_memory() -> Option<u64> {
         available(&std::fs::read_to_string("/proc/meminfo").ok()?)
     }
@@ -80,14 +80,14 @@ mod linux {
         Ok((0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect())
     }
 
-    /// Binds the calling thread to a core; where the system refuses, it stays free.
+    /// Binds the calling thread to a core. Where the system refuses, the thread stays unbound.
     pub(crate) fn bind_to(core: usize) {
         let mut set = CpuSet::new();
         set.set(core);
         let _ = rustix::thread::sched_setaffinity(None, &set);
     }
 
-    /// A file in memory with what is in `file`, and a path that opens it.
+    /// A file in memory with the content of `file`, and a path that opens it.
     #[cfg(feature = "load")]
     pub(crate) fn copy_in_memory(name: &str, mut file: &File) -> io::Result<std::path::PathBuf> {
         use std::io::Seek;
@@ -117,12 +117,12 @@ mod linux {
 mod not_linux {
     use std::io;
 
-    /// More than anyone asks for: the system says itself when it has none.
+    /// More than any request, because such a system itself refuses what it does not have.
     pub(crate) fn memory() -> u64 {
         u64::MAX
     }
 
-    /// The system does not tell.
+    /// `None`, because the system does not tell.
     pub(crate) fn available_memory() -> Option<u64> {
         None
     }

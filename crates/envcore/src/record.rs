@@ -1,24 +1,24 @@
-//! What a step tells beside its info.
+//! Records, which a step tells beside its info.
 
 use std::borrow::Cow;
 
 use crate::space::Value;
 
-/// Named scalars, arrays and texts that belong to one step; they join the infos.
+/// Named scalars, arrays and texts of one step, which are added to the infos.
 ///
-/// Keys declared by [`Env::record_space`](crate::Env::record_space) become columns; others travel loose.
-/// An empty record costs nothing; each entry of another is a heap write, so an
-/// env that reports every step puts it in its `Info` instead.
+/// Keys that [`Env::record_space`](crate::Env::record_space) declares become columns; others
+/// become undeclared infos. An empty record costs nothing. Each entry costs an allocation,
+/// so an env that reports something at every step should put it into its `Info`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record(Vec<(Cow<'static, str>, Value)>);
 
 impl Record {
-    /// A record of nothing.
+    /// A record without entries.
     pub const fn empty() -> Self {
         Record(Vec::new())
     }
 
-    /// Sets `key`, replacing an earlier value.
+    /// Sets `key`, and replaces an earlier value.
     pub fn insert(&mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Value>) {
         let (key, value) = (key.into(), value.into());
         match self.0.iter_mut().find(|(k, _)| *k == key) {
@@ -48,7 +48,7 @@ impl Record {
         self.0.iter().map(|(k, v)| (k.as_ref(), v))
     }
 
-    /// Sets every entry of `later`.
+    /// Sets every entry of `later`, which replaces earlier values.
     pub fn merge(&mut self, later: Record) {
         for (key, value) in later.0 {
             self.insert(key, value);

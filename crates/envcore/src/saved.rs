@@ -1,9 +1,9 @@
-//! Saved states: sections, sealed once.
+//! Saved states, which are sections under one checksum.
 //!
-//! Each vec env of a stack puts its section behind those of the vec envs below it,
-//! and takes it off again when the state is loaded. What is left over, or lacks,
-//! belongs to another stack. The bytes of a state end in a checksum, so that one
-//! that was cut short or altered on its way is an error and not another run.
+//! Each vec env of a stack adds its section after those of the vec envs below it, and takes
+//! the section off when the state is loaded. A section that is left over or missing means
+//! that the state belongs to another stack. The bytes of a state end in a checksum, so that
+//! a state that was cut short or altered is an error.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::env::state;
 use crate::error::{Error, Result};
 
-/// What the bytes of a slot's state begin with; changes with its layout and with
-/// this crate's version, which env states depend on.
+/// The beginning of the bytes of a slot's state. It changes with the layout and with this
+/// crate's version, on which env states depend.
 const OF_SLOT: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " slot 5");
 
-/// What the bytes of the state of a whole vec env begin with, as [`OF_SLOT`].
+/// The beginning of the bytes of a whole vec env's state; it changes as [`OF_SLOT`] does.
 const OF_ALL: &str = concat!("corral ", env!("CARGO_PKG_VERSION"), " state 2");
 
-/// What one vec env of a stack keeps.
+/// What one vec env of a stack saves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Section {
     name: String,
@@ -32,43 +32,43 @@ impl Section {
     }
 }
 
-/// All that the rest of one slot's run depends on.
+/// The state on which the rest of one slot's run depends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlotState {
     sections: Vec<Section>,
 }
 
-/// Sections that nobody has taken yet.
+/// Sections that no vec env has taken yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Sections<'a>(&'a [Section]);
 
 impl SlotState {
-    /// Adds what a vec env keeps of the slot, under a name of its own.
+    /// Adds what a vec env saves of the slot, under the vec env's own name.
     ///
     /// # Errors
-    /// [`Error::State`] where it cannot be written.
+    /// [`Error::State`] where `of` cannot be written.
     pub fn push<S: Serialize>(&mut self, name: &str, of: &S) -> Result<()> {
         self.sections.push(Section::new(name, of)?);
         Ok(())
     }
 
-    /// Its sections.
+    /// The state's sections.
     pub fn sections(&self) -> Sections<'_> {
         Sections(&self.sections)
     }
 
-    /// Its bytes.
+    /// The state as bytes.
     ///
     /// # Errors
-    /// [`Error::State`] where it cannot be written.
+    /// [`Error::State`] where the state cannot be written.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         seal(OF_SLOT, self)
     }
 
-    /// What [`to_bytes`](Self::to_bytes) was called of.
+    /// The state of which [`to_bytes`](Self::to_bytes) gave `bytes`.
     ///
     /// # Errors
-    /// [`Error::State`] for other bytes, of other versions too.
+    /// [`Error::State`] for any other bytes, those of other versions included.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         unseal(OF_SLOT, bytes)
     }
@@ -77,26 +77,26 @@ impl SlotState {
 /// The name of the section of a failure policy.
 pub(crate) const POLICY: &str = "failure policy";
 
-/// What a failure policy keeps of a slot: a run may be taken up under another
-/// policy, or without one.
+/// What a failure policy saves of a slot. A run may be continued under another policy, or
+/// without one.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SavedPolicy {
-    /// The slot failed and shows nothing until it is reset.
+    /// Whether the slot failed and shows nothing until it is reset.
     pub(crate) lost: bool,
-    /// Restarts since the slot last ended an episode.
+    /// How often the slot was restarted since it last ended an episode.
     pub(crate) restarts: u32,
 }
 
 impl<'a> Sections<'a> {
-    /// A state of these sections.
+    /// A state that has these sections.
     pub fn to_state(self) -> SlotState {
         SlotState { sections: self.0.to_vec() }
     }
 
-    /// What is in the last section, which must be called `name`; those before it.
+    /// The content of the last section, which must be called `name`, and the sections before it.
     ///
     /// # Errors
-    /// [`Error::State`] where the last is another, or is not such a section.
+    /// [`Error::State`] where the last section has another name or other content.
     pub fn take<S: DeserializeOwned>(self, name: &str) -> Result<(S, Self)> {
         match self.0.split_last() {
             Some((last, rest)) if last.name == name => Ok((state::from_bytes(&last.bytes)?, Sections(rest))),
@@ -105,10 +105,10 @@ impl<'a> Sections<'a> {
         }
     }
 
-    /// As [`take`](Self::take), where the last section is called `name`.
+    /// Takes the last section as [`take`](Self::take) does, if it is called `name`.
     ///
     /// # Errors
-    /// [`Error::State`] where it is not such a section.
+    /// [`Error::State`] where a section of this name has other content.
     pub fn take_if<S: DeserializeOwned>(self, name: &str) -> Result<(Option<S>, Self)> {
         match self.0.last() {
             Some(last) if last.name == name => self.take(name).map(|(own, rest)| (Some(own), rest)),
@@ -128,7 +128,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// All that the rest of every slot's run depends on, and what the slots share.
+/// The state on which the rest of every slot's run depends, and what the slots share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VecEnvState {
     id: String,
@@ -136,11 +136,11 @@ pub struct VecEnvState {
     shared: Vec<Section>,
 }
 
-/// What nobody has taken yet of the state of a whole vec env.
+/// What no vec env has taken yet of the state of a whole vec env.
 #[derive(Clone, Debug)]
 pub struct AllSections<'a> {
     pub(crate) id: &'a str,
-    /// By slot.
+    /// The sections of each slot.
     pub(crate) slots: Vec<Sections<'a>>,
     pub(crate) shared: Sections<'a>,
 }
@@ -150,15 +150,15 @@ impl VecEnvState {
         VecEnvState { id: id.into(), slots, shared: Vec::new() }
     }
 
-    /// Adds what a vec env keeps of each slot.
+    /// Adds what a vec env saves of each slot.
     ///
     /// # Errors
-    /// [`Error::State`] where it cannot be written.
+    /// [`Error::State`] where a value of `of` cannot be written.
     pub(crate) fn push_slots<S: Serialize>(&mut self, name: &str, of: impl Fn(usize) -> S) -> Result<()> {
         self.slots.iter_mut().enumerate().try_for_each(|(slot, state)| state.push(name, &of(slot)))
     }
 
-    /// Adds what a vec env keeps that its slots share.
+    /// Adds what a vec env saves that its slots share.
     ///
     /// # Errors
     /// As [`push_slots`](Self::push_slots).
@@ -171,14 +171,14 @@ impl VecEnvState {
         &mut self.slots
     }
 
-    /// All of its sections.
+    /// All sections of the state.
     pub(crate) fn sections(&self) -> AllSections<'_> {
         let slots = self.slots.iter().map(SlotState::sections).collect();
         AllSections { id: &self.id, slots, shared: Sections(&self.shared) }
     }
 
-    /// The state of `parts`, the slots of one behind those of the other, as one
-    /// called `id`: what their slots share has the part's number before its name.
+    /// The states of `parts` as one state called `id`, with the slots of one part after those
+    /// of the other. The number of a part is put before the names of what its slots share.
     pub(crate) fn join(id: &str, parts: Vec<VecEnvState>) -> Self {
         let mut whole = VecEnvState::new(id, Vec::new());
         for (k, part) in parts.into_iter().enumerate() {
@@ -189,25 +189,25 @@ impl VecEnvState {
         whole
     }
 
-    /// Its bytes.
+    /// The state as bytes.
     ///
     /// # Errors
-    /// [`Error::State`] where it cannot be written.
+    /// [`Error::State`] where the state cannot be written.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         seal(OF_ALL, self)
     }
 
-    /// What [`to_bytes`](Self::to_bytes) was called of.
+    /// The state of which [`to_bytes`](Self::to_bytes) gave `bytes`.
     ///
     /// # Errors
-    /// [`Error::State`] for other bytes, of other versions too.
+    /// [`Error::State`] for any other bytes, those of other versions included.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         unseal(OF_ALL, bytes)
     }
 }
 
 impl AllSections<'_> {
-    /// Errors unless they are of `num_slots` slots of `id`.
+    /// Errors unless these are the sections of `num_slots` slots of `id`.
     ///
     /// # Errors
     /// [`Error::State`].
@@ -223,7 +223,7 @@ impl AllSections<'_> {
         }
     }
 
-    /// The states of the parts called `ids`, which have so many slots each.
+    /// The states of the parts, given by id and number of slots.
     ///
     /// # Errors
     /// [`Error::State`] where there are other parts.
@@ -252,18 +252,17 @@ fn of_part(k: usize, name: &str) -> String {
     format!("part {k}: {name}")
 }
 
-/// `format` and `of`, with a checksum behind them.
+/// The bytes of `format` and `of`, followed by a checksum.
 fn seal<S: Serialize>(format: &str, of: &S) -> Result<Vec<u8>> {
     let mut bytes = state::to_bytes(&(format, of))?;
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     Ok(bytes)
 }
 
-/// What was sealed under `format`. Bytes of another format are not read as this
-/// one's.
+/// The value that was sealed under `format`. Bytes of another format are not read.
 ///
 /// # Errors
-/// [`Error::State`] where it is not as it was, or of another format.
+/// [`Error::State`] where the bytes were altered, or are of another format.
 fn unseal<S: DeserializeOwned>(format: &str, bytes: &[u8]) -> Result<S> {
     let damaged = || Error::State(format!("these {} bytes are no state, or not all of it", bytes.len()));
     let (inner, sum) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;
@@ -276,13 +275,13 @@ fn unseal<S: DeserializeOwned>(format: &str, bytes: &[u8]) -> Result<S> {
     }
 }
 
-/// The error of a state that belongs elsewhere.
+/// The error of a state that belongs to another vec env.
 pub(crate) fn foreign(what: &str, theirs: &str, ours: &str) -> Error {
     Error::State(format!("this state is of another {what}: {theirs}, not {ours}"))
 }
 
-/// The error of a state whose vec env has other layers: what the state ends in,
-/// where this vec env keeps `ours`.
+/// The error of a state whose vec env has other layers. `theirs` is the state's last
+/// section, and `ours` is what this vec env expects.
 fn foreign_layer(theirs: &str, ours: &str) -> Error {
     let what = foreign("layer", theirs, ours);
     Error::State(format!("{what}: make the vec env with the options that the state was saved under"))

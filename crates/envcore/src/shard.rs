@@ -1,8 +1,8 @@
 //! Several vec envs as one.
 //!
-//! A [`Shard`]'s slots are its parts' slots, one part after the other: worker
-//! processes, instances of a library, remote actors. What one part would refuse
-//! reaches none of them. Batches are put together by one copy.
+//! The slots of a [`Shard`] are the slots of its parts, one part after the other. A part
+//! may be worker processes, an instance of a library, or a remote actor. A request that one
+//! part would refuse reaches no part. Batches are put together by one copy.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ use crate::space::{Options, Value};
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::{Spec, VecEnv, Want, check_idle};
 
-/// How long a part is waited for before the others are looked at again, when
-/// any of them would do.
+/// How long one part is waited for before the others are checked again, where rows of any
+/// part would do.
 const TURN: Duration = Duration::from_millis(1);
 
 /// Vec envs of one kind, joined.
@@ -32,11 +32,11 @@ pub struct Shard {
 
 struct ShardPart {
     envs: Box<dyn VecEnv>,
-    /// Its slots' numbers here.
+    /// The numbers of the part's slots in the shard.
     slots: Range<usize>,
 }
 
-/// The slots of one part in a request: its own numbers, and the request's rows.
+/// One part's share of a request: the slots by the part's own numbers, and the request's rows.
 struct Portion {
     slots: Slots,
     rows: Vec<usize>,
@@ -46,8 +46,8 @@ impl Shard {
     /// All of `parts` as one vec env.
     ///
     /// # Errors
-    /// [`Error::Argument`] for no parts; [`Error::Space`] where their spaces or
-    /// autoreset modes differ. Capabilities are those that all have.
+    /// [`Error::Argument`] for no parts; [`Error::Space`] where their spaces or autoreset
+    /// modes differ. The shard has the capabilities that all parts have.
     pub fn new(parts: Vec<Box<dyn VecEnv>>) -> Result<Self> {
         let Some(first) = parts.first() else {
             return Err(Error::Argument("a shard needs at least one part".into()));
@@ -126,7 +126,7 @@ impl Shard {
         Ok((part.envs.as_mut(), slot - part.slots.start))
     }
 
-    /// Takes what the parts have, until `least` rows are there.
+    /// Receives rows from the parts until there are `least` rows.
     fn gather(
         &mut self,
         least: usize,
@@ -274,12 +274,12 @@ impl VecEnv for Shard {
         let parts: Vec<_> = self.parts.iter().map(about).collect();
         let parts: Vec<_> = parts.iter().map(|(id, slots)| (id.as_str(), *slots)).collect();
         let states = state.split(&parts)?;
-        // A part that refuses its state is as it was; those before it must be, too.
+        // A part that refuses its state is unchanged; the parts before it must be restored.
         let mut before = Vec::new();
         for (k, state) in states.iter().enumerate() {
             let envs = &mut self.parts[k].envs;
             let was = match envs.save_all() {
-                // A worker of its own has died: there is nothing that it could go back to.
+                // A worker of this part has died, so there is no state to restore.
                 Err(Error::NeedsReset(_)) => Ok(None),
                 was => was.map(Some),
             };

@@ -1,25 +1,24 @@
-//! Code for the CPU at hand: loops that the compiler vectorises, once for any
-//! CPU of the target, once for those with AVX2 and, where asked for, once for
-//! those with AVX-512; chosen at run time.
+//! Loops that the compiler vectorises for several kinds of CPU: once for any CPU of the
+//! target, once for CPUs with AVX2 and, where asked for, once for CPUs with AVX-512. The
+//! version for this CPU is chosen at run time.
 //!
-//! Nothing here changes a result. The versions differ in the width of their
-//! registers and in no arithmetic (in particular there is no fused multiply-add,
-//! which rounds once where two operations round twice), so all give the same
-//! bytes.
+//! The choice does not change any result. The versions differ in the width of their
+//! registers and not in their arithmetic. In particular there is no fused multiply-add,
+//! which rounds once where two operations round twice. So all versions give the same bytes.
 
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-/// A loop worth vectorising.
+/// A loop that is to be vectorised.
 ///
-/// `run` and whatever it calls must be `#[inline(always)]`: what is not inlined
+/// `run` and whatever it calls must be `#[inline(always)]`, because code that is not inlined
 /// is compiled for any CPU.
 pub trait Kernel {
-    /// What it gives.
+    /// The result of the loop.
     type Output;
-    /// Runs it.
+    /// Runs the loop.
     fn run(self) -> Self::Output;
 }
 
@@ -34,12 +33,11 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
-/// Runs `kernel`, compiled for AVX-512 where this CPU has it, else as
-/// [`dispatch`].
+/// Runs `kernel`, compiled for AVX-512 where this CPU has it, else as [`dispatch`] does.
 ///
-/// For kernels that are most of the work: many CPUs lower their clock for a
-/// millisecond after such a loop, and slow down everything else (measured on a
-/// Cascade Lake: by 13%).
+/// This is for kernels that are most of the work. Many CPUs lower their clock for a
+/// millisecond after such a loop, which slows down everything else (by 13%, measured on a
+/// Cascade Lake).
 #[inline]
 pub fn dispatch_wide<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
@@ -50,14 +48,14 @@ pub fn dispatch_wide<K: Kernel>(kernel: K) -> K::Output {
     dispatch(kernel)
 }
 
-/// Asks for `value` to be brought near, for use a little later.
+/// Asks the CPU to load `value` into its cache, for use a little later.
 #[inline]
 pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     for line in 0..size_of::<T>().div_ceil(64).min(4) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which reads nothing that the program sees; the line is
-        // of `value`.
+        // SAFETY: a prefetch is a hint and reads nothing that the program sees; the line
+        // belongs to `value`.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().byte_add(64 * line)) }
     }
     let _ = value;
@@ -75,7 +73,7 @@ fn avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
-/// What a CPU has.
+/// What a CPU supports.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SimdLevel {
@@ -86,8 +84,8 @@ enum SimdLevel {
 
 #[cfg(target_arch = "x86_64")]
 impl SimdLevel {
-    /// The best of this CPU, or as `CORRAL_SIMD` (`any`, `avx2`, `avx512`) says
-    /// if that is less: so that one machine can test them all.
+    /// The best level of this CPU, or the level of `CORRAL_SIMD` (`any`, `avx2`, `avx512`) if
+    /// that is lower, so that one machine can test all levels.
     #[inline]
     fn best() -> Self {
         static BEST: OnceLock<SimdLevel> = OnceLock::new();
@@ -111,8 +109,8 @@ impl SimdLevel {
     }
 }
 
-/// The sine and the cosine of an `x` from -π/4 to π/4, to 1 ulp: the polynomials
-/// of fdlibm's `k_sin.c` and `k_cos.c` (Sun Microsystems, 1993).
+/// The sine and the cosine of an `x` from -π/4 to π/4, to 1 ulp, by the polynomials of
+/// fdlibm's `k_sin.c` and `k_cos.c` (Sun Microsystems, 1993).
 #[inline(always)]
 pub fn sin_cos_near_0(x: f64) -> (f64, f64) {
     (sin_near_0(x), cos_near_0(x))
@@ -146,7 +144,7 @@ fn cos_near_0(x: f64) -> f64 {
     let z = x * x;
     let w = z * z;
     let tail = z * (C[0] + z * (C[1] + z * C[2])) + (w * w) * (C[3] + z * (C[4] + z * C[5]));
-    // 1 - z/2, and what its rounding lost.
+    // `whole` is 1 - z/2; the next line adds what its rounding lost.
     let half = 0.5 * z;
     let whole = 1.0 - half;
     whole + (((1.0 - whole) - half) + z * tail)
@@ -186,8 +184,8 @@ mod tests {
         }
     }
 
-    /// The Taylor series whose first term is `first`, x to the power of `power`:
-    /// the sine's or the cosine's.
+    /// The Taylor series of the sine or the cosine, whose first term is `first`, a multiple of
+    /// x to the power of `power`.
     fn series(x: f64, first: f64, mut power: f64) -> Double {
         let square = Double(x, 0.0).times(Double(-x, 0.0));
         let mut term = Double(first, 0.0);

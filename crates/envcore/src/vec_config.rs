@@ -1,4 +1,4 @@
-//! What a vec env is made with.
+//! The config of a vec env.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,26 +7,26 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::space::ActionBounds;
 
-/// As many slots as a vec env has at most: more than any machine steps, and few enough
-/// to count without overflow.
+/// The most slots of a vec env: more than any machine steps, and few enough to count without
+/// overflow.
 pub const MAX_SLOTS: usize = 1 << 24;
-/// As many threads as a runner starts at most.
+/// The most threads that a runner starts.
 pub const MAX_THREADS: usize = 1024;
-/// As many frames as are stacked at most.
+/// The most frames that are stacked.
 pub const MAX_FRAMES: usize = 1 << 16;
 
 /// What happens after an episode's last step; Gymnasium's three modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum AutoresetMode {
-    /// The last step shows the final observation; the next one ignores its
-    /// action and shows the new episode's first, with reward 0.
+    /// The last step shows the final observation. The next step ignores its action and shows
+    /// the new episode's first observation, with reward 0.
     #[default]
     NextStep,
-    /// The last step shows the new episode's first observation; the final one
-    /// is in [`Batch::finals`](crate::Batch::finals).
+    /// The last step shows the new episode's first observation. The final observation is in
+    /// [`Batch::finals`](crate::Batch::finals).
     SameStep,
-    /// The last step shows the final observation; a finished slot must be reset
-    /// before it is stepped again.
+    /// The last step shows the final observation. The slot must be reset before it is stepped
+    /// again.
     Disabled,
 }
 
@@ -51,36 +51,36 @@ impl FromStr for AutoresetMode {
     }
 }
 
-/// How a runner is made of a source.
+/// The config of a vec env that a runner makes from a source.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct VecConfig {
-    /// How many slots.
+    /// The number of slots.
     pub num_slots: usize,
-    /// Slot i is built from `seed + i`; `None` for seeds from the system.
+    /// Slot i is built from `seed + i`; with `None` the system gives the seeds.
     pub seed: Option<i64>,
-    /// What happens after an episode's last step; `None` for the default, or
-    /// the source's only one.
+    /// What happens after an episode's last step; `None` for the source's only mode, or else
+    /// the default.
     pub autoreset: Option<AutoresetMode>,
-    /// Truncates episodes after so many steps; `None` for no limit.
+    /// Truncates episodes after this many steps; `None` for no limit.
     pub max_episode_steps: Option<u64>,
     /// Adds `episode.r`, `episode.l` and `episode.t` to the infos of rows that
     /// end an episode.
     pub episode_statistics: bool,
-    /// What happens to finite actions outside their box.
+    /// What happens to finite actions outside their bounds.
     pub action_bounds: ActionBounds,
-    /// How many threads step slots; `None` for as many as there are cores. In a
-    /// `step` the caller is one of them.
+    /// How many threads step slots; `None` for as many as there are cores. The caller of
+    /// `step` is one of these threads.
     pub num_threads: Option<usize>,
-    /// That `recv` is to be asked for so few rows at a time: every slot then
-    /// runs by itself in the background. `None`: all slots step together.
+    /// How many rows a `recv` returns. Every slot then runs by itself in the background. With
+    /// `None` all slots step together.
     pub batch_size: Option<usize>,
-    /// How long an env may take for one call: then its slot is lost and its
-    /// thread given up. `None`: as long as it likes.
+    /// How long an env may take for one call. After this time its slot is lost and its thread
+    /// given up. `None` for no limit.
     pub timeout: Option<Duration>,
-    /// The same for a call that resets the env; `None`: as `timeout`. A step in
-    /// `SameStep`, which may do both, may take the longer of the two.
+    /// How long an env may take for a call that resets it; `None` for the limit of `timeout`. A
+    /// step in `SameStep`, which may do both, has the longer of the two limits.
     pub reset_timeout: Option<Duration>,
-    /// Binds thread k to the k-th core after this one, of those allowed.
+    /// Binds thread k to the k-th core after this one, among those that are allowed.
     pub thread_affinity_offset: Option<usize>,
 }
 

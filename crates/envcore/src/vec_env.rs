@@ -1,8 +1,9 @@
-//! The waist: [`VecEnv`].
+//! [`VecEnv`], the trait between everything that produces steps and everything that
+//! consumes them.
 //!
-//! Everything that produces steps is a `VecEnv`; everything that consumes them
-//! takes one. It speaks of slots, batches of named leaves, seeds and indices,
-//! never of a concrete environment, a thread or Python.
+//! Everything that produces steps is a `VecEnv`; everything that consumes steps takes one.
+//! The trait speaks of slots, batches of named leaves, seeds and indices, and never of a
+//! concrete environment, a thread or Python.
 
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ use crate::vec_config::AutoresetMode;
 pub struct Spec {
     /// The env's id.
     pub id: String,
-    /// How many slots.
+    /// The number of slots.
     pub num_slots: usize,
     /// What one slot shows.
     pub observation: Space,
@@ -32,19 +33,18 @@ pub struct Spec {
     pub info: Space,
     /// What happens after an episode's last step.
     pub autoreset: AutoresetMode,
-    /// What it can do.
+    /// What the vec env can do.
     pub caps: Caps,
     /// The time limit in force, in steps.
     pub max_episode_steps: Option<u64>,
     /// Anything else that a sink may tell its user, such as `render_fps`.
     pub metadata: Options,
-    /// How many agents act in one env: see [`SourceSpec::num_agents`](crate::SourceSpec::num_agents).
+    /// How many agents act in one env; see [`SourceSpec::num_agents`](crate::SourceSpec::num_agents).
     pub num_agents: usize,
 }
 
 impl Spec {
-    /// Errors where a space contradicts itself, or no memory is large enough for
-    /// all slots.
+    /// Errors where a space contradicts itself, or is too large for any memory with all slots.
     pub(crate) fn check_spaces(&self) -> Result<()> {
         let Spec { id, num_slots, num_agents, .. } = self;
         if *num_agents != 1 {
@@ -58,24 +58,24 @@ impl Spec {
     }
 }
 
-/// How much a `recv` waits for, and where it puts it.
+/// How much a `recv` waits for, and what memory the batch uses.
 #[derive(Default)]
 pub struct Want<'a> {
-    /// The least rows, if that many are in flight.
+    /// The least number of rows, if that many slots are in flight.
     pub min_rows: usize,
-    /// The most rows.
+    /// The largest number of rows.
     pub max_rows: usize,
     /// When to give up.
     pub deadline: Option<Instant>,
-    /// Memory of the sink's for the batch; else the runner's own.
+    /// The sink's memory for the batch; `None` for the runner's own.
     pub buffers: Option<&'a mut dyn Buffers>,
 }
 
 impl Want<'_> {
-    /// The least and the most rows that it is about, of `in_flight` slots.
+    /// The least and the largest number of rows, with `in_flight` slots in flight.
     ///
     /// # Errors
-    /// [`Error::NothingPending`] where that is none.
+    /// [`Error::NothingPending`] where no slot is in flight.
     pub(crate) fn rows(&self, in_flight: usize) -> Result<(usize, usize)> {
         if in_flight == 0 {
             return Err(Error::NothingPending);
@@ -84,7 +84,7 @@ impl Want<'_> {
         Ok((self.min_rows.clamp(1, most), most))
     }
 
-    /// Everything in flight, however long it takes.
+    /// All slots in flight, without a deadline.
     pub fn all() -> Self {
         Want { min_rows: usize::MAX, max_rows: usize::MAX, deadline: None, buffers: None }
     }
@@ -92,50 +92,48 @@ impl Want<'_> {
 
 /// A batch of environments.
 ///
-/// `send` and `send_reset` put slots in flight, `recv` brings them back. Every
-/// method errors after `close` ([`Error::Closed`]). A method that errors has
-/// moved nothing.
+/// `send` and `send_reset` put slots in flight, and `recv` brings them back. Every method
+/// errors after `close` ([`Error::Closed`]). A method that errors has changed nothing.
 pub trait VecEnv: Send {
-    /// What it is.
+    /// What the vec env is.
     fn spec(&self) -> &Spec;
 
-    /// Errors exactly where [`send_reset`](Self::send_reset) would, and moves
-    /// nothing: several vec envs act as one only if all can be asked first.
+    /// Errors exactly where [`send_reset`](Self::send_reset) would, and changes nothing.
+    /// Several vec envs can act as one only if all of them can be asked first.
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()>;
 
-    /// Errors exactly where [`send`](Self::send) would, and moves nothing.
+    /// Errors exactly where [`send`](Self::send) would, and changes nothing.
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()>;
 
-    /// Puts `slots` in flight to begin as `begin` says, one each, in row order;
-    /// `options` go to each of them first.
+    /// Puts `slots` in flight. Each slot begins as its entry of `begin` says, in row order.
+    /// Each env gets `options` first.
     ///
     /// # Errors
     /// [`Error::Argument`] for slots or seeds that do not exist,
     /// [`Error::Pending`] for slots in flight, [`Error::Unsupported`].
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()>;
 
-    /// Says what the next autoreset of each of `slots` plays; once.
+    /// Sets what the next autoreset of each of `slots` plays, for that autoreset alone.
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()>;
 
-    /// Puts `slots` in flight with their actions: one column per leaf, rows in
-    /// the slots' order. All are checked before any is taken.
+    /// Puts `slots` in flight with their actions: one column per leaf, with rows in the order
+    /// of the slots. All actions are checked before any is stored.
     ///
     /// # Errors
     /// [`Error::Action`], [`Error::NeedsReset`], [`Error::Pending`],
     /// [`Error::Argument`].
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()>;
 
-    /// A batch of slots that were in flight: at least `want.min_rows`, or all, in
-    /// the order in which they were sent; `None` when the deadline passes first,
-    /// and nothing is lost. Envs that failed are in the
-    /// batch's `failures`, and their rows are marked.
+    /// A batch of slots that were in flight: at least `want.min_rows`, or all, in the order in
+    /// which they were sent. `None` where the deadline passes first; nothing is lost then. The
+    /// batch's `failures` have the envs that failed, and their rows are marked.
     ///
     /// # Errors
-    /// [`Error::NothingPending`]; [`Error::Env`] where something other than an env
-    /// panicked (an object that is dropped): slots that it names are lost.
+    /// [`Error::NothingPending`]; [`Error::Env`] where a panic came from something other than
+    /// an env (an object that is dropped). The slots that the error names are lost.
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>>;
 
-    /// [`send`](Self::send), then [`recv`](Self::recv).
+    /// Calls [`send`](Self::send) and then [`recv`](Self::recv).
     fn step(
         &mut self,
         slots: &Slots,
@@ -146,7 +144,7 @@ pub trait VecEnv: Send {
         self.recv(want)
     }
 
-    /// [`send_reset`](Self::send_reset), then [`recv`](Self::recv).
+    /// Calls [`send_reset`](Self::send_reset) and then [`recv`](Self::recv).
     fn reset(
         &mut self,
         slots: &Slots,
@@ -161,56 +159,55 @@ pub trait VecEnv: Send {
     /// How many slots are in flight.
     fn in_flight(&self) -> usize;
 
-    /// All that the rest of `slot`'s run depends on. It may not be in flight.
+    /// The state on which the rest of `slot`'s run depends. The slot may not be in flight.
     fn save_slot(&mut self, slot: usize) -> Result<SlotState>;
 
-    /// Takes up a slot's state that [`save_slot`](Self::save_slot) gave, of any
-    /// slot, here or in another process, of the same env and config.
+    /// Restores a state that [`save_slot`](Self::save_slot) gave for any slot, in this or
+    /// another process, of the same env and config.
     ///
     /// # Errors
-    /// [`Error::State`]; the slot is as it was.
+    /// [`Error::State`]. The slot is unchanged then.
     fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()>;
 
-    /// All that the rest of every slot's run depends on, and what the slots
-    /// share. Nothing may be in flight.
+    /// The state on which the rest of every slot's run depends, and what the slots share.
+    /// Nothing may be in flight.
     fn save_all(&mut self) -> Result<VecEnvState> {
         save_slots(self)
     }
 
-    /// Takes up what [`save_all`](Self::save_all) gave, here or in another process,
-    /// in any runner, of as many slots of the same env, config and version of this
-    /// crate.
+    /// Restores what [`save_all`](Self::save_all) gave, in this or another process, in any
+    /// runner with as many slots of the same env, config and version of this crate.
     ///
     /// # Errors
-    /// [`Error::State`]; every slot is as it was.
+    /// [`Error::State`]. Every slot is unchanged then.
     fn load_all(&mut self, state: AllSections<'_>) -> Result<()> {
         load_slots(self, &state)
     }
 
-    /// [`save_slot`](Self::save_slot), as bytes.
+    /// The state of [`save_slot`](Self::save_slot) as bytes.
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
         self.save_slot(slot)?.to_bytes()
     }
 
-    /// [`load_slot`](Self::load_slot) of bytes.
+    /// Restores the state of [`load_slot`](Self::load_slot) from bytes.
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
         let damaged = match SlotState::from_bytes(state) {
             Ok(state) => return self.load_slot(slot, state.sections()),
             Err(damaged) => damaged,
         };
-        // What is wrong with the call is told first; a state of nothing is refused.
+        // An error of the call itself takes precedence. The empty state is always refused.
         match self.load_slot(slot, SlotState::default().sections()) {
             Err(Error::State(_)) | Ok(()) => Err(damaged),
             Err(refused) => Err(refused),
         }
     }
 
-    /// [`save_all`](Self::save_all), as bytes.
+    /// The state of [`save_all`](Self::save_all) as bytes.
     fn save_state(&mut self) -> Result<Vec<u8>> {
         self.save_all()?.to_bytes()
     }
 
-    /// [`load_all`](Self::load_all) of bytes.
+    /// Restores the state of [`load_all`](Self::load_all) from bytes.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         check_idle(self, "load")?;
         self.load_all(VecEnvState::from_bytes(state)?.sections())
@@ -219,20 +216,20 @@ pub trait VecEnv: Send {
     /// A picture of each of `slots`. Nothing may be in flight.
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>>;
 
-    /// Does to each of `slots` what `call` says. Nothing may be in flight.
+    /// Makes `call` to the env of each of `slots`. Nothing may be in flight.
     ///
     /// # Errors
-    /// [`Error::Slots`] where envs failed at it; they go on.
+    /// [`Error::Slots`] where envs failed at the call. These envs can still be used.
     fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
         let _ = slots;
         Err(no_calls(&self.spec().id, call))
     }
 
-    /// How many blocks of batch memory have been allocated so far: constant
-    /// while a loop keeps nothing.
+    /// How many blocks of batch memory have been allocated so far. The number stays constant
+    /// in a loop that keeps no batch.
     fn allocations(&self) -> u64;
 
-    /// Ends it; again does nothing. What is in flight is dropped.
+    /// Ends the vec env and drops what is in flight. A second call does nothing.
     fn close(&mut self) -> Result<()>;
 }
 
@@ -250,13 +247,13 @@ fn save_slots<V: VecEnv + ?Sized>(envs: &mut V) -> Result<VecEnvState> {
     Ok(VecEnvState::new(&envs.spec().id, slots))
 }
 
-/// Takes up every slot's state, or none.
+/// Restores the state of every slot, or of none.
 fn load_slots<V: VecEnv + ?Sized>(envs: &mut V, state: &AllSections<'_>) -> Result<()> {
     check_idle(envs, "load")?;
     let spec = envs.spec();
     state.check(&spec.id, spec.num_slots)?;
     state.shared.end()?;
-    // A state refused halfway must leave every slot as it was.
+    // If a state is refused halfway, every slot must get its old state again.
     let mut before = Vec::new();
     for (slot, saved) in state.slots.iter().enumerate() {
         let loaded = match envs.save_slot(slot) {
@@ -264,7 +261,7 @@ fn load_slots<V: VecEnv + ?Sized>(envs: &mut V, state: &AllSections<'_>) -> Resu
                 before.push((slot, was));
                 envs.load_slot(slot, *saved)
             }
-            // Its worker has died: there is nothing that it could go back to.
+            // The slot's worker has died, so there is no state to restore.
             Err(Error::NeedsReset(_)) => envs.load_slot(slot, *saved),
             Err(error) => Err(error),
         };

@@ -1,4 +1,4 @@
-//! Actions from Python to the core's columns.
+//! Conversion of actions from Python to the core's columns.
 
 use envcore::{ColumnIn, DType, LeafKind, Space, Tree, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -11,14 +11,14 @@ use crate::array;
 use crate::errors::raise;
 use crate::values;
 
-/// One leaf's actions, held while the core looks at them.
+/// One leaf's actions, which are held while the core reads them.
 #[derive(Default)]
 struct HeldLeaf {
-    /// `None` where they are values.
+    /// The dtype; `None` where the leaf has values.
     dtype: Option<DType>,
     shape: SmallVec<[usize; 4]>,
     array: Option<Py<PyUntypedArray>>,
-    /// A copy of what is in the array, where one is taken.
+    /// A copy of the array's bytes, where a copy is made.
     bytes: Vec<u8>,
     values: Vec<Value>,
 }
@@ -28,35 +28,35 @@ impl HeldLeaf {
     fn column<'a>(&'a self, py: Python<'a>) -> ColumnIn<'a> {
         let Some(dtype) = self.dtype else { return ColumnIn::Values(&self.values) };
         let bytes = match &self.array {
-            // SAFETY: an array itself is held only for calls within which the GIL is
-            // kept and no other Python code runs (`ActionForm::copied`).
+            // SAFETY: the array itself is held only for calls that keep the GIL and run no
+            // other Python code meanwhile (`ActionForm::copied`).
             Some(array) => unsafe { array::bytes_of(array.bind(py)) },
             None => (&self.bytes).into(),
         };
         ColumnIn::Fixed { dtype, shape: &self.shape, bytes }
     }
 
-    /// Lets go of what is the user's.
+    /// Drops the references to the user's objects.
     fn forget(&mut self) {
         self.array = None;
         self.values.clear();
     }
 }
 
-/// How actions are taken.
+/// The form in which actions are given and converted.
 #[derive(Clone, Copy)]
 pub(crate) struct ActionForm {
-    /// Whether rows come first.
+    /// Whether the rows are the first axis.
     pub(crate) batched: bool,
-    /// Whether what the core has no kind for goes to Python envs, which get
-    /// objects of the types that were given.
+    /// Whether values that the core has no kind for go to Python envs, which get objects of the
+    /// types that the user gave.
     pub(crate) to_python: bool,
-    /// Whether arrays are copied before they are looked at, for other Python code may
-    /// run meanwhile and resize one, which takes its memory away.
+    /// Whether arrays are copied before they are read. Other Python code may run meanwhile and
+    /// resize an array, which takes its memory away.
     pub(crate) copied: bool,
 }
 
-/// The actions of one call, leaf by leaf. Their memory serves the next call too.
+/// The actions of one call, leaf by leaf. The next call uses their memory again.
 pub(crate) struct GivenActions {
     leaves: Vec<HeldLeaf>,
 }
@@ -66,7 +66,7 @@ impl GivenActions {
         GivenActions { leaves: space.leaves().iter().map(|_| HeldLeaf::default()).collect() }
     }
 
-    /// Takes apart what the user gave, nested as the space, and hands the core's view of that to `send`.
+    /// Converts the user's actions, which are nested like the space, and calls `send` with the columns.
     pub(crate) fn take<R>(
         &mut self,
         space: &Space,
@@ -167,7 +167,7 @@ fn hold<'py>(
         held.values = if batched {
             let at = if path.is_empty() { String::new() } else { format!(" '{path}'") };
             let wrong = || refuse(py, format!("actions{at} are no sequence of one value per env"));
-            // A text would be one of its letters.
+            // A text would be taken for the sequence of its letters.
             if given.is_instance_of::<PyString>() {
                 return Err(wrong());
             }
@@ -181,8 +181,8 @@ fn hold<'py>(
     let array = match given.cast::<PyUntypedArray>() {
         Ok(array) if array.is_c_contiguous() => array.clone(),
         Ok(array) => as_array(array.as_any(), None)?,
-        // Plain numbers, in lists or not, have no dtype of their own: where the
-        // leaf is a float's, they are too.
+        // Python numbers, in lists or not, have no dtype of their own. For a leaf of floats
+        // they become floats.
         Err(_) => {
             let array = as_array(given, None)?;
             let is_plain = !given.hasattr("__array__")?;
@@ -222,14 +222,14 @@ fn refuse(py: Python<'_>, why: String) -> PyErr {
     raise(py, "InvalidActionError", why)
 }
 
-/// `numpy.ascontiguousarray`, but keeping the number of axes.
+/// `numpy.ascontiguousarray`, except that the number of axes is kept.
 fn as_array<'py>(given: &Bound<'py, PyAny>, dtype: Option<&str>) -> PyResult<Bound<'py, PyUntypedArray>> {
     let py = given.py();
     let kwargs = PyDict::new(py);
     kwargs.set_item("order", "C")?;
     kwargs.set_item("dtype", dtype)?;
     let array = py.import("numpy")?.call_method("asarray", (given,), Some(&kwargs)).map_err(|error| {
-        // Anything else, such as Ctrl-C, is not about the actions.
+        // Any other exception, such as Ctrl-C, is not about the actions.
         if error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyTypeError>(py) {
             refuse(py, format!("actions are no array: {error}"))
         } else {

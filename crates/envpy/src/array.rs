@@ -1,7 +1,7 @@
-//! NumPy arrays over the core's memory, and the core's view of NumPy arrays.
+//! NumPy arrays over the core's memory, and the bytes of NumPy arrays for the core.
 //!
-//! An array handed out has the lease of its memory as its base: when the last
-//! array or view is gone, so is the base, and the memory goes back to its pool.
+//! The base of an array is the lease of its memory. When the last array or view is gone, the
+//! base is dropped and the memory goes back to its pool.
 
 #![allow(unsafe_code)]
 
@@ -19,31 +19,31 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-/// As many as any NumPy has; those before 2.0 refuse more than 32.
+/// The most axes of any NumPy; a NumPy before 2.0 refuses more than 32.
 const MAX_AXES: usize = 64;
 
-/// As many as most arrays have.
+/// As many axes as most arrays have.
 const FEW_AXES: usize = 4;
 
-/// The base of an array: a capsule with the memory on loan. A class of our own
-/// would cost twice as much.
+/// The base of an array: a capsule that holds the lease. A Python class would cost twice as
+/// much.
 fn base_of(py: Python<'_>, lease: Lease) -> PyResult<Bound<'_, PyAny>> {
-    /// Gives back the lease in `capsule`.
+    /// Drops the lease in `capsule`.
     ///
     /// # Safety
-    /// Python calls it, once, with a capsule that `base_of` made.
+    /// Only Python may call this function, once, with a capsule that `base_of` made.
     unsafe extern "C" fn give_back(capsule: *mut ffi::PyObject) {
-        // SAFETY: the capsule holds both halves of a lease, which nobody else
-        // has. Dropping it neither panics nor touches Python.
+        // SAFETY: the capsule holds both halves of a lease, which nobody else has. Dropping
+        // the lease neither panics nor touches Python.
         unsafe {
             let first = ffi::PyCapsule_GetPointer(capsule, ptr::null());
             drop(Lease::from_raw((first, ffi::PyCapsule_GetContext(capsule))));
         }
     }
     let (first, second) = lease.into_raw();
-    // SAFETY: the first half is not null. Where there is no capsule, nobody has
-    // the halves; it gets the second before anyone else sees it, and then the
-    // destructor.
+    // SAFETY: the first half is not null. Where there is no capsule, nobody else has the
+    // halves. The capsule gets the second half before anyone else sees the capsule, and then
+    // the destructor.
     unsafe {
         let capsule = ffi::PyCapsule_New(first, ptr::null(), None);
         let Some(capsule) = Bound::from_owned_ptr_or_opt(py, capsule) else {
@@ -56,7 +56,7 @@ fn base_of(py: Python<'_>, lease: Lease) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// The NumPy dtype of an element type: numbers of its size, no objects.
+/// The NumPy dtype of an element type, whose elements have the same size and are no objects.
 pub(crate) struct Descr {
     numpy: Py<PyArrayDescr>,
     dtype: DType,
@@ -75,11 +75,11 @@ pub(crate) fn descr(py: Python<'_>, dtype: DType) -> PyResult<Descr> {
     Ok(Descr { numpy: numpy.unbind(), dtype })
 }
 
-/// An array of `shape` over a column's memory, which it owns from now on.
+/// An array of `shape` over a column's memory, which the array then owns.
 ///
 /// # Panics
-/// Where `shape` has not as many elements as the column, or `descr` is another
-/// dtype's.
+/// Where `shape` has not as many elements as the column, or `descr` is that of another
+/// dtype.
 pub(crate) fn over<'py>(
     py: Python<'py>,
     column: Fixed,
@@ -92,11 +92,10 @@ pub(crate) fn over<'py>(
     let lease = column.into_lease();
     let data = lease.as_ptr();
     let base = base_of(py, lease)?;
-    // SAFETY: `data` points to an aligned block with room for `shape` of elements as
-    // large as `descr`'s, which are no objects (checked); the block lives as long as
-    // `base`, which becomes the array's base. Where the array cannot be made, `base`
-    // is dropped and gives the block back. SetBaseObject takes over one reference,
-    // whether it succeeds or not.
+    // SAFETY: `data` points to an aligned block with room for `shape` of elements as large
+    // as `descr`'s, which are no objects (checked). The block lives as long as `base`, which
+    // becomes the array's base. Where the array cannot be made, `base` is dropped and gives
+    // the block back. SetBaseObject takes over one reference, whether it succeeds or not.
     unsafe {
         let array = new_array(py, descr, shape, data.cast(), NPY_ARRAY_CARRAY)?;
         if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base.into_ptr()) < 0 {
@@ -106,7 +105,7 @@ pub(crate) fn over<'py>(
     }
 }
 
-/// A fresh array of `shape` with a copy of `bytes`, elements of `descr`.
+/// A new array of `shape` with a copy of `bytes`, which are elements of `descr`.
 pub(crate) fn copy_of<'py>(
     py: Python<'py>,
     descr: &Descr,
@@ -116,7 +115,7 @@ pub(crate) fn copy_of<'py>(
     let size = shape.iter().try_fold(descr.dtype.size(), |n, &extent| n.checked_mul(extent));
     assert!(size == Some(bytes.len()));
     let size = bytes.len();
-    // SAFETY: without data of ours the array has `size` bytes of its own, which
+    // SAFETY: without data of its caller's, the array has `size` bytes of its own, which
     // nobody else has seen.
     unsafe {
         let array = new_array(py, descr, shape, ptr::null_mut(), 0)?;
@@ -126,9 +125,9 @@ pub(crate) fn copy_of<'py>(
     }
 }
 
-/// A fresh array of `shape` and `descr`, zeros but for `rows`: a row's number and
-/// its bytes. Rows that are not given take no memory where the system has zeros to
-/// lend.
+/// A new array of `shape` and `descr` of zeros, except for `rows`, which are given by a
+/// row's number and bytes. All other rows take no memory if the system lends pages of
+/// zeros.
 pub(crate) fn sparse<'py, 'a>(
     py: Python<'py>,
     descr: &Descr,
@@ -140,23 +139,22 @@ pub(crate) fn sparse<'py, 'a>(
     let array = array.cast_into::<PyUntypedArray>()?;
     let n = shape[1..].iter().product::<usize>() * descr.dtype.size();
     assert!(array.shape() == shape);
-    // SAFETY: the array is new and nobody else's, and holds `shape[0]` rows of `n`
-    // bytes, one behind the other.
+    // SAFETY: the array is new, nobody else has it, and it holds `shape[0]` adjacent rows of
+    // `n` bytes.
     let data = unsafe { (*array.as_array_ptr()).data.cast::<u8>() };
     for (row, bytes) in rows {
         assert!(row < shape[0] && bytes.len() == n);
-        // SAFETY: as above; `bytes` are no part of it.
+        // SAFETY: the row is within the array (checked), and `bytes` do not overlap it.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data.add(row * n), n) };
     }
     Ok(array.into_any())
 }
 
-/// An array of `shape` and `descr` over `data`, or over memory of its own where
-/// that is null.
+/// An array of `shape` and `descr` over `data`; over memory of its own where `data` is null.
 ///
 /// # Safety
-/// `data` is null, or memory for such an array that outlives it; `flags` are
-/// true of it.
+/// `data` must be null, or memory for such an array that lives longer than the array;
+/// `flags` must be true of that memory.
 unsafe fn new_array<'py>(
     py: Python<'py>,
     descr: &Descr,
@@ -176,8 +174,8 @@ unsafe fn new_array<'py>(
         return Err(PyValueError::new_err(format!("{axes} axes: NumPy has at most {MAX_AXES}")));
     };
     dims.iter_mut().zip(shape).for_each(|(dim, &n)| *dim = n as npy_intp);
-    // SAFETY: `dims` holds all of `shape`; NewFromDescr takes over one reference
-    // to the descr. The rest is the caller's duty.
+    // SAFETY: `dims` holds all of `shape`, and NewFromDescr takes over one reference to the
+    // descr. The caller guarantees the rest.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -194,7 +192,7 @@ unsafe fn new_array<'py>(
     }
 }
 
-/// The element type of an array, if the core has it.
+/// The element type of an array, if the core has that type.
 pub(crate) fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> Option<DType> {
     let descr = array.dtype();
     if descr.is_native_byteorder() == Some(false) {
@@ -217,54 +215,54 @@ pub(crate) fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> Option<DType> {
     })
 }
 
-/// Bytes of an array's, copied.
+/// A copy of an array's bytes.
 pub(crate) type ArrayBytes = SmallVec<[u8; 64]>;
 
-/// The bytes of a C-contiguous array; none of one that is not contiguous or holds
+/// The bytes of a C-contiguous array; no bytes for an array that is not contiguous or holds
 /// Python objects.
 ///
 /// # Safety
-/// While they are used the GIL must be held and no other Python code run: that may
-/// give the array other memory.
+/// While the bytes are used, the GIL must be held and no other Python code may run, because
+/// such code may give the array other memory.
 pub(crate) unsafe fn bytes_of<'a>(array: &'a Bound<'_, PyUntypedArray>) -> envcore::Bytes<'a> {
     match memory(array) {
-        // SAFETY: so many bytes are there, as long as the array has this memory.
+        // SAFETY: there are that many bytes for as long as the array has this memory.
         Some((data, size)) => unsafe { envcore::Bytes::shared(data, size) },
         None => (&[0u8; 0]).into(),
     }
 }
 
-/// Whether it is of NumPy's own class: neither a subclass nor, so, masked.
+/// Whether the array's class is NumPy's own and not a subclass, such as a masked array.
 pub(crate) fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
-    // SAFETY: it is an object, and the GIL is held.
+    // SAFETY: the object is alive, and the GIL is held.
     unsafe { npyffi::PyArray_CheckExact(array.py(), array.as_ptr()) != 0 }
 }
 
-/// Copies the bytes of an array to `copy`, as [`bytes_of`] has them, in place of
-/// what that has.
+/// Replaces the content of `copy` by a copy of the array's bytes; [`bytes_of`] says which
+/// arrays have bytes.
 pub(crate) fn read(array: &Bound<'_, PyUntypedArray>, copy: &mut Vec<u8>) {
     copy.clear();
-    // SAFETY: the GIL is held here.
+    // SAFETY: the GIL is held until the bytes are copied, and no other Python code runs.
     unsafe { bytes_of(array) }.append_to(copy);
 }
 
 /// A copy of the bytes of a C-contiguous array.
 ///
-/// `None` where it is not contiguous or holds Python objects.
+/// `None` where the array is not contiguous or holds Python objects.
 pub(crate) fn bytes(array: &Bound<'_, PyUntypedArray>) -> Option<ArrayBytes> {
     let (data, size) = memory(array)?;
     let mut copy = SmallVec::from_elem(0, size);
-    // SAFETY: so many bytes are there, and other memory than the copy's.
+    // SAFETY: there are that many bytes, and the copy's memory does not overlap them.
     unsafe { ptr::copy_nonoverlapping(data, copy.as_mut_ptr(), size) }
     Some(copy)
 }
 
-/// Writes bytes `range` of a C-contiguous array, which are numbers of `dtype`, to
-/// the next leaf of `row`; what was written.
+/// Writes the bytes `range` of a C-contiguous array, which are numbers of `dtype`, to the
+/// next leaf of `row`. Returns the bytes that were written.
 ///
 /// # Panics
-/// Where the array has not so many bytes, the leaf has another number, or the
-/// dtype is bool: any bytes make numbers, but not bools.
+/// Where the array has fewer bytes, the leaf has another size, or the dtype is bool, because
+/// any bytes are valid numbers but not valid bools.
 pub(crate) fn put<'a>(
     array: &Bound<'_, PyUntypedArray>,
     range: Range<usize>,
@@ -276,9 +274,9 @@ pub(crate) fn put<'a>(
     envcore::with_element!(dtype, T => {
         let leaf = row.fixed::<T>();
         assert!(size_of_val(leaf) == range.len(), "{} bytes for a leaf of {}", range.len(), size_of_val(leaf));
-        // SAFETY: the bytes are within the array (checked), the leaf has room for as
-        // many and is other memory. Any bits make a number, and numbers are bytes
-        // without gaps.
+        // SAFETY: the bytes are within the array (checked), and the leaf has room for as many and
+        // does not overlap them. Any bits are a valid number, and numbers are bytes without
+        // gaps.
         unsafe {
             ptr::copy_nonoverlapping(data.add(range.start), leaf.as_mut_ptr().cast::<u8>(), range.len());
             std::slice::from_raw_parts(leaf.as_ptr().cast::<u8>(), range.len())
@@ -286,17 +284,17 @@ pub(crate) fn put<'a>(
     })
 }
 
-/// Where the elements of a C-contiguous array are, and how many bytes they take.
+/// The address of the elements of a C-contiguous array, and how many bytes they take.
 ///
-/// Others may write them at any time: NumPy lets go of the GIL while it writes,
-/// and the memory may be shared with other processes. So whoever reads them copies
-/// them, makes no reference to them, and looks at the copy.
+/// Other code may write the elements at any time, because NumPy releases the GIL while it
+/// writes, and the memory may be shared with other processes. So the reader must copy the
+/// elements, make no reference to them, and only check the copy.
 fn memory(array: &Bound<'_, PyUntypedArray>) -> Option<(*const u8, usize)> {
     let descr = array.dtype();
     if !array.is_c_contiguous() || descr.has_object() {
         return None;
     }
-    // SAFETY: it is an array, and the GIL is held.
+    // SAFETY: the object is an array, and the GIL is held.
     let data = unsafe { (*array.as_array_ptr()).data.cast::<u8>() };
     Some((data, array.len() * descr.itemsize()))
 }

@@ -1,4 +1,4 @@
-//! Reading seeds, indices and masks of a reset.
+//! Conversion of the seeds, indices and masks of a reset.
 
 use envcore::{Begin, DType, Error, Result, Slots};
 use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
@@ -8,11 +8,11 @@ use pyo3::types::{PyBool, PyInt, PyIterator};
 
 use crate::array;
 
-/// How each of `slots`, of `num_slots`, is to begin.
+/// How each of `slots` is to begin, out of `num_slots` slots.
 ///
-/// `seed` and `index` are None, an int (slot i gets `+ i`) or one (or None) for
-/// each of `slots`; those outside `mask`, which has a row for each of them too,
-/// keep their episode.
+/// `seed` and `index` are None, an int (slot i gets the int plus i), or a sequence with an
+/// int or None for each of `slots`. `mask` has a row for each of `slots` too; slots outside
+/// `mask` keep their episode.
 pub(crate) fn read(
     seed: Option<&Bound<'_, PyAny>>,
     index: Option<&Bound<'_, PyAny>>,
@@ -56,7 +56,7 @@ fn numbers(what: &str, given: &Bound<'_, PyAny>, slots: &Slots, rows: usize) -> 
     };
     let items = items(given, wrong)?;
     let mut all = Vec::with_capacity(rows);
-    // One more than needed is enough to know, of however many.
+    // One item more than needed tells that there are too many.
     for item in items.take(rows + 1) {
         let item = item.map_err(Error::env)?;
         all.push(if item.is_none() { None } else { Some(number(what, &item)?.ok_or_else(wrong)?) });
@@ -68,8 +68,8 @@ fn numbers(what: &str, given: &Bound<'_, PyAny>, slots: &Slots, rows: usize) -> 
     Ok(all)
 }
 
-/// Whether an exception says that the object is not of the kind asked for;
-/// any other is its own, such as Ctrl-C.
+/// Whether an exception says that the object is of the wrong kind. Any other exception, such
+/// as Ctrl-C, has another cause.
 fn is_misfit(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyAttributeError>(py)
 }
@@ -81,15 +81,15 @@ fn items<'py>(given: &Bound<'py, PyAny>, wrong: impl Fn() -> Error) -> Result<Bo
     })
 }
 
-/// Python's bools and NumPy's, old versions of which pass for ints.
+/// Whether `given` is a bool of Python or NumPy. Those of an old NumPy pass for ints.
 pub(crate) fn is_bool(given: &Bound<'_, PyAny>) -> bool {
     let kind = || given.getattr("dtype")?.getattr("kind")?.extract::<char>();
     given.is_instance_of::<PyBool>()
         || (!given.is_instance_of::<PyInt>() && kind().is_ok_and(|kind| kind == 'b'))
 }
 
-/// A single non-negative int, NumPy's included; `None` for anything that is no
-/// int at all.
+/// A single int that is not negative, of Python or NumPy; `None` for anything that is no
+/// int.
 pub(crate) fn number(what: &str, given: &Bound<'_, PyAny>) -> Result<Option<i64>> {
     let is_array = given.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() > 0);
     if is_array || is_bool(given) {
@@ -106,16 +106,16 @@ pub(crate) fn number(what: &str, given: &Bound<'_, PyAny>) -> Result<Option<i64>
     }
 }
 
-/// A number of things.
+/// A count, given as an int.
 pub(crate) fn count(what: &str, given: &Bound<'_, PyAny>) -> Result<usize> {
     let number = number(what, given)?;
     number.map(|n| n as usize).ok_or_else(|| Error::ArgumentType(format!("{what} is an int, not {given:?}")))
 }
 
-/// Which slots, from a list or array of ints.
+/// Slots, given as a list or array of ints.
 pub(crate) fn read_slots(given: &Bound<'_, PyAny>) -> Result<Vec<usize>> {
     let wrong = || Error::ArgumentType(format!("env_id is a list or array of ints, not {given}"));
-    // What `infos["env_id"]` is, read at once.
+    // An array such as `infos["env_id"]` is read in one go.
     if let Ok(ids) = given.extract::<PyReadonlyArray1<'_, i64>>() {
         let negative = |id| Error::Argument(format!("env_id {id} is not within 0 to 2**63 - 1"));
         return ids.as_array().iter().map(|&id| usize::try_from(id).map_err(|_| negative(id))).collect();
@@ -138,7 +138,7 @@ fn read_mask(mask: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec<bool>> {
         let dtype = array.dtype().to_string();
         return Err(Error::ArgumentType(format!("reset_mask has dtype {dtype} where bool belongs")));
     }
-    // As bytes: an array of bools may hold others.
+    // The mask is read as bytes, because an array of bools may hold bytes that are no valid bools.
     let bytes = mask.call_method1("view", ("uint8",)).map_err(Error::env)?;
     let bytes = bytes.extract::<PyReadonlyArray1<'_, u8>>().map_err(|error| Error::env(error.to_string()))?;
     let rows: Vec<bool> = bytes.as_array().iter().map(|byte| *byte != 0).collect();

@@ -1,27 +1,27 @@
-//! How a vec env comes to be closed while it is in a call.
+//! Closing of a vec env while a call is using it.
 //!
-//! A call has the vec env's state to itself. A close that finds it taken, by
-//! another thread or by a call that this thread's own signal handler interrupted,
-//! asks for it here: the call's waits see that and end, further calls are refused,
-//! and whoever gives up the state last closes it.
+//! Only one call at a time uses the vec env's state. A close may find the state in use, by
+//! another thread or by a call that this thread's own signal handler interrupted. The close
+//! is then noted in a [`Closing`]: the call's waits notice the note and end, further calls
+//! are refused, and whoever releases the state last closes the vec env.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 const OPEN: u8 = 0;
-/// Somebody wants it closed; waits end.
+/// Somebody wants the vec env closed, so waits end.
 const ASKED: u8 = 1;
-/// It is being closed: what that waits for goes on.
+/// The vec env is being closed. Waits of the close itself go on.
 const UNDER_WAY: u8 = 2;
 const CLOSED: u8 = 3;
 
 /// How long a close waits for envs in worker processes that are in a step.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The same, where somebody waits for the close.
+/// How long a hasty close waits for these envs.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// How far a vec env is on its way to being closed. Its workers' host sees it too.
+/// How far a vec env is closed. The host of its workers reads this too.
 #[derive(Default)]
 pub(crate) struct Closing {
     stage: AtomicU8,
@@ -29,12 +29,12 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    /// Asks for the end of whatever call is under way.
+    /// Asks the current call to end.
     pub(crate) fn ask(&self) {
         let _ = self.stage.compare_exchange(OPEN, ASKED, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Says that work under way in workers is not to be waited for.
+    /// Notes that the close is not to wait for work in worker processes.
     pub(crate) fn hurry(&self) {
         self.is_hasty.store(true, Ordering::SeqCst);
     }
@@ -43,12 +43,12 @@ impl Closing {
         self.stage.load(Ordering::SeqCst) == OPEN
     }
 
-    /// Whether somebody wants it closed, and nobody has begun to.
+    /// Whether somebody wants the vec env closed and nobody has begun to close it.
     pub(crate) fn is_asked(&self) -> bool {
         self.stage.load(Ordering::SeqCst) == ASKED
     }
 
-    /// Begins the close itself, which happens once.
+    /// Notes that the close begins, which happens once.
     pub(crate) fn begin(&self) {
         self.stage.store(UNDER_WAY, Ordering::SeqCst);
     }
@@ -57,7 +57,7 @@ impl Closing {
         self.stage.store(CLOSED, Ordering::SeqCst);
     }
 
-    /// How long workers that are in a step are waited for.
+    /// How long the close waits for workers that are in a step.
     pub(crate) fn patience(&self) -> Duration {
         if self.is_hasty.load(Ordering::SeqCst) { MOMENT } else { GRACE }
     }

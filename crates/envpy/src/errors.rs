@@ -1,4 +1,4 @@
-//! The one place where the core's errors become Python's.
+//! Conversion between the core's errors and Python's exceptions.
 
 use pyo3::exceptions::{PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
@@ -11,24 +11,24 @@ use crate::values::Opaque;
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
-/// `corral.errors`.
+/// The module `corral.errors`.
 fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     let import = || PyModule::import(py, "corral.errors").map(Bound::unbind);
     ERRORS.get_or_try_init(py, import).map(|module| module.bind(py))
 }
 
-/// An exception of the class that `corral.errors` has under `name`.
+/// An exception of the class `name` of `corral.errors`.
 pub(crate) fn raise(py: Python<'_>, name: &str, message: impl Into<String>) -> PyErr {
     let make = || module(py)?.getattr(name)?.call1((message.into(),));
     make().map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Whether `error` is of the class that `corral.errors` has under `name`.
+/// Whether `error` is of the class `name` of `corral.errors`.
 pub(crate) fn is(py: Python<'_>, error: &PyErr, name: &str) -> bool {
     module(py).and_then(|module| module.getattr(name)).is_ok_and(|class| error.is_instance(py, &class))
 }
 
-/// The exception that `error` is.
+/// The exception for `error`.
 pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     let error = match error {
         Error::Env(cause) => match cause.downcast::<PyErr>() {
@@ -66,8 +66,8 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     raise(py, name, error.to_string())
 }
 
-/// The core's error that an exception of `corral.errors` is, for another
-/// process to raise; `None` for any other exception.
+/// The core's error for an exception of `corral.errors`, to be raised again in another
+/// process; `None` for any other exception.
 pub(crate) fn from_py(py: Python<'_>, error: &PyErr) -> Option<Error> {
     type MakeError = fn(String) -> Error;
     let kinds: [(&str, MakeError); 7] = [
@@ -83,14 +83,14 @@ pub(crate) fn from_py(py: Python<'_>, error: &PyErr) -> Option<Error> {
     kinds.into_iter().find(|(name, _)| is(py, error, name)).map(|(_, make)| make(text()))
 }
 
-/// The exception that an env raised, if it did.
+/// The exception that an env raised, if there was one.
 fn exception<'py>(py: Python<'py>, failure: &Failure) -> Option<Bound<'py, PyAny>> {
     let Raised(object) = failure.raised.as_ref()?;
     object.downcast_ref::<Opaque>().map(|Opaque(exception)| exception.bind(py).clone())
 }
 
-/// What is raised for the slots that failed: `EnvError`, with what the others
-/// gave; or the exception that one of them raised, whose cause it is then.
+/// What is raised for the slots that failed: an `EnvError` that also has the results of the
+/// others, or an exception that one of the slots raised, whose cause is the `EnvError`.
 pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<PyAny>>) -> PyErr {
     let make = || {
         let each = failures.iter().map(|failure| slot_failure(py, failure));
@@ -98,7 +98,7 @@ pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<Py
         let error = module(py)?.getattr("EnvError")?.call_method1("of", (list, batch))?;
         let stopped = failures.iter().filter(|failure| failure.failure.cause == Cause::Interrupt);
         let raised = stopped.chain(failures).find_map(|failure| {
-            // `sys.exit` in an env ends that env, not the program.
+            // `sys.exit` in an env ends the env and not the program.
             exception(py, &failure.failure).filter(|raised| !raised.is_instance_of::<PySystemExit>())
         });
         match raised {
@@ -109,13 +109,13 @@ pub(crate) fn failed(py: Python<'_>, failures: &[SlotError], batch: Option<Py<Py
     make().map_or_else(|error: PyErr| error, PyErr::from_value)
 }
 
-/// The `SystemExit` that one of the slots raised, if one did.
+/// The `SystemExit` that one of the slots raised, if there was one.
 pub(crate) fn exit_among(py: Python<'_>, failures: &[SlotError]) -> Option<PyErr> {
     let mut raised = failures.iter().filter_map(|failure| exception(py, &failure.failure));
     raised.find(|raised| raised.is_instance_of::<PySystemExit>()).map(PyErr::from_value)
 }
 
-/// `SlotFailure` for one slot.
+/// The `SlotFailure` of one slot.
 pub(crate) fn slot_failure<'py>(py: Python<'py>, failure: &SlotError) -> PyResult<Bound<'py, PyAny>> {
     let SlotError { slot, begin, seed, episode, step, action, failure: cause, replay, .. } = failure;
     let index = if let envcore::Begin::Index(index) = begin { Some(*index) } else { None };
@@ -127,8 +127,8 @@ pub(crate) fn slot_failure<'py>(py: Python<'py>, failure: &SlotError) -> PyResul
     module(py)?.getattr("SlotFailure")?.call_method1("_make", told)
 }
 
-/// Does `work`, which may call Python, where an exception may be on its way, as
-/// when Python drops an object; that exception then goes on.
+/// Does `work`, which may call Python, where an exception may be set, for example when
+/// Python drops an object. The exception is set again afterwards.
 pub(crate) fn beside<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
     let raised = PyErr::take(py);
     let done = work();
@@ -138,7 +138,7 @@ pub(crate) fn beside<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
     done
 }
 
-/// `map_err` to Python's.
+/// Converts the error of a result to a Python exception.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }

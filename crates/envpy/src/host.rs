@@ -1,5 +1,5 @@
-//! Python as the language of worker processes: how they are started, how
-//! Python's objects travel, and what a worker does.
+//! Worker processes in Python: how they are started, how Python's objects are sent, and what
+//! a worker does.
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -21,11 +21,11 @@ use crate::py_env::{Hosting, PySource};
 use crate::source::Source;
 use crate::values::Opaque;
 
-/// Starts workers that speak Python.
+/// Starts workers that run Python.
 pub(crate) struct PyHost {
     payload: Py<PyAny>,
     launcher: Py<PyAny>,
-    /// What a worker builds.
+    /// What a worker builds, in the words of messages.
     what: Option<String>,
     make_timeout: Option<Duration>,
     stop: Stop,
@@ -42,20 +42,20 @@ impl PyHost {
         PyHost { payload, launcher, what, make_timeout, stop: Stop::default(), closing: Arc::default() }
     }
 
-    /// How far the vec env of its workers is on its way to being closed.
+    /// How far the vec env of these workers is closed.
     pub(crate) fn closing(&self) -> Arc<Closing> {
         self.closing.clone()
     }
 }
 
-/// What a signal's handler raised where nothing can be raised: in Python code
-/// that only looks after a worker.
+/// An exception of a signal's handler that came in Python code which cannot raise it, such
+/// as the code that watches a worker.
 #[derive(Clone, Default)]
 struct Stop(Arc<Mutex<Option<PyErr>>>);
 
 impl Stop {
-    /// Keeps `error` where it is no mere failure but a signal's handler's, for
-    /// [`Host::pulse`] to raise; gives it as the core's.
+    /// Keeps `error` for [`Host::pulse`] to raise, if a signal's handler raised it. Returns
+    /// `error` as the core's.
     fn sort(&self, py: Python<'_>, error: PyErr) -> Error {
         if !error.is_instance_of::<PyException>(py) {
             self.keep(error.clone_ref(py));
@@ -67,8 +67,8 @@ impl Stop {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
-    /// What `work` gives. Where Ctrl-C comes in between, which is about something
-    /// else, that is kept and the work done again.
+    /// The result of `work`. Where Ctrl-C interrupts `work`, which it is not about, the
+    /// exception is kept and `work` is done again.
     fn keeping<T>(&self, work: impl Fn() -> PyResult<T>) -> Result<T, String> {
         let again = |error: PyErr| {
             let own = enter(|py| error.is_instance_of::<PyException>(py)).unwrap_or(true);
@@ -90,11 +90,11 @@ fn transport(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import("corral._transport")
 }
 
-/// What the bytes of an object begin with.
+/// The first byte of an object's bytes.
 const PICKLED: u8 = 0;
 const PLAIN: u8 = 1;
 
-/// The object that `pack` made these bytes of.
+/// The object of which `pack` gave these bytes.
 pub(crate) fn unpack<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match bytes {
         [PICKLED, pickled @ ..] => {
@@ -118,7 +118,7 @@ fn pack(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Python's objects: plain data by itself, all else by pickle.
+/// Sends plain data by itself, and all other Python objects by pickle.
 struct Pickled;
 
 impl Pickled {
@@ -205,7 +205,7 @@ impl Host for PyHost {
     }
 }
 
-/// A process that is another's child, which only Python reaches.
+/// A process that is another's child, which only Python can reach.
 struct PyChild {
     child: Py<PyAny>,
     pid: u32,
@@ -222,10 +222,10 @@ impl Child for PyChild {
         match code {
             Some(Ok(None)) => None,
             Some(Ok(Some(code))) if code < 0 => Some(Ended::Signal(-code)),
-            // No process exits with that: `corral._launch.GONE`.
+            // No process exits with such a code; see `corral._launch.GONE`.
             Some(Ok(Some(256..))) => Some(Ended::Unknown),
             Some(Ok(Some(code))) => Some(Ended::Code(code)),
-            // It raises nothing itself.
+            // The function itself raises nothing, so a signal's handler did.
             Some(Err(error)) => {
                 self.stop.keep(error);
                 None
@@ -243,23 +243,22 @@ impl Child for PyChild {
     }
 }
 
-/// What a worker process does from beginning to end: hosts the envs that its
-/// parent asks for, at the other end of the socket that is the standard
-/// input.
+/// What a worker process does from beginning to end: it hosts the envs that its parent asks
+/// for. The parent is at the other end of the socket that is the standard input.
 #[pyfunction]
 pub(crate) fn work(py: Python<'_>) -> PyResult<()> {
     let control = take_stdin().or_raise(py)?;
-    // SAFETY: `corral._worker` is started with the socket that `PyHost::launch` was
-    // given, as its standard input.
+    // SAFETY: the standard input of `corral._worker` is the socket that `PyHost::launch` was
+    // given.
     #[allow(unsafe_code)]
     py.detach(|| unsafe { serve(control, &Pickled, build) }).or_raise(py)
 }
 
-/// What a worker is told to host.
+/// What a worker is to host.
 enum HostTask {
-    /// Python envs: their id, what makes them, how they are hosted.
+    /// Python envs: their id, their factories, and how they are hosted.
     Envs(String, Vec<Py<PyAny>>, Hosting),
-    /// What steps in this process.
+    /// A source of envs that are stepped in this process.
     Source(Option<Arc<dyn envcore::Source>>),
 }
 
@@ -295,7 +294,7 @@ fn build(order: Order) -> Result<(Box<dyn VecEnv>, Vec<u8>)> {
     Ok((Box::new(Serial::new(&*source, order.config)?), about))
 }
 
-/// The core's error that an exception is, as far as it may travel.
+/// The core's error for an exception, as far as the error can be sent.
 fn core_error(error: PyErr) -> Error {
     enter(|py| crate::errors::from_py(py, &error)).flatten().unwrap_or_else(|| Error::env(error))
 }

@@ -1,9 +1,8 @@
-//! Infos that an env did not declare, put where Gymnasium puts them: numbers in
-//! typed arrays, arrays stacked, dicts nested, the rest in object arrays, each
-//! with a mask `_key`.
+//! Undeclared infos of envs in Gymnasium's form: numbers in typed arrays, arrays stacked,
+//! dicts nested, the rest in object arrays, each with a mask `_key`.
 //!
-//! Rows that agree on what a key holds, which is nearly always so, are put
-//! together here; others by `corral._infos`, one value at a time.
+//! Rows nearly always have values of one kind for a key, and this module puts them together.
+//! Where the kinds differ, `corral._infos` adds one value at a time.
 
 use envcore::{DType, Extra, Value};
 use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
@@ -15,7 +14,7 @@ use crate::array;
 use crate::assemble::empty_objects;
 use crate::values;
 
-/// What the rows of one key hold.
+/// The values that rows have for one key.
 struct Group<'a> {
     key: &'a str,
     items: Vec<(usize, &'a Value)>,
@@ -30,7 +29,7 @@ fn grouped<'a>(items: impl Iterator<Item = (usize, &'a str, &'a Value)>) -> Vec<
     let mut groups: Vec<Group<'a>> = Vec::new();
     let mut next = 0;
     for (row, key, value) in items {
-        // Rows tell their keys in the same order, as a rule.
+        // Rows usually have their keys in the same order.
         let at = match groups.get(next) {
             Some(group) if group.key == key => next,
             _ => groups.iter().position(|group| group.key == key).unwrap_or_else(|| {
@@ -59,7 +58,7 @@ fn put(infos: &Bound<'_, PyDict>, groups: Vec<Group<'_>>, rows: usize) -> PyResu
     Ok(())
 }
 
-/// All rows' values of one key; `None` where they do not agree.
+/// All rows' values of one key; `None` where the rows have values of different kinds.
 fn batched<'py>(
     py: Python<'py>,
     key: &str,
@@ -77,7 +76,7 @@ fn batched<'py>(
     }
     let Some((_, first)) = items.first() else { return Ok(None) };
     Ok(match first {
-        // Where a wrapper inside has put it, it stays one object a row.
+        // A wrapper inside has put this value into its infos; it stays one object per row.
         _ if key == "final_obs" => Some(objects(py, items, rows)?),
         Value::Float(_) => numbers!(Float),
         Value::Int(_) => numbers!(Int),
@@ -93,7 +92,7 @@ fn batched<'py>(
     })
 }
 
-/// Zeros but for these rows.
+/// An array of zeros, except for these rows.
 fn column<'py, T: numpy::Element + Default + Clone>(
     py: Python<'py>,
     rows: usize,
@@ -115,14 +114,14 @@ fn maps<'py>(py: Python<'py>, items: &[(usize, &Value)], rows: usize) -> PyResul
     Ok(Some(nested.into_any()))
 }
 
-/// Arrays and NumPy's numbers of one shape and dtype, copied by their bytes.
+/// Arrays and NumPy scalars of one shape and dtype, which are copied by their bytes.
 fn stacked<'py, 'a>(
     py: Python<'py>,
     items: &[(usize, &'a Value)],
     rows: usize,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some((_, Value::Array(first))) = items.first() else { return Ok(None) };
-    // A single bool of NumPy's is an object to Gymnasium.
+    // Gymnasium treats a single NumPy bool as an object.
     if first.dtype() == DType::Bool && first.shape().is_empty() {
         return Ok(None);
     }
@@ -137,7 +136,7 @@ fn stacked<'py, 'a>(
     array::sparse(py, &array::descr(py, first.dtype())?, &shape, given.into_iter()).map(Some)
 }
 
-/// Arrays of one shape and dtype, NumPy's scalars of one kind, other objects.
+/// The values of arrays of one shape and dtype, NumPy scalars of one kind, or other objects.
 fn foreign<'py>(
     py: Python<'py>,
     items: &[(usize, &Value)],
@@ -174,7 +173,7 @@ fn is_number(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     given.is_instance(NUMBER.import(given.py(), "numpy", "number")?)
 }
 
-/// One object a row, None where there is none.
+/// An object array with the rows' values, and None in all other rows.
 fn objects<'py>(py: Python<'py>, items: &[(usize, &Value)], rows: usize) -> PyResult<Bound<'py, PyAny>> {
     let array = empty_objects(py, rows)?;
     items.iter().try_for_each(|(row, value)| array.set_item(*row, values::to_py(py, value)?))?;

@@ -1,20 +1,18 @@
-//! Threads and the interpreter's end.
+//! Threads that are in Python when the interpreter ends.
 //!
-//! Envs in Python run on threads of the core's, and on threads of Python's that
-//! nobody joins. An interpreter that ends makes an end of every thread that comes
-//! back to it: up to Python 3.13 by `pthread_exit`, which unwinds the thread's
-//! stack. Rust that calls Python's functions does not expect that, and the
-//! process aborts. From 3.14 on such a thread sleeps for ever.
+//! Python envs run on threads of the core, and on Python threads that nobody joins. An
+//! interpreter that ends also ends every thread that returns to it: up to Python 3.13 by
+//! `pthread_exit`, which unwinds the thread's stack. Rust code that calls Python's functions
+//! does not expect that, and the process aborts. From 3.14 on such a thread sleeps for ever.
 //!
-//! So threads are counted while they are in Python. Python's `atexit` calls
-//! [`end`]: from then on no thread enters, and `end` waits a moment for those that
-//! are inside. An env that is still in its step after that is met by [`call`],
-//! which lets its thread sleep for ever instead of unwinding it. PyO3 does the
-//! same where a thread takes the GIL.
+//! So threads are counted while they are in Python. Python's `atexit` calls [`end`]. From
+//! then on no thread enters, and `end` waits a moment for those that are inside. An env may
+//! still be in its step after that; then [`call`] lets the env's thread sleep for ever
+//! instead of being unwound. PyO3 does the same where a thread takes the GIL.
 //!
-//! What this cannot help: code of an env's own in another language that gives up
-//! the GIL, and takes it back in the very moment in which the interpreter ends
-//! and more than [`PATIENCE`] after its end began.
+//! One case is not covered. An env may have code in another language that releases the GIL.
+//! The process can abort if this code takes the GIL again just when the interpreter ends,
+//! more than [`PATIENCE`] after its end began.
 
 #![allow(unsafe_code)]
 
@@ -30,45 +28,45 @@ use pyo3::types::{PyDict, PyTuple};
 /// How long the end waits for threads that are in Python.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long, from the beginning of the end, a thread of Python's is kept from
-/// going back: by then the interpreter has ended, as a rule.
+/// How long, from the beginning of the end, a Python thread is kept from returning to
+/// Python. The interpreter has usually ended by then.
 const HOLD: Duration = Duration::from_secs(2);
 
-/// What is said of envs that a thread could not reach.
+/// The message for envs that a thread could not reach.
 pub(crate) const ENDING: &str = "Python is ending: no thread but the main one runs envs any more";
 
-/// The end has begun.
+/// Whether the end has begun.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Those that were inside then had their time.
+/// Whether the threads that were inside when the end began have had their time.
 static IS_LATE: AtomicBool = AtomicBool::new(false);
 
 /// When the end began.
 static BEGAN: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Threads that are in Python, or between two calls of it.
+/// How many threads are in Python, or between two calls of it.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// How often this thread entered and did not leave.
+    /// How often this thread has entered and not left.
     static VISITS: Cell<usize> = const { Cell::new(0) };
-    /// This thread ends the interpreter.
+    /// Whether this thread ends the interpreter.
     static ENDS_IT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread has to stay out of Python, for that is ending.
+/// Whether this thread must stay out of Python, because the interpreter is ending.
 #[inline]
 pub(crate) fn is_ending() -> bool {
     IS_ENDING.load(Ordering::SeqCst) && !ENDS_IT.get()
 }
 
-/// Whether those that were inside when the end began have had their time: envs in
-/// Python that another thread plays come back no more.
+/// Whether the threads that were inside when the end began have had their time. Python envs
+/// that another thread is stepping then never come back.
 pub(crate) fn is_late() -> bool {
     IS_LATE.load(Ordering::SeqCst)
 }
 
-/// A thread's time in Python.
+/// The time that a thread spends in Python.
 pub(crate) struct Visit(());
 
 impl Visit {
@@ -81,8 +79,8 @@ impl Visit {
         Visit(())
     }
 
-    /// The visit of a thread that comes from Python code and has the GIL. Once
-    /// the interpreter is ending, such a thread is a daemon, and sleeps for ever.
+    /// The visit of a thread that comes from Python code and has the GIL. Once the interpreter
+    /// is ending, such a thread is a daemon thread, and is made to sleep for ever.
     pub(crate) fn from_python(py: Python<'_>) -> Self {
         let visit = Visit::begin();
         if is_ending() {
@@ -104,7 +102,7 @@ impl Drop for Visit {
     }
 }
 
-/// A time that a visitor spends outside.
+/// A time that a visiting thread spends outside Python.
 struct Outing {
     visits: usize,
 }
@@ -136,10 +134,11 @@ fn time_of_end() -> Duration {
     began.map_or(Duration::ZERO, |began| began.elapsed())
 }
 
-/// Does `work` with the GIL held, on any thread; `None` where there is no
-/// interpreter, or no more.
+/// Does `work` with the GIL held, on any thread; `None` where there is no interpreter, or
+/// where it is ending.
 pub(crate) fn enter<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
-    // Counted before it looks: either this thread sees the end, or the end sees it.
+    // The thread is counted before it checks for the end, so either it notices the end, or the
+    // end notices it.
     let _visit = Visit::begin();
     if is_ending() { None } else { Python::try_attach(work) }
 }
@@ -152,7 +151,7 @@ pub(crate) fn detach<R: Send>(py: Python<'_>, work: impl Send + FnOnce() -> R) -
     })
 }
 
-/// Lets its thread sleep for ever.
+/// A value whose drop lets its thread sleep for ever.
 struct Park;
 
 impl Drop for Park {
@@ -163,20 +162,20 @@ impl Drop for Park {
     }
 }
 
-/// `PyObject_Call` as it is: it may unwind (see the module).
+/// The type of `PyObject_Call` as it really is: it may unwind (see the module).
 type Unwinding = unsafe extern "C-unwind" fn(
     *mut ffi::PyObject,
     *mut ffi::PyObject,
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 
-/// `PyObject_Call`, which PyO3 declares as a function that never unwinds. The
-/// compiler must not see which function it is: it believes PyO3's declaration of
-/// the symbol in the whole program, and leaves out what an unwinding would run.
+/// `PyObject_Call`, which PyO3 declares as a function that never unwinds. The compiler must
+/// not see which function this is. It believes PyO3's declaration of the symbol in the
+/// whole program, and would leave out the code that an unwinding runs.
 fn unwinding_call() -> Unwinding {
     let declared: unsafe extern "C" fn(_, _, _) -> _ = ffi::PyObject_Call;
-    // SAFETY: both are the same function with the same arguments; a function that
-    // may unwind may be called where it does not.
+    // SAFETY: both types are those of the same function with the same arguments, and a
+    // function may be declared as one that may unwind even if it does not.
     let call = unsafe {
         std::mem::transmute::<
             unsafe extern "C" fn(
@@ -190,10 +189,10 @@ fn unwinding_call() -> Unwinding {
     std::hint::black_box(call)
 }
 
-/// Calls what is the user's own code and may take its time.
+/// Calls the user's own code, which may take its time.
 ///
 /// # Errors
-/// What it raises.
+/// The exception that the code raises.
 pub(crate) fn call<'py>(
     callable: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -202,20 +201,20 @@ pub(crate) fn call<'py>(
     let py = callable.py();
     let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
     let park = Park;
-    // SAFETY: all three are alive, and of the types that Python asks for; the GIL
-    // is held. Should the interpreter end meanwhile, and unwind this thread, the
-    // unwinding gets as far as `park`.
+    // SAFETY: all three pointers are valid and of the types that Python requires, and the GIL
+    // is held. If the interpreter ends meanwhile and unwinds this thread, the unwinding stops
+    // at `park`.
     let result = unsafe { unwinding_call()(callable.as_ptr(), args.as_ptr(), kwargs) };
     std::mem::forget(park);
     if is_late() && is_ending() {
-        // Nobody waits for this thread, and what comes now may meet the end.
+        // Nobody waits for this thread, and what it would do next may meet the end.
         py.detach(|| drop(Park));
     }
     // SAFETY: the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, result) }
 }
 
-/// As [`call`], of a method.
+/// Calls a method as [`call`] calls a function.
 pub(crate) fn call_method<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, pyo3::types::PyString>,
@@ -224,7 +223,7 @@ pub(crate) fn call_method<'py>(
     call(&object.getattr(name)?, args, None)
 }
 
-/// The interpreter begins to end.
+/// Notes that the interpreter begins to end.
 #[pyfunction]
 fn end(py: Python<'_>) {
     let _outing = (VISITS.get() > 0).then(Outing::begin);
@@ -241,16 +240,16 @@ fn end(py: Python<'_>) {
     IS_LATE.store(true, Ordering::SeqCst);
 }
 
-/// Only this thread has come into the fork.
+/// Notes that in the child of a fork only this thread exists.
 #[pyfunction]
 fn after_fork() {
     INSIDE.store(usize::from(VISITS.get() > 0), Ordering::SeqCst);
 }
 
-/// Has Python say when it ends.
+/// Asks Python to call [`end`] when it ends, and [`after_fork`] in the child of a fork.
 ///
 /// # Errors
-/// Python's.
+/// Python's exceptions.
 pub(crate) fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(end, module)?,))?;

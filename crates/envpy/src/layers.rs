@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
-/// Which layers are asked for.
+/// The layers that the user has asked for.
 pub(crate) struct Layers {
     /// Whether actions that the env's mask forbids are refused.
     pub(crate) masked_actions: bool,
@@ -25,8 +25,8 @@ pub(crate) struct Layered {
 }
 
 impl Layers {
-    /// `envs` under these layers. Frames are normalised before they are stacked:
-    /// once each, and counted once.
+    /// Puts `envs` under these layers. Frames are normalised before they are stacked, so each
+    /// frame is normalised and counted once.
     pub(crate) fn over(
         &self,
         mut envs: Box<dyn envcore::VecEnv>,
@@ -50,16 +50,16 @@ impl Layers {
     }
 }
 
-/// (count, means, variances) of a leaf.
+/// The count, the means and the variances of a leaf.
 type Plain = (f64, Vec<f64>, Vec<f64>);
 
-/// Running statistics, shared with the vec env that they belong to.
+/// Running statistics, shared with the vec env that uses them.
 #[pyclass(module = "corral._native", frozen)]
 pub(crate) struct Statistics(pub(crate) envcore::Statistics);
 
 #[pymethods]
 impl Statistics {
-    /// Whether batches update them.
+    /// Whether batches update the statistics.
     #[getter]
     fn updates(&self) -> bool {
         self.0.updates()
@@ -70,14 +70,14 @@ impl Statistics {
         self.0.set_updates(value);
     }
 
-    /// (count, means, variances) by leaf, None for leaves without.
+    /// The count, the means and the variances of each leaf; None for leaves without statistics.
     #[getter]
     fn moments(&self) -> Vec<Option<Plain>> {
         let plain = |Moments { count, mean, var }| (count, mean, var);
         self.0.moments().into_iter().map(|moments| moments.map(plain)).collect()
     }
 
-    /// Takes what `moments` gave, here or elsewhere.
+    /// Sets values that `moments` returned, for this or other statistics.
     fn set_moments(&self, py: Python<'_>, moments: Vec<Option<Plain>>) -> PyResult<()> {
         let moments_of = |(count, mean, var)| Moments { count, mean, var };
         let moments = moments.into_iter().map(|plain| plain.map(moments_of)).collect();

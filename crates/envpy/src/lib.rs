@@ -1,7 +1,7 @@
-//! The Python face's native half: `corral._native`.
+//! The native half of the Python package: `corral._native`.
 //!
-//! Conversion between Rust and Python and handling of the GIL, nothing else.
-//! Everything public is documented in `python/corral`, which wraps it.
+//! This crate only converts between Rust and Python and handles the GIL. `python/corral`
+//! wraps it and documents everything public.
 
 mod actions;
 mod array;

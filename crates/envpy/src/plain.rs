@@ -1,9 +1,9 @@
-//! Plain data on its way between processes: arrays, numbers, texts, and tuples
-//! of these, named ones (a graph) included.
+//! Plain data in the form in which processes send it: arrays, numbers, texts, and tuples of
+//! these, named tuples (a graph) included.
 //!
-//! Pickle takes 2 to 3 µs for every array, at either end. Here an array is its
-//! dtype, shape and bytes. Whatever is not plain, all the way down, is left to
-//! pickle: [`pack`] says so.
+//! Pickle takes 2 to 3 µs for every array at each end. In this form an array is its dtype,
+//! shape and bytes. An object that is not plain in all its parts is left to pickle, and
+//! [`pack`] says so.
 
 use envcore::DType;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -14,10 +14,10 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 
 use crate::array;
 
-/// Tuples within each other, at most.
+/// How deep tuples may be nested.
 const MAX_DEPTH: usize = 16;
 
-/// What comes next.
+/// The byte that says what follows.
 #[repr(u8)]
 enum Mark {
     None = 0,
@@ -31,13 +31,13 @@ enum Mark {
     Array = 8,
 }
 
-/// `gymnasium.spaces.GraphInstance`.
+/// The class `gymnasium.spaces.GraphInstance`.
 fn graph(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static GRAPH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     GRAPH.import(py, "gymnasium.spaces", "GraphInstance")
 }
 
-/// Appends an object to `bytes`; `false` where it is not plain.
+/// Appends the bytes of an object to `bytes`; `false` where the object is not plain.
 pub(crate) fn pack(object: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> PyResult<bool> {
     pack_to(object, bytes, 0)
 }
@@ -91,7 +91,7 @@ fn pack_len(n: usize, bytes: &mut Vec<u8>) {
 }
 
 fn pack_array(array: &Bound<'_, PyUntypedArray>, bytes: &mut Vec<u8>) -> bool {
-    // An array of no axes may come back as a scalar.
+    // An array without axes could come back as a scalar.
     let (Some(dtype), true) = (array::dtype_of(array), array.ndim() > 0) else { return false };
     let Some(elements) = array::bytes(array) else { return false };
     let name = dtype.name().as_bytes();
@@ -104,7 +104,7 @@ fn pack_array(array: &Bound<'_, PyUntypedArray>, bytes: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The object that `pack` made these bytes of; `None` where it did not.
+/// The object of which `pack` gave these bytes; `None` for any other bytes.
 pub(crate) fn unpack<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut reader = PlainReader(bytes);
     let object = reader.object(py, 0)?;

@@ -1,4 +1,4 @@
-//! `corral._native.Plugin`: a library of envs.
+//! `corral._native.Plugin`: a plugin, which is a library of envs.
 
 use std::path::PathBuf;
 
@@ -17,31 +17,31 @@ impl Plugin {
     /// Loads the library at `path`.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        // SAFETY: whoever names a library wants its code run.
+        // SAFETY: the user who names a library wants its code to run.
         #[allow(unsafe_code)]
         let opened = py.detach(|| unsafe { load::Plugin::open(&path) });
         opened.map(Plugin).or_raise(py)
     }
 
-    /// What comes before the `/` of its ids.
+    /// The text before the `/` of the plugin's ids.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// Its own version.
+    /// The version of the plugin itself.
     #[getter]
     fn version(&self) -> &str {
         self.0.version()
     }
 
-    /// Where it was loaded from.
+    /// The path that the plugin was loaded from.
     #[getter]
     fn path(&self) -> PathBuf {
         self.0.path().to_path_buf()
     }
 
-    /// One dict per env, as `entries`.
+    /// One dict per env, in the form of `registry.entries`.
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let entry = |listed: &load::Listed| {
             let dict = PyDict::new(py);

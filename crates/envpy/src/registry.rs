@@ -1,4 +1,4 @@
-//! Making vec envs by id.
+//! Functions that make vec envs by id.
 
 use envcore::{FailurePolicy, OnFailure, Recorder};
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::source::Source;
 use crate::vec_env::VecEnv;
 
-/// A vec env with the options `settings`, by name; see [`Settings`].
+/// A vec env with the options `settings`, which are given by name; see [`Settings`].
 #[pyfunction]
 pub(crate) fn make(
     py: Python<'_>,
@@ -40,7 +40,7 @@ pub(crate) fn make(
     VecEnv::new(py, envs, batch_size, about, (closing, layered))
 }
 
-/// Errors where the machine has no `bytes` bytes of memory to give.
+/// Errors where the machine has not `bytes` bytes of memory to give.
 #[pyfunction]
 pub(crate) fn check_room(py: Python<'_>, bytes: &Bound<'_, PyAny>) -> PyResult<()> {
     envcore::check_room(bytes.extract().unwrap_or(usize::MAX)).or_raise(py)

@@ -1,4 +1,4 @@
-//! `corral._native.Recording`: a file of a failure, for `corral.replay`.
+//! `corral._native.Recording`: a failure's file, for `corral.replay`.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ impl Recording {
         py.detach(|| envcore::Recording::read(&path)).map(Recording).or_raise(py)
     }
 
-    /// All but the calls, as JSON text.
+    /// All of the recording but its calls, as JSON text.
     #[getter]
     fn head(&self) -> String {
         self.0.head()
@@ -43,7 +43,7 @@ impl Recording {
         self.0.is_reset(call)
     }
 
-    /// Whether this is the failure that was recorded.
+    /// Whether a failure with these texts is the one that was recorded.
     fn is_of(&self, phase: &str, cause: &str, message: &str) -> bool {
         self.0.is_of(phase, cause, message)
     }

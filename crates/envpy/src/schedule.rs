@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-/// Which slot plays which index next; every index once.
+/// Gives each slot its next index, and every index once.
 #[pyclass(module = "corral._native")]
 pub(crate) struct Schedule(envcore::Schedule);
 
@@ -13,7 +13,7 @@ impl Schedule {
         Schedule(envcore::Schedule::new(indices))
     }
 
-    /// The index that `slot` plays from now on, or None: it idles.
+    /// The next index for `slot` to play, or None where the slot has nothing left to play.
     fn next(&mut self, slot: usize) -> Option<u64> {
         self.0.next(slot)
     }
@@ -28,7 +28,7 @@ impl Schedule {
         self.0.finish(slot, episode_return, length);
     }
 
-    /// The slots that hold an index, in order.
+    /// The slots that play an index, in order.
     fn active(&self) -> Vec<usize> {
         self.0.active()
     }
@@ -38,7 +38,7 @@ impl Schedule {
         self.0.finished()
     }
 
-    /// (return, length) in the indices' order, once all are played.
+    /// (return, length) in the order of the indices, once all indices are played.
     fn results(&self) -> Option<Vec<(f64, u64)>> {
         self.0.results()
     }

@@ -1,7 +1,7 @@
-//! The options of a vec env, as Python gives them: one dict, by name.
+//! The options of a vec env in the form in which Python gives them: one dict, by name.
 //!
-//! `corral.settings.VecOptions` says what each option means; each has its arm in
-//! [`Settings::set`], which checks the value and puts it where it is honoured.
+//! `corral.settings.VecOptions` says what each option means. Each option has its arm in
+//! [`Settings::set`], which checks the value and stores it for the code that uses it.
 
 use std::path::PathBuf;
 
@@ -14,13 +14,13 @@ use crate::begin::{self, count};
 use crate::layers::Layers;
 use crate::vec_env::seconds;
 
-/// What a vec env is made with.
+/// The options that a vec env is made with.
 pub(crate) struct Settings {
     pub(crate) config: VecConfig,
     pub(crate) on_failure: OnFailure,
-    /// Restarts of a slot in a row.
+    /// How often a slot is restarted in a row.
     pub(crate) max_restarts: u32,
-    /// The directory for what fails.
+    /// The directory for recordings of failures.
     pub(crate) record: Option<PathBuf>,
     pub(crate) layers: Layers,
 }
@@ -49,7 +49,7 @@ impl Settings {
                 reward_gamma: 0.99,
             },
         };
-        // To read a value may run Python code, which must not change the dict meanwhile.
+        // Reading a value may run Python code, which must not change the dict meanwhile.
         for (name, value) in given.copy().map_err(Error::env)? {
             settings.set(&text("the name of an option", &name)?, &value)?;
         }
@@ -144,7 +144,7 @@ fn bounds(name: &str) -> Result<ActionBounds> {
     }
 }
 
-/// Whether actions are held to the env's mask too.
+/// Whether actions are checked against the env's mask too.
 fn masked(given: &Bound<'_, PyAny>) -> Result<bool> {
     match text("check_actions", given)?.as_str() {
         "space" => Ok(false),

@@ -4,7 +4,7 @@ use envcore::{Leaf, LeafKind, Scalar, Space, Tree};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-/// One dict per leaf: `name`, `kind` and what that kind has.
+/// One dict per leaf, with `name`, `kind` and the values of that kind.
 pub(crate) fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyList>> {
     let leaves = space.leaves().iter().map(|leaf| describe_leaf(py, leaf));
     PyList::new(py, leaves.collect::<PyResult<Vec<_>>>()?)
@@ -46,7 +46,7 @@ fn describe_leaf<'py>(py: Python<'py>, leaf: &Leaf) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// A tree as `corral.spaces` reads it: `("leaf", number)`, `("dict", [(key, tree),
+/// A tree in the form that `corral.spaces` reads: `("leaf", number)`, `("dict", [(key, tree),
 /// …])` or `("tuple", [tree, …])`.
 pub(crate) fn describe_tree<'py>(py: Python<'py>, tree: &Tree) -> PyResult<Bound<'py, PyTuple>> {
     match tree {

@@ -1,4 +1,5 @@
-//! Loose values: options in, records and ragged leaves out.
+//! Conversion of loose values: of options to the core, and of records and ragged leaves from
+//! the core.
 
 use envcore::{Array, DType, Error, Options, Value};
 use numpy::{PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -11,16 +12,16 @@ use std::sync::Arc;
 
 use crate::array;
 
-/// A Python object on its way through the core, which never opens it.
+/// A Python object that the core passes on and never opens.
 pub(crate) struct Opaque(pub(crate) Py<PyAny>);
 
 /// `numpy.generic` and `numpy.asarray`.
 static NUMPY: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
 
-/// Lists and dicts within each other, at most: one that holds itself has no end.
+/// How deep lists and dicts may be nested, because a list that holds itself has no end.
 const MAX_DEPTH: usize = 64;
 
-/// A Python object as a loose value; what the core has no kind for is opaque.
+/// A Python object as a loose value; an object that the core has no kind for is opaque.
 pub(crate) fn from_py(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     nested_from_py(object, 0)
 }
@@ -60,7 +61,7 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     {
         return Ok(Value::Array(array));
     }
-    // NumPy scalars.
+    // The object may be a NumPy scalar.
     if object.hasattr("dtype")? && object.hasattr("item")? {
         let item = object.call_method0("item")?;
         if !item.is(object) {
@@ -70,7 +71,7 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     Ok(Value::Object(Arc::new(Opaque(object.clone().unbind()))))
 }
 
-/// A Python object as a loose value; bytes are uint8s.
+/// A Python object as a loose value; bytes become an array of uint8.
 pub(crate) fn plain(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     match object.cast::<PyBytes>() {
         Ok(bytes) => Ok(Value::Array(Array::from_slice(bytes.as_bytes()))),
@@ -78,17 +79,17 @@ pub(crate) fn plain(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
 }
 
-/// A Python object as it is, which the core never opens.
+/// A Python object as an opaque value.
 pub(crate) fn opaque(object: &Bound<'_, PyAny>) -> Value {
     Value::Object(Arc::new(Opaque(object.clone().unbind())))
 }
 
-/// A copy of an object that shares nothing with it that can change. What cannot be
-/// copied is itself.
+/// A copy of an object that shares no changeable part with it. An object that cannot be
+/// copied is returned itself.
 pub(crate) fn deep_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     static DEEPCOPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = object.py();
-    // What most leaves are, for deepcopy takes its time.
+    // Most leaves are arrays, and `copy.deepcopy` is slow.
     if let Ok(array) = object.cast_exact::<PyUntypedArray>()
         && !array.dtype().has_object()
     {
@@ -108,8 +109,8 @@ pub(crate) fn deep_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
     }
 }
 
-/// A Python object as a loose value that comes back as just what it was: only
-/// what keeps its type becomes one of the core's own.
+/// A Python object as a loose value that converts back to exactly the same object. Only
+/// objects that keep their type become one of the core's kinds.
 pub(crate) fn faithful(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     faithful_to(object, 0)
 }
@@ -155,12 +156,11 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     Ok(opaque(object))
 }
 
-/// A dict with text keys as options whose values come back as just what they
-/// were.
+/// A dict with text keys as options, whose values convert back to exactly what they were.
 pub(crate) fn faithful_options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
     let mut options = Options::new();
     for (key, value) in dict {
-        // Not opened, a dict in it stays the caller's own.
+        // The values are not opened, so a dict among them stays the caller's own.
         options.set(name_of(&key)?, opaque(&value));
     }
     Ok(options)
@@ -173,11 +173,11 @@ fn name_of(key: &Bound<'_, PyAny>) -> PyResult<String> {
     })
 }
 
-/// A copy of an array of numbers, or of a NumPy scalar as one of no axes.
+/// A copy of an array of numbers; a NumPy scalar becomes an array without axes.
 fn plain_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     let py = object.py();
     if let Ok(array) = object.cast_exact::<PyUntypedArray>() {
-        // Of no axes it would come back as a scalar.
+        // An array without axes would come back as a scalar.
         return Ok(if array.ndim() == 0 { None } else { array_from_py(array) });
     }
     let numpy = NUMPY.get_or_try_init(py, || -> PyResult<_> {
@@ -187,7 +187,7 @@ fn plain_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     if !object.is_instance(numpy[0].bind(py))? {
         return Ok(None);
     }
-    // Which is a float of Python's too, and the one that is met most.
+    // A NumPy float64 is also a Python float, and is the most frequent scalar.
     if let Ok(float) = object.cast::<PyFloat>() {
         return Ok(Array::from_bytes(DType::F64, &[], float.value().to_ne_bytes().to_vec()).ok());
     }
@@ -202,7 +202,7 @@ pub(crate) fn options(dict: &Bound<'_, PyDict>) -> PyResult<Options> {
 
 fn nested_options(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Options> {
     let mut options = Options::new();
-    // Looking at a value may run code of its own, which may change the dict.
+    // Converting a value may run code of its own, which may change the dict.
     for item in dict.items() {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
         options.set(name_of(&key)?, nested_from_py(&value, depth)?);
@@ -223,7 +223,7 @@ fn array_from_py(array: &Bound<'_, PyUntypedArray>) -> Option<Array> {
     Array::from_bytes(dtype, array.shape(), bytes).ok()
 }
 
-/// A loose value as Python has it.
+/// A loose value as a Python object.
 pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::None => py.None().into_bound(py),
@@ -233,7 +233,7 @@ pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, 
         Value::Text(v) => PyString::new(py, v).into_any(),
         Value::Array(v) => {
             let array = array_to_py(py, v.dtype(), v.shape(), v.bytes())?;
-            // What has no axes was a scalar.
+            // An array without axes stands for a scalar.
             if v.shape().is_empty() { array.get_item(PyTuple::empty(py))? } else { array }
         }
         Value::List(items) => {
@@ -248,7 +248,7 @@ pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, 
     })
 }
 
-/// A fresh array with a copy of these bytes.
+/// A new array with a copy of these bytes.
 pub(crate) fn array_to_py<'py>(
     py: Python<'py>,
     dtype: DType,

@@ -25,7 +25,7 @@ extern "C" {
 // `slot` for "no slot": a failure of the whole call.
 #define CORRAL_NO_SLOT SIZE_MAX
 
-// The version of this interface. Later ones only append to its structs.
+// The version of this interface. Later versions only append to its structs.
 #define CORRAL_ABI_VERSION 4
 
 #define CORRAL_BOOL 1
@@ -61,13 +61,13 @@ extern "C" {
 // A leaf whose rows are texts.
 #define CORRAL_LEAF_TEXT 3
 
-// What a node of a tree is: the leaf whose number is `value`.
+// A node of a tree that is a leaf, whose number is `value`.
 #define CORRAL_NODE_LEAF 1
 
-// … a dict of `value` branches, each of which has a key.
+// A node that is a dict of `value` branches, each of which has a key.
 #define CORRAL_NODE_DICT 2
 
-// … a tuple of `value` branches.
+// A node that is a tuple of `value` branches.
 #define CORRAL_NODE_TUPLE 3
 
 #define CORRAL_VALUE_NONE 0
@@ -86,69 +86,69 @@ extern "C" {
 
 #define CORRAL_VALUE_MAP 7
 
-// Every env can do these: reset when asked, begin from a seed, begin an
-// index, be left out of a step, show its last observation, tell truncated from
-// terminated, bear a time limit.
+// What every env can do: be reset when asked, begin from a seed, begin an index, be
+// left out of a step, show its last observation, tell truncated from terminated, have
+// a time limit.
 #define CORRAL_CAP_ENV 247
 
-// Begin from a seed.
+// The env can begin from a seed.
 #define CORRAL_CAP_SEED 2
 
-// Begin the episode of an index.
+// The env can begin the episode of an index.
 #define CORRAL_CAP_INDEX 4
 
-// Take options at a reset.
+// The env takes options at a reset.
 #define CORRAL_CAP_OPTIONS 8
 
-// Save and load a slot.
+// The env can save and load the state of a slot.
 #define CORRAL_CAP_SAVE 256
 
-// Draw a slot.
+// The env can draw a slot.
 #define CORRAL_CAP_RENDER 512
 
-// Call functions, get and set properties by name.
+// The env can call functions, get and set properties by name.
 #define CORRAL_CAP_CALL 1024
 
-// Step and reset in less than a microsecond, and wait for nothing in it.
+// The env steps and resets in less than a microsecond, and waits for nothing meanwhile.
 #define CORRAL_CAP_BRIEF 4096
 
-// Tell of events: the info `CORRAL_EVENTS`.
+// The env tells of events, by the info `CORRAL_EVENTS`.
 #define CORRAL_CAP_EVENTS 65536
 
-// Tell which discrete choices are allowed: the last leaf of the infos is called
-// `action_mask`, of int8, with an element for each choice of each discrete element
-// of the action, and is told in every row that shows an observation.
+// The env tells which discrete choices are allowed. The last leaf of the infos is called
+// `action_mask` and is of int8, with an element for each choice of each discrete element
+// of the action. Every row that shows an observation has this info.
 #define CORRAL_CAP_ACTION_MASK 131072
 
-// What is asked of a name: call the function.
+// A call by name that calls the function.
 #define CORRAL_CALL_FUNCTION 0
 
-// … give the property's value.
+// A call by name that gives the property's value.
 #define CORRAL_CALL_GET 1
 
-// … set the property to the only argument.
+// A call by name that sets the property to the only argument.
 #define CORRAL_CALL_SET 2
 
-// … give the names of the properties below this one ("" for the root): a map of each to
-// whether it can be set.
+// A call by name that gives the names of the properties below this one ("" for the
+// root), as a map of each name to whether the property can be set.
 #define CORRAL_CALL_LIST 3
 
-// How a slot begins: the next episode of its own stream.
+// The slot begins the next episode of its own stream.
 #define CORRAL_BEGIN_OWN 0
 
-// … from the seed that `value` is.
+// The slot begins from a seed, which is `value`.
 #define CORRAL_BEGIN_SEED 1
 
-// … the episode of the index that `value` is.
+// The slot begins the episode of an index, which is `value`.
 #define CORRAL_BEGIN_INDEX 2
 
-// … not at all: it shows its current observation once more.
+// The slot begins no episode and shows its current observation again.
 #define CORRAL_BEGIN_KEEP 3
 
-// An error of an env's own.
+// An error of an env.
 #define CORRAL_ERROR 1
 
-// A bug that was caught: an assertion, an exception that nobody expected.
+// A bug that was caught: an assertion, or an exception that nobody expected.
 #define CORRAL_PANIC 2
 
 // An argument of the wrong value.
@@ -166,10 +166,10 @@ extern "C" {
 // Something that the env cannot do.
 #define CORRAL_ERROR_UNSUPPORTED 7
 
-// Bytes that are no state of this env.
+// Bytes that are not a state of this env.
 #define CORRAL_ERROR_STATE 8
 
-// No memory.
+// There is not enough memory.
 #define CORRAL_ERROR_MEMORY 9
 
 // A slot that holds no env, because it failed earlier.
@@ -194,10 +194,10 @@ extern "C" {
 
 #define CORRAL_PHASE_CLOSE 7
 
-// In `corral_report.leaf`: a leaf of the observation.
+// For `corral_report.leaf`: a leaf of the observation.
 #define CORRAL_PART_OBSERVATION 0
 
-// … of the declared infos.
+// For `corral_report.leaf`: a leaf of the declared infos.
 #define CORRAL_PART_INFO 1
 
 // A named value.
@@ -208,7 +208,7 @@ typedef struct corral_field {
     const struct corral_value *value;
 } corral_field;
 
-// What a value is; `kind` says which holds.
+// The content of a value; `kind` says which field is set.
 typedef union corral_value_data {
     uint8_t boolean;
     int64_t integer;
@@ -227,17 +227,17 @@ typedef union corral_value_data {
 // leaf that is not of fixed shape.
 typedef struct corral_value {
     uint32_t kind;
-    // Of an array's elements.
+    // The type of an array's elements.
     uint32_t dtype;
-    // Of an array.
+    // The number of an array's axes.
     size_t num_axes;
     const size_t *shape;
     size_t length;
     union corral_value_data data;
 } corral_value;
 
-// A bound: `real` for floats, `integer` for bool and signed integers, `natural`
-// for unsigned ones.
+// A bound: `real` for floats, `integer` for bool and signed integers, `natural` for
+// unsigned integers.
 typedef union corral_bound {
     double real;
     int64_t integer;
@@ -246,161 +246,160 @@ typedef union corral_bound {
 
 // One named part of a space.
 typedef struct corral_leaf {
-    // Where the space has no nodes: empty or NULL for the only leaf of a space that
-    // is no struct; a `.` with text on both sides separates the levels of nested
-    // structs. With nodes it is not read.
+    // Where the space has no nodes, the leaf's name: empty or NULL for the only leaf of a
+    // space that is no struct; a `.` with text on both sides separates the levels of nested
+    // structs. Where the space has nodes, the name is not read.
     const char *name;
     // `CORRAL_LEAF_…`.
     uint32_t kind;
     uint32_t dtype;
-    // Of one row; the greatest extents of a ragged leaf; the most characters of
-    // a text, as its one axis.
+    // The shape of one row; the largest extents of a ragged leaf; the largest number of
+    // characters of a text, as its one axis.
     size_t num_axes;
     const size_t *shape;
     // Whether the values are labels rather than quantities.
     uint32_t discrete;
-    // One bound for all elements or one for each, inclusive; 0 for the dtype's
-    // own range.
+    // Inclusive bounds: one for all elements or one for each. With a count of 0 the bounds
+    // are the dtype's own range.
     size_t num_low;
     const union corral_bound *low;
     size_t num_high;
     const union corral_bound *high;
 } corral_leaf;
 
-// A node of the tree that a space's leaves hang in. Every node stands before the
-// nodes under it, which follow at once.
+// A node of a space's tree. Every node is followed directly by the nodes below it.
 typedef struct corral_node {
-    // Its key where the node above it is a dict: UTF-8, `key_length` bytes.
+    // The node's key where the node above it is a dict: UTF-8, `key_length` bytes.
     const char *key;
     size_t key_length;
     // `CORRAL_NODE_…`.
     uint32_t kind;
-    // The number of a leaf; how many branches a dict or a tuple has.
+    // The number of the leaf, or how many branches the dict or tuple has.
     size_t value;
 } corral_node;
 
-// Leaves, in order, and the tree that they hang in.
+// The leaves of a space, in order, and the tree that they form.
 typedef struct corral_space {
     size_t num_leaves;
     const struct corral_leaf *leaves;
-    // 0 where the leaves' names say what their tree is. Every leaf is in a tree once.
+    // 0 where the leaves' names determine the tree. A tree has every leaf once.
     size_t num_nodes;
     const struct corral_node *nodes;
 } corral_space;
 
-// What an env with its options is.
+// What an env with given options is.
 typedef struct corral_spec {
-    // Its bytes, as the plugin was compiled.
+    // The size of this struct in bytes, as the plugin was compiled.
     size_t size;
     struct corral_space observation;
     struct corral_space action;
     struct corral_space info;
-    // What it can do: `CORRAL_CAP_…`, added up.
+    // What the env can do: the sum of `CORRAL_CAP_…`.
     uint32_t caps;
-    // The options that it was made with and their values, all of them, as a JSON
-    // object: a replay makes it of these, and states are exchanged only between
-    // equal texts. NULL where it has none.
+    // All options of the env and their values, as a JSON object. A replay makes the env
+    // from this text, and states are exchanged only between equal texts. NULL where the
+    // env has no options.
     const char *config;
-    // A map of whatever else users may want to know, or none.
+    // A map of anything else that users may want to know, or no value.
     struct corral_value metadata;
-    // How many agents act in one env: 1, which 0 is read as. Hosts of this version
-    // refuse others.
+    // How many agents act in one env. 0 means 1. Hosts of this version refuse other
+    // numbers.
     size_t num_agents;
 } corral_spec;
 
-// An env that a plugin has, whatever its options.
+// An env of a plugin, before its options are known.
 typedef struct corral_entry {
-    // `Name-v0`, without what comes before the `/`.
+    // `Name-v0`, without the text before the `/`.
     const char *id;
-    // One line on what it is.
+    // One line on what the env is.
     const char *about;
-    // Its usual time limit in steps; 0 for none.
+    // The env's usual time limit in steps; 0 for none.
     uint64_t max_episode_steps;
-    // The mean return from which it counts as solved; NaN for none.
+    // The mean return from which the env counts as solved; NaN for none.
     double reward_threshold;
     uint32_t render_fps;
-    // Whether it is found by its id and listed nowhere.
+    // Whether the env can be made by its id but is not listed.
     uint32_t hidden;
-    // Its options and their defaults, as a JSON object.
+    // The env's options and their defaults, as a JSON object.
     const char *options;
 } corral_entry;
 
-// A slot to reset, and how it begins.
+// A slot to reset, and how the slot begins.
 typedef struct corral_reset {
     size_t slot;
-    // The row for its observation and infos.
+    // The row to which the slot's observation and infos are written.
     size_t row;
     // `CORRAL_BEGIN_…`.
     uint32_t how;
-    // Whether its env is to be made anew first, from the seed `rebuild_seed`
-    // (or the seed that it begins from): the old one failed, or there is none.
+    // Whether the slot's env is to be built again first, because the old env failed or
+    // there is none. The seed is `rebuild_seed`, or the seed that the slot begins from.
     uint32_t rebuild;
     // The seed or the index.
     int64_t value;
     int64_t rebuild_seed;
-    // A map of options to take first, or NULL.
+    // A map of options that the env takes before it begins, or NULL.
     const struct corral_value *options;
 } corral_reset;
 
-// Rows of a batch to write: what belongs to the i-th row of a call is the i-th
-// element (of leaves: the i-th block of a row's elements). All memory is the
-// host's, C-contiguous, and the call's alone. Reward and flags have an element
-// for each agent of each row, agents innermost; with one agent, one a row.
+// Rows of a batch to write. The i-th row of a call has the i-th element of each array
+// (of leaves, the i-th block of a row's elements). All memory is the host's and
+// C-contiguous, and only this call uses it. Reward and flags have an element for each
+// agent of each row, agents innermost; with one agent, one element a row.
 typedef struct corral_rows {
     size_t num_rows;
-    // A block per leaf; NULL for one that is not of fixed shape, which goes to
-    // `corral_report.leaf`. What was in it before is unspecified.
+    // A block per leaf; NULL for a leaf that is not of fixed shape, whose rows go to
+    // `corral_report.leaf`. The content of a block is unspecified before the call.
     void *const *observation;
     double *reward;
     // 0 or 1.
     uint8_t *terminated;
     // 0 or 1.
     uint8_t *truncated;
-    // A block per leaf of the declared infos, at first zeros.
+    // A block per leaf of the declared infos, zeros before the call.
     void *const *info;
-    // Per leaf, which rows have it; at first 0.
+    // Per leaf, which rows have the info; 0 before the call.
     uint8_t *const *info_mask;
 } corral_rows;
 
-// How a plugin answers, beside its rows. What it passes is copied before the
-// function returns. Only valid, with all that it points to, during the call
-// that it came with, and not from two threads at once.
+// The functions by which a plugin answers beside its rows. Each copies what it is
+// passed before it returns. The report and all that it points to are only valid during
+// the call that they came with, and must not be used from two threads at once.
 typedef struct corral_report {
-    // To be passed to each.
+    // The first argument of each function.
     void *context;
-    // Slot `slot` of the chunk failed (in a step or reset: it is not used until
-    // rebuilt), or with `CORRAL_NO_SLOT` the call did. `kind` is
-    // `CORRAL_ERROR…` or `CORRAL_PANIC`, `phase` `CORRAL_PHASE_…`; the message
-    // UTF-8 without a NUL.
+    // Reports that slot `slot` of the chunk failed or, with `CORRAL_NO_SLOT`, that the call
+    // did. A slot that fails in a step or reset is not used until a reset rebuilds it.
+    // `kind` is `CORRAL_ERROR…` or `CORRAL_PANIC`, `phase` is `CORRAL_PHASE_…`, and the
+    // message is UTF-8 without a NUL.
     void (*fail)(void *context,
                  size_t slot,
                  uint32_t kind,
                  uint32_t phase,
                  const char *message,
                  size_t length);
-    // Row `row` has an info that was not declared.
+    // Gives row `row` an info that was not declared.
     void (*info)(void *context, size_t row, const struct corral_field *info);
-    // Row `row` of leaf `leaf` of `part`, one that is not of fixed shape.
+    // Gives row `row` of leaf `leaf` of `part`, where the leaf is not of fixed shape.
     void (*leaf)(void *context,
                  uint32_t part,
                  size_t leaf,
                  size_t row,
                  const struct corral_value *value);
-    // The state that was asked for.
+    // Gives the state that was asked for.
     void (*state)(void *context, const void *bytes, size_t length);
-    // The picture that was asked for: RGB, `height · width · 3` bytes, rows from
-    // the top.
+    // Gives the picture that was asked for: RGB, `height · width · 3` bytes, rows from the
+    // top.
     void (*frame)(void *context, size_t height, size_t width, const uint8_t *pixels);
-    // The answer to a call by name; none without it.
+    // Gives the answer to a call by name. Without this call there is no answer.
     void (*answer)(void *context, const struct corral_value *value);
 } corral_report;
 
-// A plugin. Functions that return an `int32_t` return 0, or -1 after telling
-// `report.fail` why. No exception may leave one.
+// A plugin. A function that returns an `int32_t` returns 0, or -1 after it has told
+// `report.fail` why. No exception may leave a function.
 //
-// A chunk is some slots, numbered from 0, that are stepped by one call. Calls
-// with one chunk never overlap, but need not come from one thread; calls with
-// different chunks do overlap. `make`, `spec` and `chunk` may overlap as well.
+// A chunk is some slots, numbered from 0, that one call steps. Calls with one chunk never
+// overlap, but may come from several threads; calls with different chunks do overlap.
+// Calls of `make`, `spec` and `chunk` may overlap as well.
 typedef struct corral_plugin {
     // `CORRAL_ABI_VERSION`.
     uint32_t abi_version;
@@ -408,38 +407,38 @@ typedef struct corral_plugin {
     uint32_t entry_size;
     // `sizeof(corral_plugin)`.
     size_t size;
-    // What comes before the `/` of its ids.
+    // The text before the `/` of the plugin's ids.
     const char *name;
     const char *version;
-    // What it was built with, for messages.
+    // What the plugin was built with, for messages.
     const char *built_with;
     size_t num_envs;
     const struct corral_entry *envs;
-    // Env number `env` with these options (a map): a source, or NULL after
+    // Makes env number `env` with these options (a map). Returns a source, or NULL after
     // `report.fail`.
     void *(*make)(size_t env, const struct corral_value *options, const struct corral_report *report);
-    // What a source is; holds until it is freed.
+    // What a source is. The result is valid until the source is freed.
     const struct corral_spec *(*spec)(void *source);
-    // Frees a source. Its chunks live on.
+    // Frees a source. The source's chunks stay valid.
     void (*free_source)(void *source);
-    // A chunk with one slot per seed, or NULL after `report.fail`. Without
-    // `seeds` its slots hold no env until a reset rebuilds them.
+    // Makes a chunk with one slot per seed. Returns NULL after `report.fail`. Without
+    // `seeds` the slots hold no env until a reset rebuilds them.
     void *(*chunk)(void *source,
                    const int64_t *seeds,
                    size_t num_slots,
                    const struct corral_report *report);
-    // Begins an episode of each of `num_resets` slots, or observes the slot, and
-    // writes observation and infos to its row. No slot and no row is there twice.
-    // Where some fail, the others begin all the same.
+    // Begins an episode of each of `num_resets` slots, or only observes the slot, and
+    // writes observation and infos to the slot's row. No slot and no row is given twice.
+    // Where some slots fail, the others begin nevertheless.
     int32_t (*reset)(void *chunk,
                      const struct corral_reset *resets,
                      size_t num_resets,
                      const struct corral_rows *rows,
                      const struct corral_report *report);
-    // Plays the actions of `num_slots` slots from `first_slot` on into the rows,
-    // but not of those for which `skip` is 1: what is written there does not
-    // count. `skip` and `actions` (a block per leaf; for one that is not of fixed
-    // shape an array of `corral_value`) begin with slot 0.
+    // Plays the actions of `num_slots` slots from `first_slot` on and writes the rows.
+    // Slots for which `skip` is 1 are not stepped, and what is written to their rows is
+    // ignored. `skip` and `actions` begin with slot 0. `actions` has a block per leaf; for a
+    // leaf that is not of fixed shape the block is an array of `corral_value`.
     int32_t (*step)(void *chunk,
                     size_t first_slot,
                     size_t num_slots,
@@ -447,24 +446,24 @@ typedef struct corral_plugin {
                     const void *const *actions,
                     const struct corral_rows *rows,
                     const struct corral_report *report);
-    // Whether a reset would take these options; nothing changes. May be NULL
-    // without `CORRAL_CAP_OPTIONS`, as the next four without theirs.
+    // Checks whether a reset would take these options, and changes nothing. May be NULL
+    // without `CORRAL_CAP_OPTIONS`; the next four may be NULL without their capability.
     int32_t (*check_options)(void *chunk,
                              const struct corral_value *options,
                              const struct corral_report *report);
-    // Tells `report.state` the state of `slot`.
+    // Passes the state of `slot` to `report.state`.
     int32_t (*save)(void *chunk, size_t slot, const struct corral_report *report);
-    // Takes up a state.
+    // Restores a state of `slot`.
     int32_t (*load)(void *chunk,
                     size_t slot,
                     const void *state,
                     size_t length,
                     const struct corral_report *report);
-    // Tells `report.frame` a picture of `slot`.
+    // Passes a picture of `slot` to `report.frame`.
     int32_t (*render)(void *chunk, size_t slot, const struct corral_report *report);
-    // Does to `slot` what is asked of a name, and tells `report.answer`: `kind` is
-    // `CORRAL_CALL_…`, the name UTF-8 without a NUL, `args` a list, `kwargs` a map of
-    // named arguments.
+    // Makes a call by name to `slot`, and passes the answer to `report.answer`. `kind` is
+    // `CORRAL_CALL_…`, the name is UTF-8 without a NUL, `args` is a list, and `kwargs` is a
+    // map of named arguments.
     int32_t (*call)(void *chunk,
                     size_t slot,
                     uint32_t kind,
@@ -473,7 +472,7 @@ typedef struct corral_plugin {
                     const struct corral_value *args,
                     const struct corral_value *kwargs,
                     const struct corral_report *report);
-    // Ends every env; called once, before `free_chunk`. May be NULL.
+    // Ends every env. It is called once, before `free_chunk`. May be NULL.
     int32_t (*close)(void *chunk, const struct corral_report *report);
     // Frees a chunk.
     void (*free_chunk)(void *chunk);

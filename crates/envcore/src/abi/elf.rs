@@ -1,9 +1,9 @@
-//! A shared library's file, looked at before the system's loader maps it.
+//! A shared library's file, checked before the system's loader maps it.
 //!
-//! The loader believes what it is given. It waits for a FIFO that nobody
-//! writes to, and it maps segments that reach beyond the end of a file that was
-//! cut short: whoever touches those pages is ended by SIGBUS. So a file is held
-//! to its own headers first. None of its code is run for that.
+//! The loader trusts the file. It waits for a FIFO that nobody writes to. It maps segments
+//! that reach beyond the end of a file that was cut short, and SIGBUS ends any process that
+//! accesses those pages. So a file is first checked against its own headers. None of its
+//! code is run for that.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::FileTypeExt;
@@ -16,19 +16,19 @@ use object::{Endianness, FileKind, ReadCache, ReadRef};
 use crate::error::{Error, Result};
 use crate::os;
 
-/// The file of a shared library, open and whole.
+/// The file of a shared library, open and complete.
 pub(super) struct Elf {
     pub(super) file: File,
     pub(super) metadata: Metadata,
-    /// The names of what it exports.
+    /// The names of the symbols that the library exports.
     pub(super) exports: Vec<String>,
 }
 
 /// The names of the functions that the library at `path` exports.
 ///
 /// # Errors
-/// [`Error::Library`] where there is no such file, or it is no shared library,
-/// or not all of one.
+/// [`Error::Library`] where there is no such file, or the file is no shared library or
+/// not complete.
 pub fn exports(path: &Path) -> Result<Vec<String>> {
     Ok(Elf::open(path)?.exports)
 }
@@ -37,13 +37,13 @@ impl Elf {
     /// The library at `path`.
     ///
     /// # Errors
-    /// As [`exports`].
+    /// Those of [`exports`].
     pub(super) fn open(path: &Path) -> Result<Self> {
         let fault = |why: String| Error::Library(format!("{}: {why}", path.display()));
         let unreadable = |error: std::io::Error| fault(format!("it cannot be read: {error}"));
-        // A device may do something as soon as it is opened.
+        // To open a device may have an effect.
         check_kind(&std::fs::metadata(path).map_err(unreadable)?).map_err(fault)?;
-        // A FIFO may have taken its place since.
+        // A FIFO may have replaced the file since the check.
         let file = os::open_at_once(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         check_kind(&metadata).map_err(fault)?;
@@ -64,7 +64,8 @@ fn check_kind(of: &Metadata) -> Result<(), String> {
     Err(format!("it is a {found}: give the file of a shared library"))
 }
 
-/// What it exports, if all that it says of itself lies within its `len` bytes.
+/// The names that the library exports, if all that its headers name is within its `len`
+/// bytes.
 fn check<'a>(data: impl ReadRef<'a>, len: u64) -> Result<Vec<String>, String> {
     let found = match FileKind::parse(data) {
         Ok(FileKind::Elf32) => check_as::<FileHeader32<Endianness>, _>(data, len),

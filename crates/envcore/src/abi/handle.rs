@@ -1,8 +1,8 @@
-//! What a host holds of ours: an object behind an address.
+//! Handles: objects of this library that a host holds by an address.
 //!
-//! A host may hand in what it likes: NULL, an address that is closed, one that is
-//! in another thread's hands. As far as a library can tell, each of these is an
-//! error. A panic of ours poisons the object: it is not used again.
+//! A host may pass any address: NULL, a closed one, one that another thread is using. As far
+//! as a library can tell, each of these is an error. After a panic outside every env, an
+//! object refuses all further calls.
 
 use std::any::TypeId;
 use std::cell::UnsafeCell;
@@ -12,58 +12,58 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, Failure, Phase, Result};
 use crate::guard::{drop_guarded, guard};
 
-/// What a handle begins with while it is open.
+/// The first bytes of a handle while it is open.
 const OPEN: u64 = u64::from_ne_bytes(*b"corral\x00\x01");
 
-/// An object that a host has the address of. What tells one handle from another
-/// lies at the same place in all.
+/// An object of which a host has the address. The fields that identify a handle have the
+/// same offsets for all types.
 #[repr(C)]
 pub(super) struct Handle<T> {
-    /// `OPEN`, or anything.
+    /// `OPEN`, or anything else in a closed handle.
     mark: u64,
-    /// `T`'s, once the mark is `OPEN`: a library has handles of several types.
+    /// The type `T`, once the mark is `OPEN`. A library has handles of several types.
     kind: TypeId,
     busy: AtomicBool,
     held: UnsafeCell<HandleContent<T>>,
 }
 
-/// What one call at a time has.
+/// The part of a handle that only one call at a time uses.
 struct HandleContent<T> {
     object: T,
     poison: Option<String>,
 }
 
-/// Why an address is not taken.
+/// Why an address is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Misuse {
     Null,
-    /// No handle, or one that is closed.
+    /// The address is that of no handle, or of a closed one.
     Strange,
-    /// In another thread's call.
+    /// Another thread is in a call with this handle.
     Busy,
 }
 
-/// Why a call came to nothing.
+/// Why a call gave no result.
 pub(super) enum CallStop {
-    /// An earlier panic, which this says.
+    /// An earlier call panicked with this message.
     Poisoned(String),
     Panicked(Failure),
     Failed(Error),
 }
 
 impl<T: 'static> Handle<T> {
-    /// The address for `object`, which is open from now on.
+    /// Opens a handle for `object`. Returns its address.
     pub(super) fn open(object: T) -> *mut c_void {
         let held = UnsafeCell::new(HandleContent { object, poison: None });
         let (kind, busy) = (TypeId::of::<T>(), AtomicBool::new(false));
         Box::into_raw(Box::new(Handle { mark: OPEN, kind, busy, held })).cast()
     }
 
-    /// Takes the object into the hands of one call.
+    /// Gives one call the use of the object.
     ///
     /// # Safety
-    /// `handle` must be NULL, or an address that [`open`](Self::open) gave and that is
-    /// not closed. That the mark is looked at catches some of those who neglect this.
+    /// `handle` must be NULL, or an address that [`open`](Self::open) returned and that is not
+    /// closed. The check of the mark only catches some callers that break this rule.
     pub(super) unsafe fn take<'a>(handle: *mut c_void) -> Result<InHand<'a, T>, Misuse> {
         let handle = handle.cast::<Handle<T>>();
         if handle.is_null() {
@@ -73,11 +73,11 @@ impl<T: 'static> Handle<T> {
         if !handle.is_aligned() || unsafe { (&raw const (*handle).mark).read_volatile() } != OPEN {
             return Err(Misuse::Strange);
         }
-        // SAFETY: the caller's duty: it is a handle, of some type.
+        // SAFETY: the caller guarantees that this is a handle, of some type.
         if unsafe { (&raw const (*handle).kind).read() } != TypeId::of::<T>() {
             return Err(Misuse::Strange);
         }
-        // SAFETY: the caller's duty; it is of this type.
+        // SAFETY: the caller guarantees the handle, which is of this type.
         let handle = unsafe { &*handle };
         match handle.busy.swap(true, Ordering::Acquire) {
             true => Err(Misuse::Busy),
@@ -86,13 +86,13 @@ impl<T: 'static> Handle<T> {
     }
 }
 
-/// The object in the hands of one call.
+/// The object while one call uses it.
 pub(super) struct InHand<'a, T>(&'a Handle<T>);
 
 impl<T> InHand<'_, T> {
     fn held(&mut self) -> &mut HandleContent<T> {
-        // SAFETY: `busy` was ours to set, so this is the one hand that has it, and the
-        // hand is borrowed as long.
+        // SAFETY: this value has set `busy`, so no other call uses the content, and this value is
+        // borrowed as long.
         unsafe { &mut *self.0.held.get() }
     }
 
@@ -100,7 +100,8 @@ impl<T> InHand<'_, T> {
         &mut self.held().object
     }
 
-    /// Does `work`, which is about `phase`, on the object; a panic poisons it.
+    /// Does `work`, which is about `phase`, on the object. After a panic the object refuses
+    /// further calls.
     pub(super) fn work<R>(
         &mut self,
         phase: Phase,
@@ -119,12 +120,12 @@ impl<T> InHand<'_, T> {
         }
     }
 
-    /// Ends the object; the address is closed from now on.
+    /// Drops the object and closes the address.
     pub(super) fn close(self) {
         let handle = std::ptr::from_ref(self.0).cast_mut();
-        // It stays busy: nobody takes it any more.
+        // The handle stays busy, so no other call takes it.
         std::mem::forget(self);
-        // SAFETY: `open` boxed it, and this is the one call that has it.
+        // SAFETY: `open` boxed the handle, and no other call has it.
         unsafe {
             (&raw mut (*handle).mark).write_volatile(0);
             drop_guarded(Box::from_raw(handle));
@@ -145,12 +146,12 @@ mod tests {
     #[test]
     fn misuse_is_told_and_a_panic_poisons() {
         let handle = Handle::open(3);
-        // SAFETY: NULL, what is no handle but as large, or one that is open.
+        // SAFETY: each address is NULL, that of other memory as large, or that of an open handle.
         let take = |handle| unsafe { Handle::<i32>::take(handle) };
         assert_eq!(take(std::ptr::null_mut()).err(), Some(Misuse::Null));
         let mut other = [0u64; 8];
         assert_eq!(take(other.as_mut_ptr().cast()).err(), Some(Misuse::Strange));
-        // SAFETY: a handle that is open, of another type.
+        // SAFETY: the handle is open, and of another type.
         let of_texts = unsafe { Handle::<String>::take(handle) };
         assert_eq!(of_texts.err(), Some(Misuse::Strange));
         let mut hand = take(handle).ok().unwrap();

@@ -1,9 +1,9 @@
-//! How a library is opened: looked at, then given to the system's loader.
+//! Opening of libraries, whose files are checked before the system's loader gets them.
 //!
-//! The loader knows libraries by their paths, and gives the old one again where
-//! another file has taken its place: whoever has built a library anew would run
-//! the old code and not know. So the new file is opened by way of a copy in
-//! memory. Nothing of it is ever closed.
+//! The loader identifies libraries by their paths, and returns the old library where another
+//! file is at its path. So a user who has built a library again would run the old code
+//! without noticing. Therefore the new file is opened through a copy in memory. No library
+//! is ever closed.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -19,40 +19,40 @@ use super::elf::Elf;
 use crate::error::{Error, Result};
 use crate::os;
 
-/// What tells a file from another at the same path.
+/// Values that tell a file from another file at the same path.
 type Stamp = (u64, u64, i64, i64, u64);
 
 fn stamp(of: &Metadata) -> Stamp {
     (of.dev(), of.ino(), of.mtime(), of.mtime_nsec(), of.size())
 }
 
-/// By path: the file that was opened last, and by which name.
+/// By path, the file that was opened last, and the name that it was opened by.
 static OPENED: Mutex<BTreeMap<PathBuf, (Stamp, PathBuf)>> = Mutex::new(BTreeMap::new());
 
-/// A library, open for as long as the process lives: threads, destructors, tables,
-/// nobody knows what still points into it.
+/// A library, which stays open for as long as the process lives, because nobody knows which
+/// threads, destructors and tables still point into it.
 pub(super) struct Library {
     pub(super) path: PathBuf,
     opened: ManuallyDrop<Opened>,
 }
 
-/// Where a function is.
+/// The address of a function.
 #[derive(Clone, Copy)]
 pub(super) struct Address(pub(super) *const c_void);
 
-// SAFETY: an address only; whoever follows it says how.
+// SAFETY: the struct only holds an address; code that follows the address says how.
 unsafe impl Send for Address {}
-// SAFETY: as above.
+// SAFETY: the struct only holds an address; code that follows the address says how.
 unsafe impl Sync for Address {}
 
 impl Library {
-    /// Opens the library at `path`, an absolute one.
+    /// Opens the library at `path`, which must be absolute.
     ///
     /// # Errors
-    /// [`Error::Library`], with the loader's own reason where it refuses.
+    /// [`Error::Library`], with the loader's own reason where the loader refuses.
     ///
     /// # Safety
-    /// Loading a library runs its code.
+    /// To load a library runs its code.
     pub(super) unsafe fn open(path: &Path, flags: c_int) -> Result<Self> {
         let fault = |why: &dyn std::fmt::Display| {
             Error::Library(format!("{}: it cannot be loaded: {why}", path.display()))
@@ -64,14 +64,14 @@ impl Library {
         let opened = opened.map_err(|error| {
             let reason =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            // The loader begins with the name that it was given.
+            // The loader's reason begins with the name that the loader was given.
             let own = reason.strip_prefix(&*name.to_string_lossy()).and_then(|rest| rest.strip_prefix(": "));
             fault(&own.unwrap_or(&reason))
         })?;
         Ok(Library { path: path.into(), opened: ManuallyDrop::new(opened) })
     }
 
-    /// Its function `name`, if it has one.
+    /// The library's function `name`, if there is one.
     ///
     /// # Safety
     /// `F` must be the type of a function of that name in such a library.
@@ -80,11 +80,11 @@ impl Library {
         unsafe { self.opened.get::<F>(name.as_bytes()) }.ok().map(|found| *found)
     }
 
-    /// Where it has the function `name`.
+    /// The address of the library's function `name`, if there is one.
     pub(super) fn address(&self, name: &str) -> Option<Address> {
-        // SAFETY: it is only looked for.
+        // SAFETY: the symbol is only looked up.
         let found = unsafe { self.opened.get::<*const c_void>(name.as_bytes()) };
-        // A symbol's address is what it "dereferences" to.
+        // The address of a symbol is what the symbol "dereferences" to.
         found.ok().map(|found| Address(found.into_raw().cast_const()))
     }
 
@@ -94,7 +94,7 @@ impl Library {
     }
 }
 
-/// The name by which the loader opens the file that is at `path` now.
+/// The name by which the loader opens the file that is at `path` at the moment.
 fn name_of(path: &Path, elf: &Elf) -> std::io::Result<PathBuf> {
     let now = stamp(&elf.metadata);
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,5 @@
-//! C ABIs: environments for hosts of other languages, and the libraries of
-//! others as sources. One room per ABI, each with `sys` (its layout), `export`
-//! and `load`.
+//! C ABIs: environments for hosts of other languages, and foreign libraries as sources. Each
+//! ABI has a module with `sys` (its layout), `export` and `load`.
 
 #![allow(unsafe_code)]
 
@@ -29,7 +28,7 @@ pub use elf::exports;
 /// }
 /// ```
 ///
-/// Once per library, at its root. What stands in braces are methods of
+/// This macro is called once per library, at its root. The items in braces are methods of
 /// [`Entry`](crate::Entry). The table itself is `CORRAL_ENVS`.
 #[macro_export]
 macro_rules! export_envs {
@@ -41,7 +40,7 @@ macro_rules! export_envs {
     };
 }
 
-/// As [`export_envs!`], of a table that stands elsewhere.
+/// Exports a table that is declared elsewhere, as [`export_envs!`] does its own.
 #[macro_export]
 macro_rules! export_table {
     ($table:expr) => {

@@ -1,5 +1,5 @@
-//! What the options of a C interface ask for, whatever types its options have: which
-//! env, its seed and first episodes, its limits, and the env's own config.
+//! What the options of a C interface ask for, whatever form its options have: the env, its
+//! seed and first episodes, its limits, and the env's own config.
 
 use serde_json::Value as Json;
 
@@ -8,57 +8,58 @@ use crate::entry::{Entry, find};
 use crate::error::{Error, Result};
 use crate::space::{Options, Value};
 
-/// Options that every env has in such an interface. Where an env has one of these
-/// names of its own, it cannot be given.
+/// The options that every env has in such an interface. An env's own option of one of these
+/// names cannot be given.
 const OWN: &str = "env_id, seed, index, indices, max_episode_steps, num_threads";
 
-/// One option as a host gives it.
+/// One option in the form in which a host gives it.
 pub(super) trait HostOption {
     fn name(&self) -> &str;
 
-    /// As text.
+    /// The option as text.
     fn text(&self) -> Result<String>;
 
-    /// As one number from 0 on.
+    /// The option as one number that is not negative.
     fn natural(&self) -> Result<u64>;
 
-    /// As an array of numbers from 0 on.
+    /// The option as an array of numbers that are not negative.
     fn naturals(&self) -> Result<Vec<u64>>;
 
-    /// Whether it is -1.
+    /// Whether the option is -1.
     fn is_minus_one(&self) -> bool;
 
-    /// What it may be to an option with this default, the likeliest first.
+    /// The values that the option may mean where an env's option has this default, the most
+    /// likely one first.
     fn values(&self, default: Option<&Json>) -> Result<Vec<Value>>;
 }
 
 /// What options ask for.
 pub(super) struct Chosen {
     pub(super) entry: &'static Entry,
-    /// The env's own.
+    /// The env's own options.
     pub(super) config: Options,
     pub(super) seed: Option<i64>,
-    /// The first episode of each slot.
+    /// How the first episode of each slot begins.
     pub(super) begin: Vec<Begin>,
-    /// What slots are to play, slot after slot, before their own streams.
+    /// The indices that slots play, slot after slot, before their own streams.
     pub(super) indices: Vec<u64>,
-    /// `Some(None)`: no limit.
+    /// The time limit; `Some(None)` for no limit.
     pub(super) max_episode_steps: Option<Option<u64>>,
-    /// `None`: as many as there are cores.
+    /// The number of threads; `None` for as many as there are cores.
     pub(super) num_threads: Option<usize>,
 }
 
-/// The option `name` of `given`, which it leaves.
+/// Removes the option `name` from `given`.
 pub(super) fn take<G: HostOption>(given: &mut Vec<G>, name: &str) -> Option<G> {
     let at = given.iter().position(|given| given.name() == name);
     at.map(|at| given.remove(at))
 }
 
 impl Chosen {
-    /// What `given` ask for, for `num` slots of an env of `table`.
+    /// What `given` asks for, for `num` slots of an env of `table`.
     ///
     /// # Errors
-    /// Each names the option.
+    /// Each error names the option.
     pub(super) fn read<G: HostOption>(
         table: &'static [Entry],
         num: usize,
@@ -96,7 +97,7 @@ impl Chosen {
     }
 }
 
-/// The entry of this id; without one, the only entry.
+/// The entry with this id; without an id, the only listed entry.
 fn choose(table: &'static [Entry], id: Option<&str>) -> Result<&'static Entry> {
     if let Some(id) = id {
         return find(table, id);
@@ -128,8 +129,8 @@ fn config<G: HostOption>(entry: &Entry, given: &[G]) -> Result<Options> {
     Ok(options)
 }
 
-/// `error` with the options of every env of `interface`, `more` included, among the
-/// valid ones.
+/// `error`, whose list of valid options also names those of every env in `interface`, and
+/// `more`.
 pub(super) fn explain(error: Error, interface: &str, more: &str) -> Error {
     match error {
         Error::UnknownOption(why) => {

@@ -5,32 +5,32 @@ use std::ops::Range;
 use crate::buffer::place::Place;
 use crate::space::{DType, Element, Value};
 
-/// Readers of the actions of some consecutive slots, which number from 0 here.
+/// Readers of the actions of some consecutive slots, which they number from 0.
 #[derive(Clone, Copy)]
 pub(crate) struct ActReader<'a> {
     places: &'a [Place],
-    /// A copy of the first; see `Observations::only`.
+    /// A copy of the first place; `Observations::only` says why.
     only: Option<Place>,
     first_slot: usize,
     slots: usize,
 }
 
 impl<'a> ActReader<'a> {
-    /// Readers of what is at `places`.
+    /// Readers of the actions at `places`.
     ///
     /// # Safety
-    /// The columns must have rows for `slots` slots from `first_slot` on, which
-    /// nobody writes while they are read.
+    /// The columns must have rows for `slots` slots from `first_slot` on, and nobody may
+    /// write these rows while they are read.
     pub(super) unsafe fn over(places: &'a [Place], first_slot: usize, slots: usize) -> Self {
         ActReader { places, only: places.first().copied(), first_slot, slots }
     }
 
-    /// Whether actions have one leaf, as the readers of `row::<true>` must.
+    /// Whether actions have one leaf, which the readers of `row::<true>` require.
     pub(crate) fn is_single(&self) -> bool {
         self.places.len() == 1
     }
 
-    /// A reader of the action of the `slot`-th; `SINGLE`: it is of one leaf.
+    /// A reader of the action of slot `slot`. `SINGLE` says that actions have one leaf.
     #[inline(always)]
     pub(crate) fn row<const SINGLE: bool>(&self, slot: usize) -> ActRow<'_> {
         assert!(slot < self.slots);
@@ -39,7 +39,7 @@ impl<'a> ActReader<'a> {
         ActRow { places, leaf: 0, slot }
     }
 
-    /// A reader of the action of the `slot`-th, for as long as there are any.
+    /// A reader of the action of slot `slot`, for any number of leaves.
     #[inline]
     pub(crate) fn any(&self, slot: usize) -> ActRow<'a> {
         assert!(slot < self.slots);
@@ -50,31 +50,31 @@ impl<'a> ActReader<'a> {
     /// order, slots first.
     ///
     /// # Panics
-    /// Where there is no such leaf or slot, or it is not of fixed shape and `T`s.
+    /// Where there is no such leaf or slot, or the leaf is not of fixed shape and `T`s.
     pub(crate) fn leaf<T: Element>(&self, leaf: usize, slots: Range<usize>) -> &'a [T] {
         assert!(slots.start <= slots.end && slots.end <= self.slots);
         let place = self.places[leaf];
         assert!(place.dtype() == Some(T::DTYPE), "leaf {leaf} is not of {}", T::DTYPE);
-        // SAFETY: the column has those rows, of `elements` elements of T; nobody
-        // stores the actions of slots that are stepped.
+        // SAFETY: the column has those rows, of `elements` elements of T, and nobody stores
+        // the actions of slots that are being stepped.
         unsafe {
             let first = place.ptr.cast::<T>().add((self.first_slot + slots.start) * place.elements);
             std::slice::from_raw_parts(first, slots.len() * place.elements)
         }
     }
 
-    /// Whether they are of these leaves, and of `slots` slots.
+    /// Whether the actions have these leaves and are those of `slots` slots.
     #[cfg(feature = "load")]
     pub(crate) fn are_of(&self, leaves: &[crate::buffer::LeafLayout], slots: usize) -> bool {
         self.slots == slots && crate::buffer::foreign::are_of(self.places, leaves)
     }
 
-    /// Where the first slot's actions are, leaf by leaf; null for a leaf that is
-    /// not of fixed shape.
+    /// The address of the first slot's actions in each leaf; null for a leaf that is not of
+    /// fixed shape.
     #[cfg(feature = "load")]
     pub(crate) fn heads(&self) -> impl Iterator<Item = *const std::ffi::c_void> + '_ {
         self.places.iter().map(|place| match place.dtype() {
-            // Within the column, or one past its end.
+            // The address is within the column or just past its end.
             Some(dtype) => place.ptr.wrapping_add(self.first_slot * place.elements * dtype.size()).cast(),
             None => std::ptr::null(),
         })
@@ -84,7 +84,7 @@ impl<'a> ActReader<'a> {
 /// Reads one slot's action, leaf by leaf in the space's order.
 ///
 /// # Panics
-/// As [`Row`](crate::buffer::Row): where the env's type and its space disagree.
+/// Where the env's type and its space disagree, as in [`Row`](crate::buffer::Row).
 pub struct ActRow<'a> {
     pub(super) places: &'a [Place],
     pub(super) leaf: usize,
@@ -99,9 +99,9 @@ impl<'a> ActRow<'a> {
         if place.dtype() != Some(T::DTYPE) {
             mismatch(self.leaf - 1, place.dtype(), T::DTYPE.name());
         }
-        // SAFETY: the column has a row of `elements` elements of T for each slot
-        // (the slot is checked where readers are made), and nobody stores a
-        // slot's action while its row is read.
+        // SAFETY: the column has a row of `elements` elements of T for each slot (the slot
+        // was checked when this reader was made), and nobody stores a slot's action while
+        // its row is read.
         unsafe {
             let first = place.ptr.cast::<T>().add(self.slot * place.elements);
             std::slice::from_raw_parts(first, place.elements)
@@ -118,7 +118,7 @@ impl<'a> ActRow<'a> {
         unsafe { std::slice::from_raw_parts(place.ptr.add(self.slot * size), size) }
     }
 
-    /// The next leaf, a scalar.
+    /// The next leaf's element, where the leaf is a scalar.
     #[inline(always)]
     pub fn scalar<T: Element>(&mut self) -> T {
         match self.fixed::<T>() {
@@ -127,17 +127,17 @@ impl<'a> ActRow<'a> {
         }
     }
 
-    /// The next leaf, not of fixed shape.
+    /// The next leaf's value, where the leaf is not of fixed shape.
     pub fn value(&mut self) -> &'a Value {
         let place = self.next();
         if place.dtype().is_some() {
             mismatch(self.leaf - 1, place.dtype(), "a loose value");
         }
-        // SAFETY: the column has a `Value` for each slot; else as in `fixed`.
+        // SAFETY: the column has a `Value` for each slot; the rest is as in `fixed`.
         unsafe { &*place.ptr.cast::<Value>().add(self.slot) }
     }
 
-    /// Goes to leaf `leaf`.
+    /// Continues with leaf `leaf`.
     #[cfg(feature = "load")]
     pub(crate) fn seek(mut self, leaf: usize) -> Self {
         self.leaf = leaf;
@@ -152,7 +152,7 @@ impl<'a> ActRow<'a> {
     }
 }
 
-// As in `rows`: these take values, so that a reader can live in registers.
+// These functions take values and not the reader, so that a reader can live in registers.
 
 #[cold]
 fn overrun(leaves: usize) -> ! {

@@ -1,8 +1,7 @@
-//! Actions: checked whole, then kept where the slots read them.
+//! Actions, which are checked as a whole and then stored where the slots read them.
 //!
-//! One thread stores rows of slots that are not in flight while others read the
-//! rows of slots that are; so nothing here makes a reference to more than the
-//! rows that it is about.
+//! One thread stores rows of slots that are not in flight while others read the rows of
+//! slots that are. So no function makes a reference to more rows than it needs.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -17,12 +16,12 @@ use crate::space::check::{Refusal, accept, accept_at_once, accept_value};
 use crate::space::{ActionBounds, DType, Element, LeafKind, Space, Tensor, Value};
 use crate::{Slots, with_element};
 
-/// A column of actions as a caller has it.
+/// A column of actions in the form in which a caller has it.
 #[derive(Clone, Copy)]
 pub enum ColumnIn<'a> {
     /// Rows of a leaf of fixed shape.
     Fixed {
-        /// Element type; need not be the leaf's.
+        /// Element type, which may differ from the leaf's.
         dtype: DType,
         /// `[rows, …shape]`.
         shape: &'a [usize],
@@ -47,28 +46,28 @@ enum ActionColumn {
     Values(Box<[UnsafeCell<Value>]>),
 }
 
-// SAFETY: writes are `store_shared`'s alone, whose caller vouches that nobody
-// reads those rows meanwhile; all else only reads.
+// SAFETY: only `store_shared` writes through a shared reference, and its caller guarantees
+// that nobody reads those rows meanwhile; all other functions only read.
 unsafe impl Sync for ActionColumn {}
 
-/// The last action of every slot: checked, unless it was skipped then or the
+/// The last action of every slot. Each was checked, unless the slot was skipped or the
 /// request was refused.
 pub struct Actions {
     env: String,
     space: Space,
     bounds: ActionBounds,
     columns: Vec<ActionColumn>,
-    /// Of `columns`, which do not move.
+    /// The addresses of `columns`, which do not move.
     heads: Heads,
     num_slots: usize,
 }
 
-/// Where each leaf's actions are.
+/// The address of each leaf's actions.
 struct Heads(Vec<Place>);
 
-// SAFETY: addresses only; `ActionColumn` says who may follow them.
+// SAFETY: the struct only holds addresses; `ActionColumn` says who may follow them.
 unsafe impl Send for Heads {}
-// SAFETY: as above.
+// SAFETY: the struct only holds addresses; `ActionColumn` says who may follow them.
 unsafe impl Sync for Heads {}
 
 impl Heads {
@@ -82,12 +81,12 @@ impl Heads {
 }
 
 impl Actions {
-    /// Room for an action of each of `num_slots` slots, at first all zeros.
+    /// Memory for an action of each of `num_slots` slots, at first all zeros.
     ///
     /// # Errors
-    /// [`Error::Space`] where the space contradicts itself or no memory is large
-    /// enough for it, which names leaf and shape; [`Error::Memory`] where this
-    /// machine has not enough.
+    /// [`Error::Space`] where the space contradicts itself or is too large for any memory;
+    /// the message names leaf and shape. [`Error::Memory`] where this machine has not
+    /// enough memory.
     pub fn new(env: &str, space: &Space, num_slots: usize, bounds: ActionBounds) -> Result<Self> {
         space.check_rows(&format!("{env}: action"), num_slots)?;
         let column = |leaf: &crate::Leaf| match &leaf.kind {
@@ -102,8 +101,8 @@ impl Actions {
         Ok(Actions { env: env.into(), space: space.clone(), bounds, columns, heads, num_slots })
     }
 
-    /// Copies the actions of `slots` to `blocks`, one for each leaf of fixed shape:
-    /// memory that other processes read, to which no reference is made.
+    /// Copies the actions of `slots` to `blocks`, one block for each leaf of fixed shape. The
+    /// blocks are memory that other processes read, so no reference to them is made.
     ///
     /// # Panics
     /// Where a block is smaller than all slots' actions.
@@ -120,7 +119,7 @@ impl Actions {
         }
     }
 
-    /// The same actions in other memory.
+    /// A copy of the actions in other memory.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -133,7 +132,7 @@ impl Actions {
                         to.put_bytes(slot, 0, &from.copy_of(slot, usize::MAX))
                     }
                     (ActionColumn::Values(to), ActionColumn::Values(from)) => {
-                        // SAFETY: as `ActRow::value`.
+                        // SAFETY: as in `ActRow::value`, nobody stores an action while it is read.
                         let value = unsafe { &*from[slot].get() };
                         *to[slot].get_mut() = value.clone();
                     }
@@ -144,18 +143,18 @@ impl Actions {
         Ok(copy)
     }
 
-    /// Checks all of `input` and then keeps it: row r is for the r-th of
-    /// `slots`. Rows of slots for which `skip` holds are not checked.
+    /// Checks all of `input` and then stores it. Row r is the action of the r-th of `slots`.
+    /// Rows of slots for which `skip` is true are not checked.
     ///
     /// # Errors
-    /// [`Error::Action`], naming slot, leaf, value and bounds. The envs must not
-    /// be stepped then.
+    /// [`Error::Action`], which names slot, leaf, value and bounds. The envs must not be
+    /// stepped after this error.
     pub fn store(&mut self, slots: &Slots, input: &[ColumnIn<'_>], skip: &[bool]) -> Result<()> {
-        // SAFETY: nobody else has a reference.
+        // SAFETY: `&mut self` is the only reference.
         unsafe { self.store_shared(slots, input, skip) }
     }
 
-    /// As [`store`](Self::store), while other slots' actions may be read.
+    /// Stores as [`store`](Self::store) does, while other slots' actions may be read.
     ///
     /// # Safety
     /// Nobody may read or store an action of any of `slots` meanwhile.
@@ -203,7 +202,7 @@ impl Actions {
                     slots.iter(self.num_slots).zip(*values).filter(|(slot, _)| !skip[*slot]).try_for_each(
                         |(slot, value)| {
                             accept_value(value, kind).map_err(|why| (Some((slot, 0)), why))?;
-                            // SAFETY: that row is not read now (the caller's duty).
+                            // SAFETY: the caller guarantees that nobody reads this row now.
                             unsafe { *column[slot].get() = value.clone() };
                             Ok(())
                         },
@@ -226,17 +225,17 @@ impl Actions {
     /// A reader of the actions of `slots` slots from `first_slot` on.
     pub(crate) fn reader(&self, first_slot: usize, slots: usize) -> ActReader<'_> {
         assert!(first_slot <= self.num_slots && slots <= self.num_slots - first_slot);
-        // SAFETY: the columns are this struct's and have a row for each slot;
+        // SAFETY: the columns belong to this struct and have a row for each slot;
         // `store_shared` says who may write them.
         unsafe { ActReader::over(&self.heads.0, first_slot, slots) }
     }
 
-    /// `slot`'s action, for reading by people.
+    /// `slot`'s action as text for people.
     pub fn describe(&self, slot: usize) -> String {
         let show = |column: &ActionColumn| match column {
             ActionColumn::Fixed(fixed) => with_element!(fixed.dtype(), T => {
-                // A copy of what may be shared with other processes, as elements
-                // whatever the bytes are.
+                // The bytes are copied, because other processes may write them. Any bytes
+                // become valid elements.
                 let first = fixed.copy_of(slot, 16);
                 let first = first.chunks_exact(size_of::<T>()).map(T::from_ne_slice);
                 let shown: Vec<String> = first.map(|e| format!("{e:?}")).collect();
@@ -258,7 +257,7 @@ impl Actions {
     }
 }
 
-/// `text`, as much of it as people read.
+/// `text`, cut to a length that people read.
 fn shortened(mut text: String) -> String {
     const SHOWN: usize = 400;
     if let Some((end, _)) = text.char_indices().nth(SHOWN) {
@@ -268,8 +267,9 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Integers are held to their values; floats to their dtype, so that whether a
-/// program works does not depend on how its numbers happen to round.
+/// Whether elements of `from` may become elements of `tensor`. Integers are accepted by
+/// their values, floats by their dtype, so that whether a program works does not depend
+/// on how its numbers happen to round.
 fn may_cast(from: DType, tensor: &Tensor) -> bool {
     (!from.is_float() && !tensor.dtype.is_float()) || from.casts_losslessly_to(tensor.dtype)
 }
@@ -290,7 +290,7 @@ unsafe fn store_fixed<S: Element, D: Element>(
     if n == 0 {
         return Ok(());
     }
-    // All at once: rows to be skipped do no harm here, unless they are why.
+    // Copy all rows at once. Rows to be skipped only matter where one of them is refused.
     if matches!(slots, Slots::All) && S::DTYPE == D::DTYPE && D::DTYPE != DType::Bool {
         // SAFETY: the caller guarantees what this function requires.
         let to = unsafe { column.rows_mut::<D>(0, skip.len()) };
@@ -316,7 +316,7 @@ unsafe fn store_fixed<S: Element, D: Element>(
         }
     };
     let place = |first_slot: usize, (k, why): Refusal| (Some((first_slot + k / n, k % n)), why);
-    // Neighbours together, for what a check costs is mostly its beginning.
+    // Neighbours are checked together, because most of a check's cost is its start.
     let take = |row: usize, slots: Range<usize>| {
         // SAFETY: the caller guarantees what this function requires.
         let to = unsafe { column.rows_mut::<D>(slots.start, slots.len()) };
@@ -342,14 +342,14 @@ unsafe fn store_fixed<S: Element, D: Element>(
     }
 }
 
-/// The bytes as elements, or `None` where they must be copied: not aligned, or
-/// bools.
+/// The bytes as elements, or `None` where they must be copied, because they are not
+/// aligned or are bools.
 fn typed<T: Element>(bytes: &[u8]) -> Option<&[T]> {
     let aligned = (bytes.as_ptr() as usize).is_multiple_of(T::DTYPE.size());
-    // Bools are copied: their bytes may be others, or become so meanwhile.
+    // Bools are copied, because a byte may not be a valid bool or may change meanwhile.
     (aligned && T::DTYPE != DType::Bool).then(|| {
-        // SAFETY: aligned for T, whole elements (the caller checked), and every
-        // bit pattern is a T, for bools are none of these.
+        // SAFETY: the bytes are aligned for T and whole elements (the caller checked), and
+        // every bit pattern is a valid T, because T is not bool.
         unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / T::DTYPE.size()) }
     })
 }

@@ -1,4 +1,4 @@
-//! A batch: the rows of some slots.
+//! A batch, which has the rows of some slots.
 
 use std::ops::Range;
 
@@ -12,22 +12,22 @@ use crate::space::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RowKind {
-    /// A step's result.
+    /// The result of a step.
     Step = 0,
-    /// A new episode's first observation (in SAME_STEP that is also part of a
-    /// `Step` row, which stays one).
+    /// The first observation of a new episode. In SAME_STEP such an observation can also
+    /// be part of a `Step` row, which keeps the kind `Step`.
     Reset = 1,
-    /// The current observation once more: [`Begin::Keep`](crate::Begin::Keep).
+    /// The current observation again; see [`Begin::Keep`](crate::Begin::Keep).
     Kept = 2,
-    /// The slot failed: the observation is zeros, and so are reward and flags,
-    /// unless only the autoreset after the step failed (SAME_STEP).
+    /// The slot failed. The observation is zeros; so are reward and flags, unless only the
+    /// autoreset after the step failed (SAME_STEP).
     Failed = 3,
     /// The first observation of a slot that was rebuilt after a failure.
     Restarted = 4,
 }
 
 impl RowKind {
-    /// The kind of this number, if one has it.
+    /// The row kind of this number, if there is one.
     pub(crate) fn of(kind: u8) -> Option<Self> {
         let kinds = [RowKind::Step, RowKind::Reset, RowKind::Kept, RowKind::Failed, RowKind::Restarted];
         kinds.get(usize::from(kind)).copied()
@@ -45,9 +45,8 @@ pub struct Extra {
     pub value: Value,
 }
 
-/// The key of an [`Extra`] that only finals have: the final observation as the
-/// chunk has it, where the row's leaves do not say all of that. See
-/// [`Chunk::final_observation`](crate::Chunk::final_observation).
+/// The key of an [`Extra`] that only finals have: the final observation in the form that
+/// the chunk has it, where the row's leaves do not hold all of it. See
 pub const FINAL_OBSERVATION: &str = "\0final observation";
 
 /// The infos of a batch's rows.
@@ -55,17 +54,17 @@ pub const FINAL_OBSERVATION: &str = "\0final observation";
 pub struct Infos {
     /// One column per leaf of the info space, zeros where the mask is false.
     pub columns: Vec<Column>,
-    /// One `bool` column per leaf: which rows have it.
+    /// One `bool` column per leaf, which says which rows have the info.
     pub masks: Vec<Fixed>,
-    /// What was not declared, by row. Text events travel here too.
+    /// Infos that were not declared, in the order of their rows. Text events are among them.
     pub extras: Vec<Extra>,
 }
 
-/// In SAME_STEP, what the rows that ended showed before their reset. As long as
-/// the batch, so that rows need no second numbering and chunks no merging; only
-/// rows that ended are written, so only their memory is touched.
+/// In SAME_STEP, what the rows that ended showed before their reset. The columns are as
+/// long as the batch, so that rows need no second numbering and chunks no merging. Only
+/// rows that ended are written, so only their memory is used.
 pub struct Finals {
-    /// `bool`: which rows ended. The others hold leftovers.
+    /// `bool` column: which rows ended. The finals of all other rows are unspecified.
     pub ended: Fixed,
     /// The last observations.
     pub observation: Vec<Column>,
@@ -81,19 +80,19 @@ pub struct Batch {
     pub observation: Vec<Column>,
     /// `float64`.
     pub reward: Fixed,
-    /// `bool`: ended in a terminal state.
+    /// `bool` column: whether the episode ended in a terminal state.
     pub terminated: Fixed,
-    /// `bool`: cut, by a time limit or by the env.
+    /// `bool` column: whether the episode was cut, by a time limit or by the env.
     pub truncated: Fixed,
     /// What each row is; see [`Batch::kind`].
     pub kinds: Fixed,
     /// The rows' infos.
     pub infos: Infos,
-    /// In SAME_STEP only.
+    /// What ended rows showed before their reset, in SAME_STEP only.
     pub finals: Option<Finals>,
     /// The slots that failed; their rows are [`RowKind::Failed`].
     pub failures: Vec<SlotError>,
-    /// Failures that a policy has dealt with: to be told, not to be raised.
+    /// Failures that a policy has dealt with, to be shown to the user but not raised.
     pub tolerated: Vec<SlotError>,
 }
 
@@ -103,7 +102,7 @@ impl Batch {
         self.reward.rows()
     }
 
-    /// What row `row` is; [`RowKind::Failed`] where its number is none's.
+    /// What row `row` is; [`RowKind::Failed`] where its number is that of no kind.
     pub fn kind(&self, row: usize) -> RowKind {
         RowKind::of(self.kinds.as_slice::<u8>()[row]).unwrap_or(RowKind::Failed)
     }
@@ -137,8 +136,8 @@ impl Infos {
 }
 
 impl Batch {
-    /// Copies row `from_row` of `from`, a batch of the same leaves, to row
-    /// `row`; what travels loose (extras, failures) stays.
+    /// Copies row `from_row` of `from`, a batch of the same leaves, to row `row`. Extras and
+    /// failures are not copied.
     pub(crate) fn put_row(&mut self, row: usize, from: &Batch, from_row: usize) {
         self.put_seen(row, from, from_row);
         self.reward.as_mut_slice::<f64>()[row] = from.reward.as_slice::<f64>()[from_row];
@@ -156,15 +155,15 @@ impl Batch {
         }
     }
 
-    /// As [`put_row`](Self::put_row), observation and infos alone.
+    /// Copies only the observation and the infos of a row, as [`put_row`](Self::put_row) does.
     pub(crate) fn put_seen(&mut self, row: usize, from: &Batch, from_row: usize) {
         put_columns(&mut self.observation, row, &from.observation, from_row);
         self.infos.put_row(row, &from.infos, from_row);
     }
 
-    /// Copies all rows of `from`, a batch of as many rows of the same leaves that
-    /// lies in shared memory, and takes what of it is loose; extras and failures
-    /// stay.
+    /// Copies all rows of `from`, a batch in shared memory with as many rows of the same
+    /// leaves, and takes the values of its loose columns. Extras and failures are not
+    /// copied.
     pub(crate) fn take_all(&mut self, from: &mut Batch) {
         let all = 0..self.rows();
         take_columns(&mut self.observation, &mut from.observation, &all);
@@ -185,7 +184,7 @@ impl Batch {
         }
     }
 
-    /// Every column, by the part that it is; always in the same order.
+    /// Visits every column with the part that it is, always in the same order.
     pub(crate) fn visit<'a>(&'a self, mut each: impl FnMut(Part, Either<'a>)) {
         let mut columns = |part: fn(usize) -> Part, columns: &'a [Column]| {
             for (k, column) in columns.iter().enumerate() {
@@ -246,8 +245,8 @@ impl Batch {
         }
     }
 
-    /// In SAME_STEP: ends row `row`'s episode with a final observation of zeros,
-    /// for nobody saw it.
+    /// In SAME_STEP, ends row `row`'s episode with a final observation of zeros, because
+    /// nobody saw the end.
     pub(crate) fn end_unseen(&mut self, row: usize) {
         if let Some(finals) = &mut self.finals {
             finals.ended.as_mut_slice::<bool>()[row] = true;
@@ -256,7 +255,7 @@ impl Batch {
         }
     }
 
-    /// Puts what travels loose in the order of the rows that it is of.
+    /// Sorts extras and failures in the order of their rows.
     pub(crate) fn sort_loose(&mut self) {
         self.infos.extras.sort_by_key(|extra| extra.row);
         if let Some(finals) = &mut self.finals {
@@ -272,8 +271,8 @@ impl Batch {
         }
     }
 
-    /// Copies all rows of `part`, a batch of the same leaves, to the rows from
-    /// `at` on, and takes over what travels loose.
+    /// Copies all rows of `part`, a batch of the same leaves, to the rows from `at` on, and
+    /// takes its extras and failures.
     pub(crate) fn place(&mut self, at: usize, part: Box<Batch>) {
         (0..part.rows()).for_each(|row| self.put_row(at + row, &part, row));
         let moved = |extra: Extra| Extra { row: at + extra.row, ..extra };

@@ -1,4 +1,4 @@
-//! Where batches come from, and how they are drafted.
+//! Pools that batches come from, and drafts of batches.
 
 use crate::buffer::batch::{Batch, Finals, Infos};
 use crate::buffer::column::{Column, Fixed};
@@ -17,24 +17,25 @@ pub struct Layout {
     pub observation: Space,
     /// Leaves of the infos.
     pub info: Space,
-    /// Whether rows that end keep their last observation beside the next one.
+    /// Whether rows that end keep their last observation beside the next episode's first.
     pub finals: bool,
-    /// The most rows of a batch.
+    /// The largest number of rows of a batch.
     pub capacity: usize,
 }
 
 struct LeafPool {
-    /// `None` for a leaf that is not of fixed shape.
+    /// The dtype, the elements per row, and the pool; `None` for a leaf that is not of fixed
+    /// shape.
     block: Option<(DType, usize, Pool)>,
 }
 
 impl LeafPool {
-    /// Of a number in each row.
+    /// A pool for one number per row.
     fn scalars(dtype: DType, capacity: usize) -> Self {
         LeafPool { block: Some((dtype, 1, Pool::new(capacity.saturating_mul(dtype.size())))) }
     }
 
-    /// Of a space's leaves, `capacity` rows of which make a block.
+    /// A pool per leaf of a space, whose blocks have `capacity` rows.
     fn of(space: &Space, capacity: usize) -> Vec<Self> {
         let pool = |leaf: &crate::Leaf| match &leaf.kind {
             LeafKind::Fixed(t) => {
@@ -65,35 +66,35 @@ impl LeafPool {
         };
         let mut fixed = Fixed::new(lease, *dtype, *elements, rows);
         if *dtype == DType::Bool {
-            // Whoever had the block before may have left bytes that are no bool.
+            // The block's last user may have left bytes that are not valid bools.
             fixed.zero();
         }
         Ok(fixed)
     }
 }
 
-/// The pools that a runner's batches come from, one per buffer.
+/// The pools of a runner's batches, one per buffer.
 pub struct BatchPool {
     observation: Vec<LeafPool>,
     reward: LeafPool,
     terminated: LeafPool,
     truncated: LeafPool,
-    /// For `ended` and masks.
+    /// The pool of `ended` and of masks.
     flags: LeafPool,
     kinds: LeafPool,
     info: Vec<LeafPool>,
     finals: bool,
     capacity: usize,
-    /// Places of a finished draft, for the next.
+    /// The places of a finished draft, to be used for the next draft.
     spare: Option<Box<Places>>,
 }
 
 impl BatchPool {
-    /// Pools for batches of `layout`; allocates nothing yet.
+    /// Pools for batches of `layout`. Nothing is allocated yet.
     ///
     /// # Errors
-    /// [`Error::Space`] where a space contradicts itself or no memory is large
-    /// enough for its rows.
+    /// [`Error::Space`] where a space contradicts itself or its rows are too large for any
+    /// memory.
     pub fn new(layout: &Layout) -> Result<Self> {
         let capacity = layout.capacity;
         layout.observation.check_rows("observation", capacity)?;
@@ -112,7 +113,7 @@ impl BatchPool {
         })
     }
 
-    /// How many blocks have been allocated so far, over all buffers.
+    /// How many blocks of all buffers have been allocated so far.
     pub fn allocations(&self) -> u64 {
         let leaves = self.observation.iter().chain(&self.info);
         leaves
@@ -122,12 +123,12 @@ impl BatchPool {
             .sum()
     }
 
-    /// A batch of `rows` rows (at most the capacity) to be written, one for each
-    /// of `slots`.
+    /// A batch of `rows` rows to be written, one for each of `slots`; at most as many as the
+    /// capacity.
     ///
     /// # Errors
-    /// [`Error::Argument`] for more rows than the capacity, or another number
-    /// than that of the slots; [`Error::Memory`].
+    /// [`Error::Argument`] for more rows than the capacity, or where there are not as many
+    /// slots as rows; [`Error::Memory`].
     pub fn draft(&mut self, slots: Slots, rows: usize, mut host: Option<&mut dyn Buffers>) -> Result<Draft> {
         let (count, capacity) = (slots.len(rows), self.capacity);
         if rows > capacity || count != rows {
@@ -161,7 +162,7 @@ impl BatchPool {
         Ok(draft)
     }
 
-    /// The batch that `draft` has become.
+    /// The finished batch of `draft`.
     pub fn finish(&mut self, draft: Draft) -> Box<Batch> {
         self.spare = Some(draft.places);
         draft.batch
@@ -180,7 +181,7 @@ impl BatchPool {
         Ok(columns)
     }
 
-    /// Infos that no row has yet: zeros and false masks.
+    /// Infos of which no row has any yet: zeros and false masks.
     fn infos(
         &self,
         value: fn(usize) -> Part,
@@ -205,11 +206,11 @@ fn zeroed(mut fixed: Fixed) -> Fixed {
     fixed
 }
 
-/// A batch being written; [`BatchPool::finish`] makes it one.
+/// A batch that is being written. [`BatchPool::finish`] finishes it.
 pub struct Draft {
-    /// Boxed: it goes through many hands.
+    /// The batch, boxed because it is passed on many times.
     batch: Box<Batch>,
-    /// Boxed: [`Window`]s hold its address.
+    /// The places, boxed because [`Window`]s hold their address.
     places: Box<Places>,
 }
 
@@ -233,12 +234,12 @@ impl Draft {
             to.info_mask.clear();
             to.info_mask.extend(finals.infos.masks.iter_mut().map(Place::of_fixed));
         } else {
-            // Those of another pool's batch.
+            // The spare places may still be those of a batch with finals.
             places.finals = None;
         }
     }
 
-    /// The slots that its rows are of.
+    /// The slots of the draft's rows.
     pub(crate) fn slots(&self) -> &Slots {
         &self.batch.slots
     }
@@ -248,7 +249,7 @@ impl Draft {
         RowsMut::whole(&self.places, self.batch.rows())
     }
 
-    /// The rows as several threads see them at once.
+    /// The rows, for several threads that write at the same time.
     pub(crate) fn window(&self) -> Window {
         Window::new(&self.places, self.batch.rows())
     }

@@ -6,10 +6,10 @@ use std::ptr;
 
 use crate::space::{DType, Element};
 
-/// Bytes that a caller lends, as a rule the elements of an array.
+/// Bytes that a caller lends, usually the elements of an array.
 ///
-/// Others may write [`shared`](Self::shared) ones meanwhile. So nothing refers to
-/// them: whoever reads them copies them, and looks at the copy.
+/// Other threads or processes may write [`shared`](Self::shared) bytes meanwhile. So no
+/// reference to these bytes is made: a reader copies them and reads the copy.
 #[derive(Clone, Copy)]
 pub struct Bytes<'a> {
     data: *const u8,
@@ -18,9 +18,9 @@ pub struct Bytes<'a> {
     lent: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: the bytes may be read on any thread, as those of a slice.
+// SAFETY: the bytes may be read on any thread, like those of a slice.
 unsafe impl Send for Bytes<'_> {}
-// SAFETY: as above.
+// SAFETY: the bytes may be read on any thread, like those of a slice.
 unsafe impl Sync for Bytes<'_> {}
 
 impl<'a, B: AsRef<[u8]> + ?Sized> From<&'a B> for Bytes<'a> {
@@ -34,52 +34,52 @@ impl<'a> Bytes<'a> {
     /// Bytes that others may write while they are lent.
     ///
     /// # Safety
-    /// For `'a` there must be `len` initialised bytes at `data`.
+    /// There must be `len` initialised bytes at `data` for the lifetime `'a`.
     pub unsafe fn shared(data: *const u8, len: usize) -> Self {
         Bytes { data, len, is_shared: true, lent: PhantomData }
     }
 
-    /// How many there are.
+    /// The number of bytes.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// The bytes themselves, if nobody else may write them.
+    /// The bytes as a slice, if nobody else may write them.
     pub fn as_slice(self) -> Option<&'a [u8]> {
-        // SAFETY: these were made of a slice that lives as long.
+        // SAFETY: bytes that are not shared were made from a slice of the same lifetime.
         (!self.is_shared).then(|| unsafe { std::slice::from_raw_parts(self.data, self.len) })
     }
 
-    /// Those of `range`.
+    /// The bytes in `range`.
     ///
     /// # Panics
-    /// Where there are fewer.
+    /// Where there are fewer bytes.
     pub fn part(self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len);
         // SAFETY: the part is within the bytes.
         Bytes { data: unsafe { self.data.add(range.start) }, len: range.len(), ..self }
     }
 
-    /// Adds a copy to `copies`.
+    /// Appends a copy of the bytes to `copies`.
     pub fn append_to(self, copies: &mut Vec<u8>) {
         copies.reserve(self.len);
-        // SAFETY: there is room for them (reserved), in memory that is no part of them.
+        // SAFETY: there is room for the bytes (reserved), in memory that does not overlap them.
         unsafe {
             ptr::copy_nonoverlapping(self.data, copies.as_mut_ptr().add(copies.len()), self.len);
             copies.set_len(copies.len() + self.len);
         }
     }
 
-    /// Copies them to `elements`.
+    /// Copies the bytes to `elements`.
     ///
     /// # Panics
-    /// Where they are not as many, or the elements are bools: not all bytes are
-    /// bools.
+    /// Where the sizes differ, or where the elements are bools, because not all bytes are
+    /// valid bools.
     pub(crate) fn copy_to<T: Element>(self, elements: &mut [T]) {
         assert!(T::DTYPE != DType::Bool && self.len == size_of_val(elements));
-        // SAFETY: as many bytes (checked), in memory that is no part of them; any
-        // bytes make numbers.
+        // SAFETY: the sizes are equal (checked), the memory does not overlap, and any bytes
+        // are valid numbers.
         unsafe { ptr::copy_nonoverlapping(self.data, elements.as_mut_ptr().cast(), self.len) }
     }
 }

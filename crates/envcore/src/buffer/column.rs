@@ -1,4 +1,4 @@
-//! One leaf of a batch: its rows.
+//! A column, which has the rows of one leaf of a batch.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use crate::space::{DType, Element, Value};
 
 /// The rows of one leaf.
 pub enum Column {
-    /// A leaf of fixed shape: one block.
+    /// The rows of a leaf of fixed shape, in one block.
     Fixed(Fixed),
-    /// Any other: a value per row.
+    /// The rows of any other leaf, a value per row.
     Values(Vec<Value>),
 }
 
@@ -35,7 +35,7 @@ impl Column {
         match (self, source) {
             (Column::Fixed(a), Column::Fixed(b)) => {
                 let row_bytes = a.row_bytes();
-                // Whoever implements a vec env may give columns of other leaves than its spec's.
+                // An implementation of `VecEnv` may give columns of other leaves than its spec's.
                 assert!((a.dtype, a.elements) == (b.dtype, b.elements), "a row of another leaf");
                 let row = &b.bytes()[from * row_bytes..(from + 1) * row_bytes];
                 a.bytes_mut()[to * row_bytes..(to + 1) * row_bytes].copy_from_slice(row);
@@ -45,8 +45,8 @@ impl Column {
         }
     }
 
-    /// Takes `rows` of `source`, a column of the same leaf and as many rows: numbers
-    /// are copied, and values leave none behind.
+    /// Takes `rows` of `source`, a column of the same leaf and as many rows. Numbers are
+    /// copied; values are moved out.
     pub(crate) fn take(&mut self, source: &mut Column, rows: Range<usize>) {
         match (self, source) {
             (Column::Fixed(a), Column::Fixed(b)) => a.take(b, rows),
@@ -58,7 +58,7 @@ impl Column {
         }
     }
 
-    /// Makes row `row` zeros, or none.
+    /// Sets row `row` to zeros, or to no value.
     pub(crate) fn clear_row(&mut self, row: usize) {
         match self {
             Column::Fixed(fixed) => fixed.clear_row(row),
@@ -79,7 +79,7 @@ impl Fixed {
     /// `rows` rows of `elements` elements in `lease`.
     ///
     /// # Panics
-    /// Where the lease is too small or not aligned for the dtype.
+    /// Where the lease is too small, or not aligned for the dtype.
     #[inline]
     pub(crate) fn new(lease: Lease, dtype: DType, elements: usize, rows: usize) -> Self {
         let row_bytes = elements.checked_mul(dtype.size());
@@ -111,24 +111,22 @@ impl Fixed {
 
     /// All rows' bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the lease holds that many initialised bytes (`new` checked the
-        // number), is borrowed for as long, and is this column's alone: who writes
-        // through `Places` meanwhile has the batch still as a draft, whose columns
-        // nobody sees.
+        // SAFETY: the lease holds that many initialised bytes (`new` checked the number), is
+        // borrowed for as long, and belongs to this column alone. Whoever writes through
+        // `Places` meanwhile has the batch as a draft, whose columns nobody reads.
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr(), self.rows * self.row_bytes()) }
     }
 
-    /// Not public: bytes that make no `bool` must not get in.
+    /// All rows' bytes, for writing. Not public, because the bytes must stay valid `bool`s.
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as `bytes`, and `&mut self` is the one access.
+        // SAFETY: as in `bytes`, and `&mut self` is the only access.
         unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr(), self.rows * self.row_bytes()) }
     }
 
-    /// Copies `bytes`, of elements of this dtype, to row `row` from byte `at`
-    /// of it on.
+    /// Copies `bytes`, which are elements of this dtype, to row `row` from its byte `at` on.
     ///
     /// # Panics
-    /// Where they do not fit, or are no `bool`s in a column of these.
+    /// Where the bytes do not fit, or the column is of bools and a byte is no valid `bool`.
     pub(crate) fn put_bytes(&mut self, row: usize, at: usize, bytes: &[u8]) {
         let row_bytes = self.row_bytes();
         assert!(at + bytes.len() <= row_bytes, "more bytes than a row has");
@@ -137,24 +135,24 @@ impl Fixed {
         self.bytes_mut()[from..from + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Copies `rows` to the same place in `to`, without a reference to what is there.
+    /// Copies `rows` to the same offset in `to`, without a reference to the memory of `to`.
     pub(super) fn copy_rows_to(&self, rows: Range<usize>, to: &Lease) {
         assert!(rows.start <= rows.end && rows.end <= self.rows && self.rows * self.row_bytes() <= to.len());
         let first = rows.start * self.row_bytes();
-        // SAFETY: both blocks have these rows (checked), and are different ones.
+        // SAFETY: both blocks have these rows (checked), and the blocks differ.
         unsafe {
             let from = self.lease.as_ptr().add(first);
             std::ptr::copy_nonoverlapping(from, to.as_ptr().add(first), rows.len() * self.row_bytes());
         }
     }
 
-    /// A copy of the first elements of row `row`, at most `most`; a byte that makes no
-    /// `bool` is one in the copy.
+    /// A copy of the first elements of row `row`, at most `most` of them. A byte that is no
+    /// valid `bool` is made valid in the copy.
     pub(crate) fn copy_of(&self, row: usize, most: usize) -> Vec<u8> {
         assert!(row < self.rows);
         let mut copy = vec![0; self.elements.min(most) * self.dtype.size()];
-        // SAFETY: the row's bytes are within the lease (`new` checked). No reference
-        // to them is made, for others may write them.
+        // SAFETY: the row's bytes are within the lease (`new` checked). No reference to the
+        // bytes is made, because other processes may write them.
         unsafe {
             let first = self.lease.as_ptr().add(row * self.row_bytes());
             std::ptr::copy_nonoverlapping(first, copy.as_mut_ptr(), copy.len());
@@ -165,15 +163,15 @@ impl Fixed {
         copy
     }
 
-    /// Copies `rows` of `source`, a column of the same leaf and as many rows, which
-    /// may lie where other processes write. What makes no `bool` becomes one.
+    /// Copies `rows` of `source`, a column of the same leaf and as many rows, which may be in
+    /// memory that other processes write. Bytes that are no valid `bool`s are made valid.
     pub(crate) fn take(&mut self, source: &Fixed, rows: Range<usize>) {
         let n = self.row_bytes();
         assert!((self.dtype, self.elements, self.rows) == (source.dtype, source.elements, source.rows));
         let (start, len) = (rows.start * n, rows.len() * n);
         let own = &mut self.bytes_mut()[start..start + len];
-        // SAFETY: the source's lease holds as many bytes as this column's (`new`
-        // checked), and is another block. No reference to its memory is made.
+        // SAFETY: the source's lease holds as many bytes as this column's (`new` checked), and
+        // the blocks differ. No reference to the source's memory is made.
         unsafe { std::ptr::copy_nonoverlapping(source.lease.as_ptr().add(start), own.as_mut_ptr(), len) }
         if self.dtype == DType::Bool {
             let own = &mut self.bytes_mut()[start..start + len];
@@ -181,7 +179,7 @@ impl Fixed {
         }
     }
 
-    /// Makes row `row` zeros.
+    /// Sets row `row` to zeros.
     pub(crate) fn clear_row(&mut self, row: usize) {
         let n = self.row_bytes();
         self.bytes_mut()[row * n..(row + 1) * n].fill(0);
@@ -193,17 +191,16 @@ impl Fixed {
     /// Where `T` is not the column's dtype.
     pub fn as_slice<T: Element>(&self) -> &[T] {
         self.expect::<T>();
-        // SAFETY: as `bytes`; `new` checked the alignment, and the dtype is T's. Any
-        // bits make a number. A column of bools began as zeros or was copied bool by
-        // bool, and whatever writes to it writes bools (`Row`, `put_bytes`,
-        // `make_bools`).
+        // SAFETY: as in `bytes`; `new` checked the alignment, and the dtype is T's. Any bits are
+        // a valid number. A column of bools began as zeros or was copied bool by bool, and
+        // whatever writes to it writes valid bools (`Row`, `put_bytes`, `make_bools`).
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr().cast(), self.rows * self.elements) }
     }
 
-    /// As [`as_slice`](Self::as_slice), for writing.
+    /// All rows' elements, for writing; see [`as_slice`](Self::as_slice).
     pub fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
         self.expect::<T>();
-        // SAFETY: as `as_slice`, and `&mut self` is the one access.
+        // SAFETY: as in `as_slice`, and `&mut self` is the only access.
         unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr().cast(), self.rows * self.elements) }
     }
 
@@ -212,7 +209,7 @@ impl Fixed {
     pub fn row<T: Element>(&self, row: usize) -> &[T] {
         self.expect::<T>();
         assert!(row < self.rows);
-        // SAFETY: as `as_slice`; of this row alone, for threads may write others.
+        // SAFETY: as in `as_slice`, but only for this row, because threads may write others.
         unsafe {
             let first = self.lease.as_ptr().cast::<T>().add(row * self.elements);
             std::slice::from_raw_parts(first, self.elements)
@@ -227,7 +224,7 @@ impl Fixed {
     pub(super) unsafe fn rows_mut<T: Element>(&self, from: usize, count: usize) -> &mut [T] {
         self.expect::<T>();
         assert!(from <= self.rows && count <= self.rows - from);
-        // SAFETY: as `as_slice`; the rows are the caller's alone.
+        // SAFETY: as in `as_slice`; the caller guarantees that nobody else uses the rows.
         unsafe {
             let first = self.lease.as_ptr().cast::<T>().add(from * self.elements);
             std::slice::from_raw_parts_mut(first, count * self.elements)

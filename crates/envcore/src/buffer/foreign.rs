@@ -1,7 +1,7 @@
-//! Batches across a C boundary: the addresses of rows for code that knows no
-//! Rust, and rows at addresses that a host gives.
+//! Batches across a C boundary: the addresses of rows for foreign code, and rows at
+//! addresses that a host gives.
 
-// Each side of the boundary is a feature.
+// Each side of the boundary is a feature of this crate.
 #![cfg_attr(not(all(feature = "export", feature = "load")), allow(dead_code))]
 
 use std::ffi::c_void;
@@ -11,10 +11,10 @@ use crate::buffer::place::{Place, Places};
 use crate::buffer::rows::RowsMut;
 use crate::space::{DType, Space, Value};
 
-/// Where the columns of some rows are, each from its first row on.
+/// The addresses of the first of some rows in each column.
 #[derive(Default)]
 pub(crate) struct Addresses {
-    /// Null for a leaf that is not of fixed shape, here and in `info`.
+    /// Null for a leaf that is not of fixed shape; the same is true of `info`.
     pub(crate) observation: Vec<*mut c_void>,
     pub(crate) reward: *mut f64,
     pub(crate) terminated: *mut u8,
@@ -23,29 +23,29 @@ pub(crate) struct Addresses {
     pub(crate) info_mask: Vec<*mut u8>,
 }
 
-// SAFETY: addresses only, of which none is followed here.
+// SAFETY: the struct only holds addresses and does not follow them.
 unsafe impl Send for Addresses {}
 
 /// Dtype and elements of a leaf; `None` where it is not of fixed shape.
 pub(crate) type LeafLayout = Option<(DType, usize)>;
 
-/// Whether `places` are of these leaves.
+/// Whether `places` have these leaves.
 pub(super) fn are_of(places: &[Place], leaves: &[LeafLayout]) -> bool {
     let layout = |place: &Place| place.dtype().map(|dtype| (dtype, place.elements));
     places.len() == leaves.len() && places.iter().zip(leaves).all(|(place, leaf)| layout(place) == *leaf)
 }
 
 impl RowsMut<'_> {
-    /// Whether these rows are of these leaves of the observation, and their
-    /// infos begin with these: a runner's own leaves lie behind the source's.
+    /// Whether these rows have these leaves of the observation, and infos that begin with
+    /// these. A runner's own info leaves follow those of the source.
     pub(crate) fn are_of(&self, observation: &[LeafLayout], info: &[LeafLayout]) -> bool {
         let own = self.places().info.get(..info.len());
         are_of(&self.places().observation, observation) && own.is_some_and(|own| are_of(own, info))
     }
 
-    /// Where these rows are, for code that writes them during a call that has
-    /// them borrowed. What it writes may be no `bool` where one belongs:
-    /// [`make_bools`](Self::make_bools) before anyone looks.
+    /// The addresses of these rows, for code that writes them during a call that borrows
+    /// the rows. That code may write bytes that are no valid `bool`s, so
+    /// [`make_bools`](Self::make_bools) must be called before anyone reads the rows.
     pub(crate) fn addresses(&mut self, to: &mut Addresses) {
         let start = self.start();
         let at = |place: &Place| place.row(start);
@@ -62,7 +62,7 @@ impl RowsMut<'_> {
         to.truncated = only(&places.truncated).cast();
     }
 
-    /// Makes every byte that is to be a `bool` one: what is not 0 becomes 1.
+    /// Makes every byte of a `bool` column a valid `bool`: what is not 0 becomes 1.
     pub(crate) fn make_bools(&mut self) {
         let (start, len) = (self.start(), self.len());
         let places = self.places();
@@ -70,9 +70,9 @@ impl RowsMut<'_> {
         let leaves = places.observation.iter().chain(&places.info);
         for place in flags.chain(leaves.filter(|place| place.dtype() == Some(DType::Bool))) {
             let first = place.row(start).cast::<u8>();
-            // SAFETY: the column has rows start..start + len of `elements` bytes, and
-            // they are this window's alone: what the foreign code was told to write
-            // is written (`addresses`).
+            // SAFETY: the column has rows start..start + len of `elements` bytes, which belong
+            // to this window alone. The foreign code has written what it was told to write
+            // (`addresses`).
             let bytes = unsafe { std::slice::from_raw_parts_mut(first, len * place.elements) };
             bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
@@ -80,8 +80,8 @@ impl RowsMut<'_> {
 }
 
 impl Place {
-    /// The address of row `row`, within the column or one past its end; null
-    /// where the leaf is not of fixed shape.
+    /// The address of row `row`, which is within the column or just past its end; null where
+    /// the leaf is not of fixed shape.
     fn row(&self, row: usize) -> *mut c_void {
         match self.dtype() {
             Some(dtype) => self.ptr.wrapping_add(row * self.elements * dtype.size()).cast(),
@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-/// A leaf that is not of fixed shape, here for lack of a place at the host's.
+/// The values of a leaf that is not of fixed shape, which has no place in a host's memory.
 struct Loose {
     leaf: usize,
     values: Vec<Value>,
@@ -102,7 +102,7 @@ impl Loose {
         loose.map(|(leaf, _)| Loose { leaf, values: Vec::new() }).collect()
     }
 
-    /// Makes `places` those of `len` rows.
+    /// Makes `places` point to values for `len` rows.
     fn fit(loose: &mut [Loose], places: &mut [Place], len: usize) {
         for Loose { leaf, values } in loose {
             if values.len() < len {
@@ -121,7 +121,7 @@ fn places_of(space: &Space) -> Vec<Place> {
     space.leaves().iter().map(place).collect()
 }
 
-/// Rows of a host's.
+/// Rows in a host's memory.
 pub(crate) struct HostRows {
     places: Places,
     observation: Vec<Loose>,
@@ -143,7 +143,7 @@ impl HostRows {
         HostRows { places, observation: Loose::of(observation), info: Loose::of(info) }
     }
 
-    /// How many leaves observation and infos have.
+    /// How many leaves the observation and the infos have.
     pub(crate) fn leaves(&self) -> (usize, usize) {
         (self.places.observation.len(), self.places.info.len())
     }
@@ -151,10 +151,9 @@ impl HostRows {
     /// `len` rows at these addresses.
     ///
     /// # Safety
-    /// For every leaf of fixed shape there must be an address, at which `len`
-    /// rows of initialised elements of its dtype lie, aligned for it; so for
-    /// rewards, flags and masks. Nobody else may use any of them while the rows
-    /// are used.
+    /// For every leaf of fixed shape there must be an address with `len` rows of initialised
+    /// elements of the leaf's dtype, aligned for the dtype. The same is required of rewards,
+    /// flags and masks. Nobody else may use any of this memory while the rows are used.
     pub(crate) unsafe fn at(&mut self, addresses: &Addresses, len: usize) -> RowsMut<'_> {
         let places = &mut self.places;
         let put = |places: &mut [Place], from: &[*mut c_void]| {
@@ -177,8 +176,8 @@ impl HostRows {
         RowsMut::whole(&self.places, len)
     }
 
-    /// Takes what was written to leaves of the observation and of the infos that
-    /// are not of fixed shape: leaf, row, value.
+    /// Takes what was written to leaves of the observation and of the infos that are not of
+    /// fixed shape. `each` gets whether the leaf is an info, the leaf, the row, the value.
     pub(crate) fn take_loose(&mut self, mut each: impl FnMut(bool, usize, usize, Value)) {
         for (is_info, loose) in [(false, &mut self.observation), (true, &mut self.info)] {
             for Loose { leaf, values } in loose {
@@ -193,15 +192,15 @@ impl HostRows {
     }
 }
 
-/// Actions of a host's.
+/// Actions in a host's memory.
 pub(crate) struct HostActions {
     places: Vec<Place>,
     loose: Vec<Loose>,
     slots: usize,
 }
 
-// SAFETY: addresses only; `HostRows::at` and `HostActions::at` say who may
-// follow them.
+// SAFETY: the structs only hold addresses; `HostRows::at` and `HostActions::at` say who
+// may follow them.
 unsafe impl Send for HostActions {}
 
 impl HostActions {
@@ -209,7 +208,7 @@ impl HostActions {
         HostActions { places: places_of(space), loose: Loose::of(space), slots }
     }
 
-    /// Sets the action of `slot` in `leaf`, one that is not of fixed shape.
+    /// Sets the action of `slot` in `leaf`, which is not of fixed shape.
     pub(crate) fn set_loose(&mut self, leaf: usize, slot: usize, value: Value) {
         Loose::fit(&mut self.loose, &mut self.places, self.slots);
         if let Some(loose) = self.loose.iter_mut().find(|loose| loose.leaf == leaf) {
@@ -230,14 +229,14 @@ impl HostActions {
     /// A reader of the actions at these addresses.
     ///
     /// # Safety
-    /// For every leaf of fixed shape there must be an address, at which as many
-    /// rows of initialised elements of its dtype lie as there are slots, aligned
-    /// for it; nobody may write them while they are read.
+    /// For every leaf of fixed shape there must be an address with a row for each slot of
+    /// initialised elements of the leaf's dtype, aligned for the dtype. Nobody may write the
+    /// elements while they are read.
     pub(crate) unsafe fn at(&mut self, addresses: &[*const c_void]) -> ActReader<'_> {
         Loose::fit(&mut self.loose, &mut self.places, self.slots);
         let fixed = self.places.iter_mut().zip(addresses).filter(|(place, _)| place.dtype().is_some());
         fixed.for_each(|(place, address)| place.ptr = address.cast_mut().cast());
-        // SAFETY: the caller's duty; values are here, one for each slot.
+        // SAFETY: the caller guarantees the addresses; the struct has a value for each slot.
         unsafe { ActReader::over(&self.places, 0, self.slots) }
     }
 }

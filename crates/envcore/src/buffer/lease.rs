@@ -1,13 +1,13 @@
-//! Aligned memory, lent out and given back.
+//! Aligned memory that is lent out and given back.
 //!
-//! A [`Pool`] lends blocks of one size. A [`Lease`] is one block; dropping it
-//! gives the block back, from any thread. Nobody counts references to decide
-//! whether memory is free: whoever holds the lease owns the memory, and a NumPy
-//! array's base *is* the lease.
+//! A [`Pool`] lends blocks of one size. A [`Lease`] is one block; dropping the lease gives
+//! the block back, from any thread. No references are counted to decide whether memory is
+//! free: whoever holds the lease owns the memory, and the base of a NumPy array *is* the
+//! lease.
 //!
-//! A pool keeps what comes back, so that a loop that keeps nothing allocates
-//! nothing, and one that keeps the last k batches allocates k + 1. Blocks that
-//! stay unused for a whole window of takes are surplus and are freed.
+//! A pool keeps the blocks that come back. So a loop that keeps no batch allocates
+//! nothing, and a loop that keeps the last k batches allocates k + 1. Blocks that stay
+//! unused for a whole window of takes are surplus and are freed.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
@@ -23,25 +23,25 @@ use crate::os;
 /// Alignment of every block, in bytes.
 const ALIGN: usize = 64;
 
-/// Takes after which blocks unused all the while are freed: many rollouts of a
-/// training loop, in each of which a pool is asked several times a step.
+/// The number of takes after which blocks that stayed unused meanwhile are freed. A
+/// training loop takes several times a step, so the window spans many rollouts.
 const WINDOW: u32 = 1 << 14;
 
-/// Blocks that came back, apart from the one in `Home::hot`.
+/// Blocks that came back, except the one in `PoolState::hot`.
 #[derive(Default)]
-struct Shelf {
+struct FreeBlocks {
     free: Vec<Block>,
-    /// The least that `free` has held in this window: blocks nobody needed.
+    /// The smallest length of `free` in this window, which is how many blocks nobody needed.
     idle: usize,
 }
 
-/// Errors where this machine has less than `bytes` bytes: a system that promises
-/// more than it has would end the process when they are used.
+/// Errors where this machine has less than `bytes` bytes. A system that promises more
+/// memory than it has would end the process when the memory is used.
 ///
 /// # Errors
 /// [`Error::Memory`].
 pub(crate) fn check_machine_has(bytes: usize) -> Result<()> {
-    /// What no machine lacks.
+    /// A size that every machine has.
     const SMALL: usize = 1 << 28;
     if bytes > SMALL && bytes as u64 > os::memory() { Err(Error::Memory(bytes)) } else { Ok(()) }
 }
@@ -52,25 +52,25 @@ struct Block(NonNull<u8>);
 // SAFETY: a block is plain memory with one owner.
 unsafe impl Send for Block {}
 
-struct Home {
+struct PoolState {
     bytes: usize,
-    /// A block that came back, or null: in a loop that keeps nothing it goes to
-    /// and fro here, without a lock.
+    /// A block that came back, or null. A loop that keeps nothing takes and returns this
+    /// block without a lock.
     hot: AtomicPtr<u8>,
-    shelf: Mutex<Shelf>,
+    free_blocks: Mutex<FreeBlocks>,
     takes: AtomicU32,
     allocations: AtomicU64,
     birth: Birth,
 }
 
-impl Home {
-    /// A block from the shelf or, zeroed, from the system.
+impl PoolState {
+    /// A block that came back or, zeroed, one from the system.
     #[cold]
     fn fetch(&self) -> Result<NonNull<u8>> {
-        let mut shelf = self.shelf();
-        let block = shelf.free.pop();
-        shelf.idle = shelf.idle.min(shelf.free.len());
-        drop(shelf);
+        let mut free_blocks = self.free_blocks();
+        let block = free_blocks.free.pop();
+        free_blocks.idle = free_blocks.idle.min(free_blocks.free.len());
+        drop(free_blocks);
         if let Some(Block(ptr)) = block {
             return Ok(ptr);
         }
@@ -82,48 +82,49 @@ impl Home {
         NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(lack)
     }
 
-    /// `None` where no block is so large.
+    /// The layout of a block; `None` where no block can be so large.
     fn layout(&self) -> Option<Layout> {
         Layout::from_size_align(self.bytes.max(1), ALIGN).ok()
     }
 
-    /// Frees what nobody needed in the window that ends.
+    /// Frees the blocks that nobody needed in the window that ends.
     #[cold]
     fn trim(&self) {
-        let mut shelf = self.shelf();
-        let keep = shelf.free.len() - shelf.idle;
-        let surplus = shelf.free.split_off(keep);
-        shelf.idle = shelf.free.len();
-        drop(shelf);
+        let mut free_blocks = self.free_blocks();
+        let keep = free_blocks.free.len() - free_blocks.idle;
+        let surplus = free_blocks.free.split_off(keep);
+        free_blocks.idle = free_blocks.free.len();
+        drop(free_blocks);
         surplus.into_iter().for_each(|block| self.free(block));
     }
 
     #[inline]
     fn give_back(&self, ptr: NonNull<u8>) {
-        // A thread that the fork left behind may hold the lock.
+        // A thread that does not exist after the fork may hold the lock.
         if self.birth.is_before_fork() {
             return;
         }
         let empty = ptr::null_mut();
         if self.hot.compare_exchange(empty, ptr.as_ptr(), Ordering::Release, Ordering::Relaxed).is_err() {
-            self.shelf().free.push(Block(ptr));
+            self.free_blocks().free.push(Block(ptr));
         }
     }
 
     fn free(&self, block: Block) {
         let layout = self.layout().expect("there is a block of it");
-        // SAFETY: it came from `alloc_zeroed` with this layout, and is freed once.
+        // SAFETY: the block came from `alloc_zeroed` with this layout, and is freed once.
         unsafe { dealloc(block.0.as_ptr(), layout) }
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn free_blocks(&self) -> MutexGuard<'_, FreeBlocks> {
+        self.free_blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Home {
+impl Drop for PoolState {
     fn drop(&mut self) {
-        let free = std::mem::take(&mut self.shelf.get_mut().unwrap_or_else(PoisonError::into_inner).free);
+        let free =
+            std::mem::take(&mut self.free_blocks.get_mut().unwrap_or_else(PoisonError::into_inner).free);
         let hot = NonNull::new(*self.hot.get_mut()).map(Block);
         free.into_iter().chain(hot).for_each(|block| self.free(block));
     }
@@ -131,41 +132,41 @@ impl Drop for Home {
 
 /// Lends blocks of one size.
 #[derive(Clone)]
-pub struct Pool(Arc<Home>);
+pub struct Pool(Arc<PoolState>);
 
 impl Pool {
-    /// A pool of blocks of `bytes` bytes; allocates nothing yet.
+    /// A pool of blocks of `bytes` bytes. Nothing is allocated yet.
     pub fn new(bytes: usize) -> Self {
-        Pool(Arc::new(Home {
+        Pool(Arc::new(PoolState {
             bytes,
             hot: AtomicPtr::default(),
-            shelf: Mutex::default(),
+            free_blocks: Mutex::default(),
             takes: AtomicU32::new(0),
             allocations: AtomicU64::new(0),
             birth: Birth::here(),
         }))
     }
 
-    /// A block: one that came back, with its old contents, or a new one, zeroed.
+    /// A block that came back, with its old contents, or a new block, zeroed.
     ///
     /// # Errors
     /// [`Error::Memory`].
     #[inline]
     pub fn take(&self) -> Result<Lease> {
-        let home = &self.0;
-        // Loads and stores, not one operation: where two threads take at once, a
-        // window is a little longer.
-        let takes = home.takes.load(Ordering::Relaxed) + 1;
-        home.takes.store(takes % WINDOW, Ordering::Relaxed);
+        let pool = &self.0;
+        // A load and a store suffice in place of one operation: where two threads take at
+        // once, a window only becomes a little longer.
+        let takes = pool.takes.load(Ordering::Relaxed) + 1;
+        pool.takes.store(takes % WINDOW, Ordering::Relaxed);
         if takes == WINDOW {
-            home.trim();
+            pool.trim();
         }
-        let hot = home.hot.swap(ptr::null_mut(), Ordering::Acquire);
+        let hot = pool.hot.swap(ptr::null_mut(), Ordering::Acquire);
         let ptr = match NonNull::new(hot) {
             Some(ptr) => ptr,
-            None => home.fetch()?,
+            None => pool.fetch()?,
         };
-        Ok(Lease(Memory::Pooled { ptr, home: home.clone() }))
+        Ok(Lease(Memory::Pooled { ptr, pool: pool.clone() }))
     }
 
     /// How many blocks have been allocated so far.
@@ -175,75 +176,74 @@ impl Pool {
 }
 
 enum Memory {
-    Pooled { ptr: NonNull<u8>, home: Arc<Home> },
+    Pooled { ptr: NonNull<u8>, pool: Arc<PoolState> },
     Host { ptr: NonNull<u8>, bytes: usize, _keeper: Option<Box<dyn Keeper>> },
 }
 
-/// Whoever keeps a block of memory: dropped when its lease is.
+/// The owner of a block of memory, which a lease holds and drops.
 pub(crate) trait Keeper: Send + Sync {}
 
-/// Exclusive use of one block of memory, until dropped.
+/// Exclusive use of one block of memory until the lease is dropped.
 pub struct Lease(Memory);
 
-// SAFETY: in this process a lease is the one owner of its memory (`from_host`'s
-// caller vouches for host memory).
+// SAFETY: in this process a lease is the only owner of its memory (the caller of
+// `from_host` guarantees this of host memory).
 unsafe impl Send for Lease {}
-// SAFETY: shared access only gives the address and the length; whoever follows
-// the address says why nobody else writes there.
+// SAFETY: shared access only gives the address and the length. Code that follows the
+// address says why nobody else writes to it.
 unsafe impl Sync for Lease {}
 
 impl Lease {
     /// A lease of memory that a host owns; dropping it does nothing.
     ///
     /// # Safety
-    /// `ptr` must be valid for reads and writes of `bytes` bytes, initialised
-    /// and used by nobody else while the lease lives; `bool` leaves must hold
-    /// 0 or 1.
+    /// `ptr` must be valid for reads and writes of `bytes` bytes, which must be initialised
+    /// and used by nobody else while the lease lives; `bool` leaves must hold 0 or 1.
     pub unsafe fn from_host(ptr: NonNull<u8>, bytes: usize) -> Self {
         Lease(Memory::Host { ptr, bytes, _keeper: None })
     }
 
-    /// A lease of memory that `keeper` keeps while it lives.
+    /// A lease of memory that is valid while `keeper` lives.
     ///
     /// # Safety
-    /// As [`from_host`](Self::from_host), for as long as the keeper lives. Other
-    /// processes may write the memory, if then nobody makes a reference to it.
+    /// As [`from_host`](Self::from_host), for as long as the keeper lives. Other processes
+    /// may write the memory, provided that nobody makes a reference to it.
     pub(crate) unsafe fn kept(ptr: NonNull<u8>, bytes: usize, keeper: Box<dyn Keeper>) -> Self {
         Lease(Memory::Host { ptr, bytes, _keeper: Some(keeper) })
     }
 
-    /// As two pointers, for foreign code that has room for no more; the first is
-    /// not null. Nothing is lost only if [`from_raw`](Self::from_raw) takes them
-    /// back, once.
+    /// The lease as two pointers, for foreign code that has room for no more. The first is
+    /// not null. The block leaks unless [`from_raw`](Self::from_raw) takes the pointers back,
+    /// once.
     pub fn into_raw(self) -> (*mut c_void, *mut c_void) {
         let this = ManuallyDrop::new(self);
-        if let Memory::Pooled { ptr, home } = &this.0 {
-            // SAFETY: `this` is not dropped, so its count is this one's.
-            let home = unsafe { ptr::read(home) };
-            return (ptr.as_ptr().cast(), Arc::into_raw(home).cast_mut().cast());
+        if let Memory::Pooled { ptr, pool } = &this.0 {
+            // SAFETY: `this` is not dropped, so its count passes to this `pool`.
+            let pool = unsafe { ptr::read(pool) };
+            return (ptr.as_ptr().cast(), Arc::into_raw(pool).cast_mut().cast());
         }
         (Box::into_raw(Box::new(ManuallyDrop::into_inner(this))).cast(), ptr::null_mut())
     }
 
-    /// The lease that was made into these.
+    /// The lease that was turned into these pointers.
     ///
     /// # Safety
-    /// [`into_raw`](Self::into_raw) gave them, and this has not yet been called
-    /// with them.
+    /// [`into_raw`](Self::into_raw) must have returned the pointers, and this must not have
+    /// been called with them before.
     pub unsafe fn from_raw((first, second): (*mut c_void, *mut c_void)) -> Self {
         if second.is_null() {
-            // SAFETY: the caller's duty: the first is a box's.
+            // SAFETY: the caller guarantees that the first pointer is a box's.
             return *unsafe { Box::from_raw(first.cast::<Lease>()) };
         }
-        // SAFETY: the caller's duty: the second holds a count, and the first is
-        // not null.
+        // SAFETY: the caller guarantees that the second pointer holds a count, and that the
+        // first is not null.
         unsafe {
-            let home = Arc::from_raw(second.cast_const().cast::<Home>());
-            Lease(Memory::Pooled { ptr: NonNull::new_unchecked(first.cast()), home })
+            let pool = Arc::from_raw(second.cast_const().cast::<PoolState>());
+            Lease(Memory::Pooled { ptr: NonNull::new_unchecked(first.cast()), pool })
         }
     }
 
-    /// Its address: 64-byte aligned, unless a host's.
+    /// The block's address, which is 64-byte aligned unless the memory is a host's.
     #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         match &self.0 {
@@ -251,16 +251,16 @@ impl Lease {
         }
     }
 
-    /// Its size in bytes.
+    /// The block's size in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Memory::Pooled { home, .. } => home.bytes,
+            Memory::Pooled { pool, .. } => pool.bytes,
             Memory::Host { bytes, .. } => *bytes,
         }
     }
 
-    /// Whether it holds no bytes.
+    /// Whether the block holds no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -269,13 +269,13 @@ impl Lease {
 impl Drop for Lease {
     #[inline]
     fn drop(&mut self) {
-        if let Memory::Pooled { ptr, home } = &self.0 {
-            home.give_back(*ptr);
+        if let Memory::Pooled { ptr, pool } = &self.0 {
+            pool.give_back(*ptr);
         }
     }
 }
 
-/// Which buffer of a batch is meant.
+/// A buffer of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Part {
@@ -292,11 +292,11 @@ pub enum Part {
     Ended,
 }
 
-/// Where a batch's buffers come from, if not from the runner's own pools: a
-/// sink whose protocol fixes addresses implements it.
+/// Memory for a batch's buffers in place of the runner's own pools. A sink whose protocol
+/// fixes addresses implements this trait.
 pub trait Buffers {
-    /// Memory for `part` of at least `bytes` bytes, aligned for its dtype, or
-    /// `None` for the runner's own.
+    /// Memory for `part` of at least `bytes` bytes, aligned for the part's dtype, or `None`
+    /// for the runner's own memory.
     fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease>;
 }
 
@@ -325,7 +325,7 @@ mod tests {
         for _ in 0..3 * WINDOW {
             pool.take().unwrap();
         }
-        assert!(pool.0.shelf.lock().unwrap().free.is_empty());
+        assert!(pool.0.free_blocks.lock().unwrap().free.is_empty());
         assert_eq!(pool.allocations(), 50);
     }
 

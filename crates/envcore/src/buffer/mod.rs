@@ -1,10 +1,10 @@
-//! Batch memory: the one place in the core that touches raw memory.
+//! Batch memory, the one place in the core that touches raw memory.
 //!
-//! `lease` is aligned memory that goes back to its pool; `column` a leaf's rows in
-//! it, and `place` where they are; `batch` all columns together, which
-//! `batch_pool` drafts; `rows` and `row` what envs write through, and `window`
-//! what threads share; `actions` the checked actions, which envs read through
-//! `act_row`. `room` tells whether there is memory for what is asked for.
+//! `lease` is aligned memory that goes back to its pool. `column` has a leaf's rows in that
+//! memory, and `place` their addresses. `batch` has all columns, and `batch_pool` drafts
+//! batches. Envs write through `rows` and `row`, and threads share a `window`. `actions`
+//! has the checked actions, which envs read through `act_row`. `room` tells whether there
+//! is enough memory.
 
 #![allow(unsafe_code)]
 

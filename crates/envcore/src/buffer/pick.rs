@@ -1,4 +1,4 @@
-//! A request's actions, for those who pass on a part of it or look at it twice.
+//! A request's actions, for code that passes on a part of them or reads them twice.
 
 use crate::buffer::{Bytes, ColumnIn};
 use crate::space::{DType, Value};
@@ -34,12 +34,12 @@ fn take<'a>(rows: &[usize], column: &ColumnIn<'a>) -> PickedRows<'a> {
         ColumnIn::Values(values) if values.len() > most => {
             PickedRows::Values(rows.iter().map(|&row| values[row].clone()).collect())
         }
-        // Too few rows: whoever checks them says so.
+        // There are too few rows, which the check of the actions reports.
         other => PickedRows::Untouched(other),
     }
 }
 
-/// These rows of `columns`, passed on to `use_them`.
+/// Calls `use_them` with these rows of `columns`.
 pub(crate) fn with_rows<R>(
     rows: &[usize],
     columns: &[ColumnIn<'_>],
@@ -57,8 +57,8 @@ pub(crate) fn with_rows<R>(
     use_them(&taken.iter().map(view).collect::<Vec<_>>())
 }
 
-/// `columns`, passed on to `use_them`, which reads them more than once: a copy of
-/// what others may write in between.
+/// Calls `use_them`, which reads the columns more than once, with `columns`. Columns that
+/// others may write in between are copied first.
 pub(crate) fn with_private<R>(columns: &[ColumnIn<'_>], use_them: impl FnOnce(&[ColumnIn<'_>]) -> R) -> R {
     fn shared<'a>(column: &ColumnIn<'a>) -> Option<Bytes<'a>> {
         match *column {

@@ -1,9 +1,9 @@
-//! Where the rows of a draft's columns are.
+//! The addresses of the rows of a draft's columns.
 
 use crate::buffer::column::{Column, Fixed};
 use crate::space::{DType, Value};
 
-/// Where one leaf's rows are.
+/// The address of one leaf's rows.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) ptr: *mut u8,
@@ -29,39 +29,39 @@ impl Place {
         Place { ptr, dtype, elements, fixed: true }
     }
 
-    /// Of a column whose address is yet to come.
+    /// The place of a column whose address will be set later.
     pub(super) fn nowhere(dtype: DType, elements: usize) -> Self {
         Place { ptr: std::ptr::null_mut(), dtype, elements, fixed: true }
     }
 
-    /// Of elements; `None` where the leaf is not of fixed shape.
+    /// The dtype of the elements; `None` where the leaf is not of fixed shape.
     #[inline(always)]
     pub(super) fn dtype(self) -> Option<DType> {
         self.fixed.then_some(self.dtype)
     }
 
-    /// Copies row `row` of `self` to row `to_row` of `to`, a place of the same leaf.
-    /// A byte that makes no `bool` becomes one on the way.
+    /// Copies row `row` of `self` to row `to_row` of `to`, a place of the same leaf. A byte
+    /// that is no valid `bool` is made valid on the way.
     ///
     /// # Safety
-    /// Both places must have that row, and nobody else in this process may use it
-    /// meanwhile. Another process may write to the row of `self`: what is copied
-    /// then is any of what stood there.
+    /// Both places must have their row, and nobody else in this process may use either row
+    /// meanwhile. Another process may write to the row of `self`; then any of the bytes
+    /// that it wrote may be copied.
     pub(super) unsafe fn copy_row(self, row: usize, to: Place, to_row: usize) {
         let bytes = self.elements * self.dtype.size();
         if self.fixed && self.dtype == DType::Bool {
             for k in 0..bytes {
-                // SAFETY: both columns have the row (the caller's duty).
+                // SAFETY: the caller guarantees that both columns have the row.
                 unsafe { to.ptr.add(to_row * bytes + k).write(u8::from(self.byte(row * bytes + k) != 0)) }
             }
         } else if self.fixed {
-            // SAFETY: both columns have the row (the caller's duty) and are
+            // SAFETY: the caller guarantees that both columns have the row, and they are
             // different blocks. No reference to either is made.
             unsafe {
                 std::ptr::copy_nonoverlapping(self.ptr.add(row * bytes), to.ptr.add(to_row * bytes), bytes);
             }
         } else {
-            // SAFETY: the caller's duty; both point to `Value`s.
+            // SAFETY: the caller guarantees both rows; both places point to `Value`s.
             unsafe { *to.ptr.cast::<Value>().add(to_row) = (*self.ptr.cast::<Value>().add(row)).clone() }
         }
     }
@@ -69,17 +69,17 @@ impl Place {
     /// Byte `k` of the column, read once.
     ///
     /// # Safety
-    /// The column must have it. Another process may write it meanwhile.
+    /// The column must have this byte. Another process may write it meanwhile.
     pub(super) unsafe fn byte(self, k: usize) -> u8 {
-        // SAFETY: the caller's duty; volatile, so that what is looked at is what is
-        // used.
+        // SAFETY: the caller guarantees the byte. The read is volatile, so that the byte that
+        // is checked is the byte that is used.
         unsafe { self.ptr.add(k).read_volatile() }
     }
 
-    /// Whether row `row` holds nothing but what its dtype may.
+    /// Whether every byte of row `row` is valid for the dtype.
     ///
     /// # Safety
-    /// As [`byte`](Self::byte), of the whole row.
+    /// As [`byte`](Self::byte), for the whole row.
     pub(super) unsafe fn is_sound(self, row: usize) -> bool {
         let bytes = row * self.elements..(row + 1) * self.elements;
         // SAFETY: the caller guarantees what this function requires.
@@ -121,7 +121,7 @@ pub(super) struct FinalPlaces {
     pub(super) info_mask: Vec<Place>,
 }
 
-// SAFETY: `Places` is addresses only; `RowsMut` says who may use which rows.
+// SAFETY: `Places` only holds addresses; `RowsMut` says who may use which rows.
 unsafe impl Send for Places {}
-// SAFETY: as above.
+// SAFETY: `Places` only holds addresses; `RowsMut` says who may use which rows.
 unsafe impl Sync for Places {}

@@ -10,39 +10,39 @@ use crate::space::{Array, DType, Element, Value};
 
 /// Writes one row, leaf by leaf in the space's order.
 ///
-/// The contents of a leaf are unspecified until written: write every element.
+/// The contents of a leaf are unspecified until written, so every element must be written.
 ///
 /// # Panics
-/// Every method panics where the leaf is of another kind, dtype or size than
-/// what is written, or where none is left: the env's type and its space
-/// disagree. Runners catch it and report the slot.
+/// Every method panics where the leaf is of another kind, dtype or size than what is
+/// written, or where no leaf is left. Then the env's type and its space disagree. Runners
+/// catch the panic and report the slot.
 pub struct Row<'a> {
     pub(super) places: &'a [Place],
     pub(super) masks: Option<&'a [Place]>,
     pub(super) leaf: usize,
     pub(super) row: usize,
-    /// The draft stays mutably borrowed.
+    /// Keeps the draft mutably borrowed.
     pub(super) draft: PhantomData<&'a mut Column>,
 }
 
 impl Row<'_> {
-    /// The next leaf's elements, to be written in row-major order: images draw
-    /// here.
+    /// The next leaf's elements, to be written in row-major order. Images can be drawn
+    /// directly into them.
     #[inline(always)]
     pub fn fixed<T: Element>(&mut self) -> &mut [T] {
         let place = self.next();
         if place.dtype() != Some(T::DTYPE) {
             mismatch(self.leaf - 1, place.dtype(), T::DTYPE.name());
         }
-        // SAFETY: the column has that row of `elements` elements of T, and it
-        // is this writer's alone, which is borrowed while the slice lives.
+        // SAFETY: the column has that row of `elements` elements of T. The row belongs to
+        // this writer alone, which is borrowed while the slice lives.
         unsafe {
             let first = place.ptr.cast::<T>().add(self.row * place.elements);
             std::slice::from_raw_parts_mut(first, place.elements)
         }
     }
 
-    /// The next leaf from a scalar.
+    /// Writes the next leaf as a scalar.
     #[inline(always)]
     pub fn scalar<T: Element>(&mut self, value: T) {
         match self.fixed::<T>() {
@@ -51,35 +51,35 @@ impl Row<'_> {
         }
     }
 
-    /// The next leaf, from a text.
+    /// Writes the next leaf as a text.
     pub fn text(&mut self, text: impl Into<String>) {
         self.value(Value::Text(text.into()));
     }
 
-    /// The next leaf, from an array of any shape.
+    /// Writes the next leaf as an array of any shape.
     pub fn ragged(&mut self, array: Array) {
         self.value(Value::Array(array));
     }
 
-    /// The next leaf, from an opaque object.
+    /// Writes the next leaf as an opaque object.
     pub fn object(&mut self, object: Object) {
         self.value(Value::Object(object));
     }
 
-    /// The next leaf, which must not be of fixed shape.
+    /// Writes the next leaf, which must not be of fixed shape.
     pub fn value(&mut self, value: Value) {
         let place = self.next();
         if place.fixed {
             mismatch(self.leaf - 1, place.dtype(), "a loose value");
         }
-        // SAFETY: the column has a `Value` for that row, this writer's alone.
+        // SAFETY: the column has a `Value` for that row, which belongs to this writer alone.
         unsafe { *place.ptr.cast::<Value>().add(self.row) = value }
     }
 
-    /// The next leaf from the bytes of its elements, in row-major order.
+    /// Writes the next leaf from the bytes of its elements, in row-major order.
     ///
     /// # Panics
-    /// Where they are of another dtype or number, or no `bool`s.
+    /// Where the bytes are of another dtype or number, or are not valid `bool`s.
     #[inline]
     pub fn bytes(&mut self, dtype: DType, bytes: &[u8]) {
         let place = self.next();
@@ -89,20 +89,20 @@ impl Row<'_> {
         let size = place.elements * dtype.size();
         assert!(bytes.len() == size, "{} bytes written to a leaf of {size}", bytes.len());
         assert!(dtype != DType::Bool || bytes.iter().all(|byte| *byte <= 1), "bytes that are no bool");
-        // SAFETY: the column has that row of `size` bytes, and it is this
-        // writer's alone; what is written makes elements of the dtype.
+        // SAFETY: the column has that row of `size` bytes, which belongs to this writer
+        // alone; the bytes are valid elements of the dtype.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.ptr.add(self.row * size), size);
         }
     }
 
-    /// Leaves the next leaf unwritten (an info that this row does not have).
+    /// Leaves the next leaf unwritten, which is an info that this row does not have.
     pub fn skip(&mut self) {
         assert!(self.leaf < self.places.len(), "more leaves skipped than the space has");
         self.leaf += 1;
     }
 
-    /// Goes to leaf `leaf`.
+    /// Continues with leaf `leaf`.
     pub(crate) fn seek(&mut self, leaf: usize) -> &mut Self {
         self.leaf = leaf;
         self
@@ -131,8 +131,8 @@ impl Row<'_> {
     }
 }
 
-// These take values, not the writer: one whose address nobody has can live in
-// registers.
+// These functions take values and not the writer, because a writer whose address nobody
+// has can live in registers.
 
 #[cold]
 fn incomplete(written: usize, all: usize) -> Error {

@@ -1,8 +1,8 @@
 //! Windows through which envs write their rows of a batch.
 //!
-//! A [`RowsMut`] is a range of consecutive rows of a draft; windows of one draft
-//! never overlap, so chunks may write theirs from different threads. A [`Row`]
-//! writes one row leaf by leaf, straight into the batch.
+//! A [`RowsMut`] is a range of consecutive rows of a draft. The windows of one draft never
+//! overlap, so chunks may write their rows from different threads. A [`Row`] writes one
+//! row leaf by leaf, directly into the batch.
 
 use std::marker::PhantomData;
 
@@ -18,7 +18,7 @@ pub struct RowsMut<'a> {
     pub(super) places: &'a Places,
     pub(super) start: usize,
     pub(super) len: usize,
-    /// The draft stays mutably borrowed.
+    /// Keeps the draft mutably borrowed.
     pub(super) draft: PhantomData<&'a mut Column>,
 }
 
@@ -27,8 +27,8 @@ macro_rules! slice_of {
         $(#[$doc])*
         pub fn $name(&mut self) -> &mut [$ty] {
             let place = self.places.$name.expect("a draft has all its places");
-            // SAFETY: the column has rows start..start + len, one element each,
-            // of this type, and they are this window's alone.
+            // SAFETY: the column has rows start..start + len, with one element of this type
+            // each, and they belong to this window alone.
             unsafe {
                 std::slice::from_raw_parts_mut(place.ptr.cast::<$ty>().add(self.start), self.len)
             }
@@ -50,7 +50,7 @@ impl<'a> RowsMut<'a> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the window has no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -60,22 +60,22 @@ impl<'a> RowsMut<'a> {
         self.start
     }
 
-    /// The first `n` rows and the others, as windows of their own.
+    /// The first `n` rows and the others, as separate windows.
     ///
     /// # Panics
-    /// Where there are fewer than `n`.
+    /// Where there are fewer than `n` rows.
     pub fn split_at(self, n: usize) -> (RowsMut<'a>, RowsMut<'a>) {
         assert!(n <= self.len);
         let window = |start, len| RowsMut { places: self.places, start, len, draft: PhantomData };
         (window(self.start, n), window(self.start + n, self.len - n))
     }
 
-    /// The same rows, for a shorter while.
+    /// The same rows, for a shorter lifetime.
     pub fn reborrow(&mut self) -> RowsMut<'_> {
         RowsMut { places: self.places, start: self.start, len: self.len, draft: PhantomData }
     }
 
-    /// Rows `from..from + len`, for a shorter while.
+    /// Rows `from..from + len`, for a shorter lifetime.
     pub fn range(&mut self, from: usize, len: usize) -> RowsMut<'_> {
         assert!(from <= self.len && len <= self.len - from);
         RowsMut { places: self.places, start: self.start + from, len, draft: PhantomData }
@@ -93,25 +93,25 @@ impl<'a> RowsMut<'a> {
         /// Whether the episode was cut.
         truncated, bool
     );
-    /// Says what row `row` is.
+    /// Sets what row `row` is.
     pub fn set_kind(&mut self, row: usize, kind: RowKind) {
         assert!(row < self.len);
         let place = self.places.kind.expect("a draft has all its places");
-        // SAFETY: the column has a byte for each row, and `row` is this window's.
+        // SAFETY: the column has a byte for each row, and `row` belongs to this window.
         unsafe { place.ptr.add(self.start + row).write(kind as u8) }
     }
 
-    /// What a step writes, column by column: a kernel's way to its rows.
+    /// The columns that a step writes, which a kernel writes whole.
     pub fn columns(&mut self) -> StepColumns<'_> {
         self.with_infos().1
     }
 
-    /// As [`columns`](Self::columns), and the infos beside.
+    /// The columns that a step writes, and the infos.
     pub(crate) fn with_infos(&mut self) -> (InfosMut<'_>, StepColumns<'_>) {
         let place = |place: Option<Place>| place.expect("a draft has all its places").ptr;
         let (places, start, len) = (self.places, self.start, self.len);
-        // SAFETY: as in `reward`, `terminated` and `truncated`; the columns are
-        // different blocks.
+        // SAFETY: as in `reward`, `terminated` and `truncated`; the columns are different
+        // blocks.
         unsafe {
             let reward = place(places.reward).cast::<f64>().add(start);
             let terminated = place(places.terminated).cast::<bool>().add(start);
@@ -141,77 +141,77 @@ impl<'a> RowsMut<'a> {
         Row { places, masks: None, leaf: 0, row, draft: PhantomData }
     }
 
-    /// A writer of row `row`'s declared infos; each leaf written is marked.
+    /// A writer of row `row`'s declared infos, which marks each leaf that it writes.
     pub fn info(&mut self, row: usize) -> Row<'_> {
         InfosMut { places: self.places, start: self.start, len: self.len, draft: PhantomData }.into_row(row)
     }
 
-    /// Keeps row `row`'s observation and infos as its episode's last ones, and
-    /// frees the row for the next episode's first. Of the infos only the first
-    /// `infos` have been written in this draft.
+    /// Moves row `row`'s observation and infos to the finals, as the last ones of their
+    /// episode, so that the row is free for the next episode's first. Only the first `infos`
+    /// leaves of the infos have been written in this draft.
     pub(crate) fn finish(&mut self, row: usize, infos: usize) {
         assert!(row < self.len);
         let row = self.start + row;
         let finals = self.places.finals.as_ref().expect("finals are drafted in SAME_STEP");
         for (from, to) in self.places.observation.iter().zip(&finals.observation) {
-            // SAFETY: `row` is this window's, and the places are of one leaf.
+            // SAFETY: `row` belongs to this window, and the places are of one leaf.
             unsafe { from.copy_row(row, *to, row) }
         }
         let columns = self.places.info.iter().zip(&finals.info).take(infos);
         for (from, to) in columns.chain(self.places.info_mask.iter().zip(&finals.info_mask).take(infos)) {
-            // SAFETY: as above, and then it is cleared.
+            // SAFETY: `row` belongs to this window, and the places are of one leaf.
             unsafe {
                 from.copy_row(row, *to, row);
                 from.clear_row(row);
             }
         }
         let ended = finals.ended.expect("finals have all their places");
-        // SAFETY: the column has that row, a bool, and it is this window's.
+        // SAFETY: the column has that row, a bool, and it belongs to this window.
         unsafe { *ended.ptr.cast::<bool>().add(row) = true }
     }
 
-    /// Makes row `row` one without infos.
+    /// Removes row `row`'s infos.
     #[inline]
     pub(crate) fn clear_info(&mut self, row: usize) {
         assert!(row < self.len);
         for place in self.places.info.iter().chain(&self.places.info_mask) {
-            // SAFETY: `row` is this window's.
+            // SAFETY: `row` belongs to this window.
             unsafe { place.clear_row(self.start + row) }
         }
     }
 
-    /// Makes row `row`'s observation zeros, and the row one without infos.
+    /// Sets row `row`'s observation to zeros, and removes the row's infos.
     pub(crate) fn clear_seen(&mut self, row: usize) {
         assert!(row < self.len);
         for place in &self.places.observation {
-            // SAFETY: `row` is this window's.
+            // SAFETY: `row` belongs to this window.
             unsafe { place.clear_row(self.start + row) }
         }
         self.clear_info(row);
     }
 
-    /// Makes row `row` what it is in a new draft, its observation aside: a step's,
-    /// without infos or an end yet.
+    /// Makes row `row` like one of a new draft, except for its observation: a row of a step
+    /// that has no infos and has not ended.
     pub(crate) fn renew(&mut self, row: usize) {
         self.set_kind(row, RowKind::Step);
         self.clear_info(row);
         if let Some(finals) = &self.places.finals {
             let row = self.start + row;
             for place in finals.ended.iter().chain(&finals.info).chain(&finals.info_mask) {
-                // SAFETY: `row` is this window's (`clear_info` checked).
+                // SAFETY: `row` belongs to this window (`clear_info` checked).
                 unsafe { place.clear_row(row) }
             }
         }
     }
 
-    /// Makes row `row` all zeros.
+    /// Sets row `row` to all zeros.
     pub(crate) fn clear(&mut self, row: usize) {
         self.clear_seen(row);
         self.set(row, 0.0, false, false);
     }
 }
 
-/// A window's rows, column by column.
+/// The columns of a window's rows.
 pub struct StepColumns<'a> {
     /// The rewards.
     pub reward: &'a mut [f64],
@@ -253,8 +253,8 @@ impl<'a> InfosMut<'a> {
 /// The observations of a window's rows.
 pub struct Observations<'a> {
     places: &'a Places,
-    /// A copy of the first leaf's: the compiler knows of it that no row that is
-    /// written changes it, and so checks it once for all rows.
+    /// A copy of the first leaf's place. The compiler can tell that no row that is written
+    /// changes the copy, and so checks the copy once for all rows.
     only: Option<Place>,
     start: usize,
     len: usize,
@@ -264,24 +264,24 @@ impl Observations<'_> {
     /// All elements of leaf `leaf`, in row-major order, rows first.
     ///
     /// # Panics
-    /// Where there is no such leaf, or it is not of fixed shape and `T`s.
+    /// Where there is no such leaf, or the leaf is not of fixed shape and `T`s.
     pub fn leaf<T: Element>(&mut self, leaf: usize) -> &mut [T] {
         let place = self.places.observation[leaf];
         assert!(place.fixed && place.dtype == T::DTYPE, "leaf {leaf} is not of {}", T::DTYPE);
-        // SAFETY: the column has rows start..start + len of `elements` elements
-        // of T, and they are this window's alone, which is borrowed as long.
+        // SAFETY: the column has rows start..start + len of `elements` elements of T. They
+        // belong to this window alone, which is borrowed as long.
         unsafe {
             let first = place.ptr.cast::<T>().add(self.start * place.elements);
             std::slice::from_raw_parts_mut(first, self.len * place.elements)
         }
     }
 
-    /// Whether they have one leaf, as the writers of `row::<true>` must.
+    /// Whether observations have one leaf, which the writers of `row::<true>` require.
     pub(crate) fn is_single(&self) -> bool {
         self.places.observation.len() == 1
     }
 
-    /// A writer of row `row`'s observation; `SINGLE`: it is of one leaf.
+    /// A writer of row `row`'s observation. `SINGLE` says that observations have one leaf.
     #[inline(always)]
     pub(crate) fn row<const SINGLE: bool>(&mut self, row: usize) -> Row<'_> {
         assert!(row < self.len);
@@ -307,7 +307,7 @@ mod tests {
         BatchPool::new(&Layout { observation: observation.into(), info, finals: true, capacity: 2 }).unwrap()
     }
 
-    /// Every place of a draft that is to hold bools.
+    /// Every place of a draft whose column is of bools.
     fn bools(places: &Places) -> Vec<Place> {
         let finals = places.finals.as_ref().unwrap();
         let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);
@@ -324,15 +324,15 @@ mod tests {
             let (mut from, to) = (draft(&mut pool), draft(&mut pool));
             let place = bools(from.rows_mut().places())[k];
             let ended = from.rows_mut().places().finals.as_ref().unwrap().ended.unwrap();
-            // SAFETY: both columns have a second row, and no reference to it is there.
+            // SAFETY: both columns have a second row, and there is no reference to it.
             unsafe {
                 ended.ptr.add(1).write(1);
                 place.ptr.add(place.elements).write(7);
             }
-            // SAFETY: the drafts are here, and nobody else's.
+            // SAFETY: the drafts are alive, and only this test uses them.
             unsafe {
-                assert!(from.window().said(0).is_sound);
-                assert!(!from.window().said(1).is_sound, "place {k}");
+                assert!(from.window().row_status(0).is_sound);
+                assert!(!from.window().row_status(1).is_sound, "place {k}");
                 from.window().set_kind(1, 99);
                 from.window().copy_row(1, to.window(), 1);
             }
@@ -359,9 +359,9 @@ mod tests {
         draft.rows_mut().info(1).scalar(true);
         draft.rows_mut().set(1, 2.5, true, true);
         draft.rows_mut().finish(1, 1);
-        // SAFETY: the draft is here, and nobody else's.
+        // SAFETY: the draft is alive, and only this test uses it.
         unsafe {
-            assert!(draft.window().said(1).ended);
+            assert!(draft.window().row_status(1).ended);
             draft.window().clear_row(1, RowKind::Failed as u8);
         }
         let batch = pool.finish(draft);

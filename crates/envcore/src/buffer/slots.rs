@@ -1,23 +1,23 @@
-//! Which slots a call or a batch is about.
+//! The slots that a call or a batch is about.
 
 use crate::error::{Error, Result};
 
-/// Which slots.
+/// Some slots of a vec env.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slots {
-    /// All, in order.
+    /// All slots, in order.
     All,
-    /// These, in this order, each at most once.
+    /// The slots of the list, in its order, each at most once.
     List(Vec<usize>),
 }
 
 impl Slots {
-    /// These of `num_slots`.
+    /// The slots of `list`, out of `num_slots` slots.
     pub(crate) fn of(list: Vec<usize>, num_slots: usize) -> Self {
         if list.iter().copied().eq(0..num_slots) { Slots::All } else { Slots::List(list) }
     }
 
-    /// How many, of `num_slots` in all.
+    /// How many slots these are, out of `num_slots` slots.
     pub fn len(&self, num_slots: usize) -> usize {
         match self {
             Slots::All => num_slots,
@@ -33,12 +33,12 @@ impl Slots {
         }
     }
 
-    /// Each, in row order.
+    /// The slots in row order, out of `num_slots` slots.
     pub fn iter(&self, num_slots: usize) -> impl Iterator<Item = usize> + Clone + '_ {
         (0..self.len(num_slots)).map(|row| self.at(row))
     }
 
-    /// Errors unless each exists, of `num_slots`, and is named once.
+    /// Errors unless each slot is one of `num_slots` slots and is named once.
     pub(crate) fn check(&self, num_slots: usize) -> Result<()> {
         let Slots::List(list) = self else { return Ok(()) };
         if let [slot] = list[..]

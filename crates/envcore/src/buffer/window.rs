@@ -1,4 +1,4 @@
-//! A draft's rows as several threads, or another process, see them at once.
+//! A draft's rows, for several threads at once or another process.
 
 use std::marker::PhantomData;
 
@@ -14,7 +14,7 @@ pub(crate) struct Window {
 
 // SAFETY: a window is an address; `Window::rows` says who may follow it.
 unsafe impl Send for Window {}
-// SAFETY: as above.
+// SAFETY: a window is an address; `Window::rows` says who may follow it.
 unsafe impl Sync for Window {}
 
 impl Window {
@@ -25,12 +25,12 @@ impl Window {
     /// Rows `from..from + len`.
     ///
     /// # Safety
-    /// The draft must live, unfinished and otherwise unused, while these rows
-    /// do, and nobody else may hold any of them meanwhile.
+    /// While these rows live, the draft must live, unfinished and otherwise unused, and nobody
+    /// else may hold any of these rows.
     pub(crate) unsafe fn rows<'a>(self, from: usize, len: usize) -> RowsMut<'a> {
         assert!(from <= self.rows && len <= self.rows - from);
-        // SAFETY: the places are the draft's own and live as long (the caller's
-        // duty).
+        // SAFETY: the places belong to the draft and live as long, as the caller
+        // guarantees.
         let places = unsafe { &*self.places };
         RowsMut { places, start: from, len, draft: PhantomData }
     }
@@ -38,16 +38,16 @@ impl Window {
     /// Copies row `row` to row `to_row` of `to`, a draft of the same leaves.
     ///
     /// # Safety
-    /// As [`rows`](Self::rows), for both rows; but another process may write to
-    /// this draft's, of which no reference is made.
+    /// As [`rows`](Self::rows), for both rows. Another process may write to this draft's row,
+    /// to which no reference is made.
     pub(crate) unsafe fn copy_row(self, row: usize, to: Window, to_row: usize) {
         assert!(row < self.rows && to_row < to.rows);
         // SAFETY: as in `rows`.
         let (from, to) = unsafe { (&*self.places, &*to.places) };
         let copy = |from: &[Place], to: &[Place]| {
             for (from, to) in from.iter().zip(to) {
-                // SAFETY: both drafts have that row (checked above), of the same
-                // leaf, and it is the caller's alone.
+                // SAFETY: both drafts have their row (checked above), of the same leaf, and the
+                // caller guarantees that nobody else in this process uses it.
                 unsafe { from.copy_row(row, *to, to_row) }
             }
         };
@@ -60,7 +60,7 @@ impl Window {
         copy(&from.info_mask, &to.info_mask);
         if let (Some(from), Some(to)) = (&from.finals, &to.finals) {
             let ended = from.ended.expect("finals have all their places");
-            // SAFETY: as above; the column has a byte for each row.
+            // SAFETY: as in `copy`; the column has a byte for each row.
             if unsafe { ended.byte(row) } != 0 {
                 copy(from.ended.as_slice(), to.ended.as_slice());
                 copy(&from.observation, &to.observation);
@@ -71,28 +71,27 @@ impl Window {
     }
 }
 
-/// What a row that another process wrote says of itself.
-pub(crate) struct Said {
-    /// [`RowKind`](crate::RowKind)'s number, or any.
+/// The kind and flags of a row that another process wrote.
+pub(crate) struct RowStatus {
+    /// The number of a [`RowKind`](crate::RowKind), or any other number.
     pub(crate) kind: u8,
-    /// Whether it ended an episode.
+    /// Whether the row ended an episode.
     pub(crate) ended: bool,
-    /// Whether every byte that is to be a `bool` was one.
+    /// Whether every byte of a `bool` column was a valid `bool`.
     pub(crate) is_sound: bool,
 }
 
-/// Rows that another process may write at any time. No reference to them is
+/// Access to rows that another process may write at any time. No reference to the rows is
 /// made: they are read byte by byte, and written as bytes.
 impl Window {
-    /// What row `row` says of itself.
+    /// The kind and flags of row `row`.
     ///
     /// # Safety
-    /// The draft must live, and nobody else in this process write that row
-    /// meanwhile.
-    pub(crate) unsafe fn said(self, row: usize) -> Said {
+    /// The draft must live, and nobody else in this process may write that row meanwhile.
+    pub(crate) unsafe fn row_status(self, row: usize) -> RowStatus {
         assert!(row < self.rows);
-        // SAFETY: the places are the draft's own and live as long (the caller's
-        // duty).
+        // SAFETY: the places belong to the draft and live as long, as the caller
+        // guarantees.
         let places = unsafe { &*self.places };
         let flag = |place: Option<Place>| {
             // SAFETY: the column has a byte for each row.
@@ -106,31 +105,31 @@ impl Window {
         });
         // SAFETY: every column has that row.
         let is_sound = leaves.chain(finals).all(|place| unsafe { place.is_sound(row) });
-        Said {
+        RowStatus {
             kind,
             ended: terminated != 0 || truncated != 0,
             is_sound: is_sound && terminated <= 1 && truncated <= 1,
         }
     }
 
-    /// Sets what row `row` is, as [`RowKind`](crate::RowKind)'s number.
+    /// Sets the kind of row `row`, as the number of a [`RowKind`](crate::RowKind).
     ///
     /// # Safety
-    /// As [`said`](Self::said).
+    /// As [`row_status`](Self::row_status).
     pub(crate) unsafe fn set_kind(self, row: usize, kind: u8) {
         assert!(row < self.rows);
-        // SAFETY: as in `said`; the column has a byte for each row.
+        // SAFETY: as in `row_status`; the column has a byte for each row.
         unsafe { (*self.places).kind.expect("a draft has all its places").ptr.add(row).write_volatile(kind) }
     }
 
-    /// Makes row `row` all zeros, of a row that showed nothing and ended nothing,
-    /// but for `kind`.
+    /// Sets row `row` to zeros and its kind to `kind`, so that the row shows nothing and ends
+    /// nothing.
     ///
     /// # Safety
-    /// As [`said`](Self::said).
+    /// As [`row_status`](Self::row_status).
     pub(crate) unsafe fn clear_row(self, row: usize, kind: u8) {
         assert!(row < self.rows);
-        // SAFETY: as in `said`.
+        // SAFETY: as in `row_status`.
         let places = unsafe { &*self.places };
         let flags = places.reward.iter().chain(&places.terminated).chain(&places.truncated);
         let leaves = places.observation.iter().chain(&places.info).chain(&places.info_mask);
@@ -139,10 +138,10 @@ impl Window {
             .iter()
             .flat_map(|finals| finals.ended.iter().chain(&finals.info).chain(&finals.info_mask));
         for place in flags.chain(leaves).chain(finals) {
-            // SAFETY: every column has that row, and it is the caller's alone.
+            // SAFETY: every column has that row, which the caller alone uses in this process.
             unsafe { place.clear_row(row) }
         }
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees what `set_kind` requires.
         unsafe { self.set_kind(row, kind) }
     }
 }

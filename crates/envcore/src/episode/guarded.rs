@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::Gone;
+use super::Unavailable;
 use crate::buffer::RowsMut;
 use crate::call::Call;
 use crate::error::{Cause, Error, Failure, Phase, Result};
@@ -109,7 +109,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        drop_guarded(std::mem::replace(&mut self.0, Box::new(Gone)));
+        drop_guarded(std::mem::replace(&mut self.0, Box::new(Unavailable)));
     }
 }
 

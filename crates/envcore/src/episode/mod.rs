@@ -66,9 +66,9 @@ pub(crate) struct Snapshot {
 }
 
 /// The chunk of a slot whose env cannot be rebuilt.
-struct Gone;
+struct Unavailable;
 
-impl Chunk for Gone {
+impl Chunk for Unavailable {
     fn step(&mut self, _: Range<usize>, _: &[bool], _: StepArgs<'_>, _: &mut RowsMut<'_>, _: &mut Side) {}
 
     fn reset(&mut self, resets: &[ResetArgs], _: &mut RowsMut<'_>, side: &mut Side) {
@@ -116,7 +116,7 @@ impl Episodes {
         (failure, action): (Failure, Option<String>),
     ) -> (Self, SlotError) {
         let vacant = guard(Phase::Build, || source.vacant(slot));
-        let chunk = vacant.ok().and_then(Result::ok).unwrap_or_else(|| Box::new(Gone));
+        let chunk = vacant.ok().and_then(Result::ok).unwrap_or_else(|| Box::new(Unavailable));
         let mut episodes = Episodes::over(chunk, source, rules, slot, &[0]);
         episodes.lives.set(0, snapshot.life);
         let error = SlotError { action, episode: snapshot.episode, ..episodes.lives.error(0, failure) };

@@ -34,12 +34,12 @@ pub(super) struct LayerPools {
 }
 
 /// A host's memory, withheld for the leaves that the layer changes.
-pub(super) struct Passing<'a, 'b> {
+pub(super) struct FilteredBuffers<'a, 'b> {
     pub(super) host: &'a mut dyn Buffers,
     pub(super) kept_back: &'b [bool],
 }
 
-impl Buffers for Passing<'_, '_> {
+impl Buffers for FilteredBuffers<'_, '_> {
     fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease> {
         match part {
             Part::Observation(leaf) | Part::FinalObservation(leaf) if self.kept_back[leaf] => None,

@@ -37,7 +37,7 @@ use crate::frame::Frame;
 use crate::saved::{AllSections, Sections, SlotState, VecEnvState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
-use memory::{LayerPools, Passing};
+use memory::{FilteredBuffers, LayerPools};
 
 /// A change of batches, and what must be remembered to make it.
 pub trait Transform: Send {
@@ -149,13 +149,13 @@ impl<T: Transform> VecEnv for Layer<T> {
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
         self.memory.reserve()?;
         let Want { min_rows, max_rows, deadline, buffers } = want;
-        let mut host = buffers.map(|host| Passing { host, kept_back: self.memory.changed() });
+        let mut host = buffers.map(|host| FilteredBuffers { host, kept_back: self.memory.changed() });
         let below = match &mut host {
             Some(host) => Want { min_rows, max_rows, deadline, buffers: Some(host) },
             None => Want { min_rows, max_rows, deadline, buffers: None },
         };
         let Some(mut batch) = self.envs.recv(below)? else { return Ok(None) };
-        let host = host.map(|passing| passing.host);
+        let host = host.map(|filtered| filtered.host);
         let (mut fresh, mut fresh_finals) = self.memory.columns(&batch, host)?;
         self.transform.apply(&mut batch, &mut fresh, &mut fresh_finals);
         memory::replace(&mut batch.observation, fresh);

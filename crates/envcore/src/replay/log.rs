@@ -39,14 +39,14 @@ pub(super) enum SlotEvent {
         options: Option<Options>,
     },
     Next(Begin),
-    Step(Vec<Cell>),
+    Step(Vec<LoggedLeaf>),
     /// The step before began an episode.
     Began,
 }
 
 /// One leaf of an action.
 #[derive(Debug, PartialEq)]
-pub(super) enum Cell {
+pub(super) enum LoggedLeaf {
     Fixed { dtype: DType, bytes: Vec<u8> },
     Loose(Value),
 }
@@ -274,7 +274,7 @@ impl Log {
 }
 
 /// Row `row` of a step's columns, which have `rows` rows each.
-fn cells(mut record: LogReader<'_>, row: usize, rows: usize) -> Vec<Cell> {
+fn cells(mut record: LogReader<'_>, row: usize, rows: usize) -> Vec<LoggedLeaf> {
     let mut cells = Vec::new();
     while !record.0.is_empty() {
         let cell = match record.u8() {
@@ -291,13 +291,13 @@ fn cells(mut record: LogReader<'_>, row: usize, rows: usize) -> Vec<Cell> {
                         found = value;
                     }
                 }
-                Cell::Loose(found)
+                LoggedLeaf::Loose(found)
             }
             dtype => {
                 let row_bytes = record.u64() as usize;
                 let column = record.take(row_bytes * rows);
                 let bytes = column[row * row_bytes..][..row_bytes].to_vec();
-                Cell::Fixed { dtype: DType::ALL[usize::from(dtype)], bytes }
+                LoggedLeaf::Fixed { dtype: DType::ALL[usize::from(dtype)], bytes }
             }
         };
         cells.push(cell);
@@ -414,7 +414,10 @@ mod tests {
                     let mut bytes = Vec::new();
                     number(slot).extend_ne(&mut bytes);
                     let word = number(slot).to_string().repeat(3).as_str().into();
-                    SlotEvent::Step(vec![Cell::Fixed { dtype: DType::I64, bytes }, Cell::Loose(word)])
+                    SlotEvent::Step(vec![
+                        LoggedLeaf::Fixed { dtype: DType::I64, bytes },
+                        LoggedLeaf::Loose(word),
+                    ])
                 };
                 (list, Box::new(event))
             }

@@ -15,7 +15,7 @@
 mod log;
 mod recorder;
 mod recording;
-mod story;
+mod slot_calls;
 mod text;
 mod write;
 

@@ -15,7 +15,7 @@ use crate::error::{Error, Phase, Result, SlotError};
 use crate::frame::Frame;
 use crate::replay::log::{Log, SlotEvent};
 use crate::replay::recording::{Recording, Start, to_hex};
-use crate::replay::story::Story;
+use crate::replay::slot_calls::SlotCalls;
 use crate::replay::text::options_to_json;
 use crate::saved::{AllSections, Sections, SlotState, VecEnvState};
 use crate::space::{ActionBounds, Options, Value};
@@ -49,7 +49,7 @@ pub struct Recorder {
     log: Log,
     lives: Vec<SlotHistory>,
     /// How many slots need a new base.
-    owing: usize,
+    num_without_base: usize,
     /// Whether all slots that need a new base were asked for it once.
     swept: bool,
     files: usize,
@@ -78,7 +78,7 @@ struct SlotHistory {
     before: Option<Arc<Options>>,
     loaded: bool,
     lost: bool,
-    owes: bool,
+    needs_base: bool,
 }
 
 impl SlotHistory {
@@ -90,7 +90,7 @@ impl SlotHistory {
             before: None,
             loaded: false,
             lost: false,
-            owes: false,
+            needs_base: false,
         }
     }
 
@@ -125,7 +125,7 @@ impl Recorder {
             limit: LIMIT,
             log: Log::new(n, LIMIT.saturating_mul(n)),
             lives: std::iter::repeat_with(SlotHistory::new).take(n).collect(),
-            owing: 0,
+            num_without_base: 0,
             swept: true,
             files: 0,
         })
@@ -188,9 +188,9 @@ impl Recorder {
         let can_save = self.inner.spec().caps.contains(Caps::SAVE);
         for life in &mut self.lives {
             life.bases.retain(|base| base.at >= oldest);
-            life.owes = can_save;
+            life.needs_base = can_save;
         }
-        self.owing = if can_save { self.lives.len() } else { 0 };
+        self.num_without_base = if can_save { self.lives.len() } else { 0 };
         self.swept = false;
     }
 
@@ -228,8 +228,8 @@ impl Recorder {
         for error in failures.iter_mut().chain(tolerated) {
             self.record(error);
         }
-        if self.owing > 0 {
-            self.settle(&batch.slots);
+        if self.num_without_base > 0 {
+            self.take_bases(&batch.slots);
         }
         Some(batch)
     }
@@ -260,16 +260,16 @@ impl Recorder {
     }
 
     /// Takes new bases of slots that need them and are not in flight.
-    fn settle(&mut self, came: &Slots) {
+    fn take_bases(&mut self, came: &Slots) {
         if std::mem::replace(&mut self.swept, true) {
-            came.iter(self.lives.len()).for_each(|slot| self.pay(slot));
+            came.iter(self.lives.len()).for_each(|slot| self.take_base(slot));
         } else {
-            (0..self.lives.len()).for_each(|slot| self.pay(slot));
+            (0..self.lives.len()).for_each(|slot| self.take_base(slot));
         }
     }
 
-    fn pay(&mut self, slot: usize) {
-        if !self.lives[slot].owes {
+    fn take_base(&mut self, slot: usize) {
+        if !self.lives[slot].needs_base {
             return;
         }
         let state = match self.inner.save_slot(slot) {
@@ -277,7 +277,7 @@ impl Recorder {
             saved => saved.ok(),
         };
         let life = &mut self.lives[slot];
-        (life.owes, self.owing) = (false, self.owing - 1);
+        (life.needs_base, self.num_without_base) = (false, self.num_without_base - 1);
         if state.is_some() {
             life.bases.push(Base { at: self.log.end(), state, options: Arc::default() });
         }
@@ -315,13 +315,13 @@ impl Recorder {
     fn recording(&self, life: &SlotHistory, error: &SlotError) -> Recording {
         let tell = |base: &Base| {
             let events = self.log.events(error.slot, base.at);
-            Story::new(self.inner.spec(), events, error.failure.phase, base.state.is_some())
+            SlotCalls::new(self.inner.spec(), events, error.failure.phase, base.state.is_some())
         };
-        let mut found: Option<(&Base, Story)> = None;
+        let mut found: Option<(&Base, SlotCalls)> = None;
         for base in life.bases.iter().rev() {
-            let story = tell(base);
-            let whole = story.begin_call.is_some();
-            found = Some((base, story));
+            let slot_calls = tell(base);
+            let whole = slot_calls.begin_call.is_some();
+            found = Some((base, slot_calls));
             if whole {
                 break;
             }
@@ -330,18 +330,18 @@ impl Recorder {
         if found.is_none()
             && let Some(base) = life.indexed.as_ref().filter(|base| base.at >= oldest)
         {
-            found = Some((base, tell(base))).filter(|(_, story)| story.begin_call == Some(0));
+            found = Some((base, tell(base))).filter(|(_, slot_calls)| slot_calls.begin_call == Some(0));
         }
         let fresh = |options: &Options| Start::Built {
             seed: error.seed,
             options: options_to_json(options).unwrap_or_default(),
         };
-        let (start, story, gap) = match found {
-            Some((Base { state: Some(state), .. }, story)) => {
+        let (start, slot_calls, gap) = match found {
+            Some((Base { state: Some(state), .. }, slot_calls)) => {
                 let bytes = state.to_bytes().expect("sections are bytes and names");
-                (Start::State(to_hex(&bytes)), story, None)
+                (Start::State(to_hex(&bytes)), slot_calls, None)
             }
-            Some((base, story)) => (fresh(&base.options), story, None),
+            Some((base, slot_calls)) => (fresh(&base.options), slot_calls, None),
             None => {
                 let base = Base { at: oldest, state: None, options: Arc::default() };
                 let why = format!(
@@ -352,7 +352,7 @@ impl Recorder {
                 (fresh(&base.options), tell(&base), Some(why))
             }
         };
-        Recording::new(self.inner.spec(), &self.config, self.bounds, error, start, story, gap)
+        Recording::new(self.inner.spec(), &self.config, self.bounds, error, start, slot_calls, gap)
     }
 }
 

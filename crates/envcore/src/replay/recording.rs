@@ -11,7 +11,7 @@ use crate::begin::Begin;
 use crate::buffer::{Batch, Slots};
 use crate::error::{Error, Result, SlotError};
 use crate::os;
-use crate::replay::story::{Story, StoryCall, begin_to_json};
+use crate::replay::slot_calls::{SlotCall, SlotCalls, begin_to_json};
 use crate::replay::text::{action_from_json, options_from_json};
 use crate::replay::write::{plain, write};
 use crate::space::{ActionBounds, Options};
@@ -30,7 +30,7 @@ const FORMAT_VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
     head: Head,
-    calls: Vec<StoryCall>,
+    calls: Vec<SlotCall>,
 }
 
 /// All of a recording but its calls, in the file's order.
@@ -88,7 +88,7 @@ impl Recording {
         bounds: ActionBounds,
         error: &SlotError,
         start: Start,
-        story: Story,
+        slot_calls: SlotCalls,
         gap: Option<String>,
     ) -> Self {
         let failure = &error.failure;
@@ -118,12 +118,16 @@ impl Recording {
                 message: failure.message.clone(),
                 text: error.to_string(),
             },
-            gap: gap.or(story.gap.map(str::to_owned)),
+            gap: gap.or(slot_calls.gap.map(str::to_owned)),
             start,
-            begin_call: story.begin_call,
-            first_step: if story.begin_call.is_some() { 0 } else { error.step.saturating_sub(story.steps()) },
+            begin_call: slot_calls.begin_call,
+            first_step: if slot_calls.begin_call.is_some() {
+                0
+            } else {
+                error.step.saturating_sub(slot_calls.steps())
+            },
         };
-        Recording { head, calls: story.calls }
+        Recording { head, calls: slot_calls.calls }
     }
 
     /// Writes the recording to `dir`, under a new name that tells what the recording is.
@@ -203,7 +207,7 @@ impl Recording {
         let calls = json.get_mut("calls").map(Json::take).unwrap_or_default();
         let head = serde_json::from_value(json).map_err(|e| foreign(e.to_string()))?;
         let calls = calls.as_array().ok_or_else(|| foreign("it has no calls".into()))?;
-        let call = |json| StoryCall::from_json(json).ok_or_else(|| foreign(format!("{json} is no call")));
+        let call = |json| SlotCall::from_json(json).ok_or_else(|| foreign(format!("{json} is no call")));
         Ok(Recording { head, calls: calls.iter().map(call).collect::<Result<_>>()? })
     }
 
@@ -219,7 +223,7 @@ impl Recording {
 
     /// Whether call number `call` is a reset that was asked for.
     pub fn is_reset(&self, call: usize) -> bool {
-        matches!(self.calls.get(call), Some(StoryCall::Reset(..)))
+        matches!(self.calls.get(call), Some(SlotCall::Reset(..)))
     }
 
     /// Call number `call` as JSON text.
@@ -231,7 +235,7 @@ impl Recording {
     pub fn seed(&self) -> Option<i64> {
         match (&self.head.start, self.calls.first()) {
             // The recorded env was built from another seed and then reset with this one.
-            (_, Some(StoryCall::Reset(Begin::Seed(seed), _))) => Some(seed ^ 1),
+            (_, Some(SlotCall::Reset(Begin::Seed(seed), _))) => Some(seed ^ 1),
             (Start::Built { seed, .. }, _) => *seed,
             (Start::State(_), _) => None,
         }
@@ -276,9 +280,9 @@ impl Recording {
     pub fn play(&self, call: usize, envs: &mut dyn VecEnv) -> Result<Option<Box<Batch>>> {
         match self.calls.get(call) {
             None => Err(Error::Argument(format!("there is no call {call}: there are {}", self.calls.len()))),
-            Some(StoryCall::Next(begin)) => envs.set_next(&Slots::All, &[*begin]).map(|()| None),
-            Some(StoryCall::Render) => envs.render(&Slots::All).map(|_| None),
-            Some(StoryCall::Reset(begin, given)) => {
+            Some(SlotCall::Next(begin)) => envs.set_next(&Slots::All, &[*begin]).map(|()| None),
+            Some(SlotCall::Render) => envs.render(&Slots::All).map(|_| None),
+            Some(SlotCall::Reset(begin, given)) => {
                 let mut options = match &self.head.start {
                     Start::Built { options, .. } if call == 0 => {
                         options_from_json(options).unwrap_or_default()
@@ -288,7 +292,7 @@ impl Recording {
                 given.iter().for_each(|given| options.merge(given));
                 envs.reset(&Slots::All, &[*begin], Some(&options), Want::all())
             }
-            Some(StoryCall::Step(action)) => {
+            Some(SlotCall::Step(action)) => {
                 let rows = action_from_json(&envs.spec().action, action.as_ref())?;
                 let columns: Vec<_> = rows.iter().map(|row| row.column()).collect();
                 envs.step(&Slots::All, &columns, Want::all())

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::buffer::ColumnIn;
 use crate::error::{Error, Result};
-use crate::replay::log::Cell;
+use crate::replay::log::LoggedLeaf;
 use crate::space::{Array, DType, Element, Leaf, LeafKind, Options, Scalar, Space, Tree, Value};
 use crate::with_element;
 
@@ -18,13 +18,13 @@ const OPAQUE: Unwritable = "it holds an object that cannot be written to a file"
 
 /// One slot's action, nested like its space: a struct becomes an object, a tuple an
 /// array.
-pub(super) fn action_to_json(space: &Space, cells: &[Cell]) -> Result<Json, Unwritable> {
-    let one = |(cell, leaf): (&Cell, &Leaf)| match (cell, &leaf.kind) {
-        (Cell::Fixed { dtype, bytes }, LeafKind::Fixed(tensor)) => {
+pub(super) fn action_to_json(space: &Space, cells: &[LoggedLeaf]) -> Result<Json, Unwritable> {
+    let one = |(cell, leaf): (&LoggedLeaf, &Leaf)| match (cell, &leaf.kind) {
+        (LoggedLeaf::Fixed { dtype, bytes }, LeafKind::Fixed(tensor)) => {
             Ok(nested(&tensor.shape, &mut numbers(*dtype, bytes).into_iter()))
         }
-        (Cell::Loose(value), _) => value_to_json(value),
-        (Cell::Fixed { .. }, _) => Err(OPAQUE),
+        (LoggedLeaf::Loose(value), _) => value_to_json(value),
+        (LoggedLeaf::Fixed { .. }, _) => Err(OPAQUE),
     };
     let mut leaves: Vec<Json> = cells.iter().zip(space.leaves()).map(one).collect::<Result<_, _>>()?;
     Ok(gather(space.tree(), &mut leaves))
@@ -216,7 +216,7 @@ mod tests {
     use crate::Leaf;
     use proptest::prelude::*;
 
-    fn there_and_back(space: &Space, cells: &[Cell]) -> Vec<ColumnRow> {
+    fn there_and_back(space: &Space, cells: &[LoggedLeaf]) -> Vec<ColumnRow> {
         let json = action_to_json(space, cells).unwrap();
         let read: Json = serde_json::from_str(&json.to_string()).unwrap();
         action_from_json(space, Some(&read)).unwrap()
@@ -226,7 +226,7 @@ mod tests {
         let mut bytes = Vec::new();
         elements.iter().for_each(|e| e.extend_ne(&mut bytes));
         let space = Space::of([Leaf::real::<T>(&[2, elements.len() / 2]).named("push")]);
-        let cell = Cell::Fixed { dtype: T::DTYPE, bytes: bytes.clone() };
+        let cell = LoggedLeaf::Fixed { dtype: T::DTYPE, bytes: bytes.clone() };
         match &there_and_back(&space, &[cell])[0] {
             ColumnRow::Fixed { dtype, shape, bytes: back } => {
                 assert_eq!((*dtype, shape.as_slice()), (T::DTYPE, &[1, 2, elements.len() / 2][..]));
@@ -281,13 +281,13 @@ mod tests {
         ];
         let space = Space::of([Leaf::object()]);
         for value in values {
-            match &there_and_back(&space, &[Cell::Loose(value.clone())])[0] {
+            match &there_and_back(&space, &[LoggedLeaf::Loose(value.clone())])[0] {
                 ColumnRow::Loose([back]) => assert_eq!(*back, value),
                 ColumnRow::Fixed { .. } => panic!("{value:?}"),
             }
         }
         let object = Value::List(vec![Value::Object(std::sync::Arc::new(1u8))]);
-        assert_eq!(action_to_json(&space, &[Cell::Loose(object)]), Err(OPAQUE));
+        assert_eq!(action_to_json(&space, &[LoggedLeaf::Loose(object)]), Err(OPAQUE));
     }
 
     #[test]
@@ -295,11 +295,12 @@ mod tests {
         let label = || Space::from(Leaf::discrete(9));
         let inner = Space::dict([("a.b", label()), ("a", Space::dict([("b", label())]))]);
         let space = Space::tuple([label(), inner, Space::tuple([])]);
-        let cells = [1i64, 2, 3].map(|n| Cell::Fixed { dtype: DType::I64, bytes: n.to_ne_bytes().into() });
+        let cells =
+            [1i64, 2, 3].map(|n| LoggedLeaf::Fixed { dtype: DType::I64, bytes: n.to_ne_bytes().into() });
         let json = action_to_json(&space, &cells).unwrap();
         assert_eq!(json.to_string(), r#"[1,{"a":{"b":3},"a.b":2},[]]"#);
         for (row, cell) in action_from_json(&space, Some(&json)).unwrap().iter().zip(&cells) {
-            let (ColumnRow::Fixed { bytes, .. }, Cell::Fixed { bytes: given, .. }) = (row, cell) else {
+            let (ColumnRow::Fixed { bytes, .. }, LoggedLeaf::Fixed { bytes: given, .. }) = (row, cell) else {
                 panic!("labels are of fixed shape")
             };
             assert_eq!(bytes[..], given[..]);

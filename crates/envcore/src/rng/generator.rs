@@ -1,12 +1,12 @@
-//! `np.random.Generator` over [`Pcg64`]: the methods environments use.
+//! `np.random.Generator` over [`Pcg64`], with the methods that environments use.
 //!
-//! Each method follows NumPy's in which words it draws, in which order it
-//! rounds, and in when it rejects (bounded integers: D. Lemire, *Fast Random
-//! Integer Generation in an Interval*, 2019; shuffles alone still mask).
+//! Each method draws the same words as NumPy's, rounds in the same order, and rejects in the
+//! same cases (bounded integers: D. Lemire, *Fast Random Integer Generation in an Interval*,
+//! 2019; only shuffles still mask).
 //!
-//! Ranges are an env author's program constants, so a wrong one panics where
-//! NumPy raises. Ranges that come from a user (a config, reset options) have to
-//! be checked before they come here.
+//! Ranges are usually constants in an env's program, so a wrong range panics where NumPy
+//! raises. Ranges that come from a user (a config, reset options) must be checked before
+//! they are passed to these methods.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +14,9 @@ use super::{Pcg64, SeedSequence, ziggurat};
 
 /// `np.random.default_rng(seed)`, which is also Gymnasium's `np_random`.
 ///
-/// Saved and loaded (serde), it continues where it was. It has the name of
-/// NumPy's variable; the trait [`rand_core::Rng`] is implemented by its
-/// [`bit_generator`](Self::bit_generator).
+/// A generator that is saved and loaded (serde) continues where it was. It has the name of
+/// NumPy's variable; its [`bit_generator`](Self::bit_generator) implements the trait
+/// [`rand_core::Rng`].
 ///
 /// ```
 /// use envcore::rng::Rng;
@@ -39,12 +39,12 @@ impl Rng {
         Pcg64::new(&SeedSequence::from_seed(seed)).into()
     }
 
-    /// `np.random.default_rng([a, b, …])`: a stream of several numbers, such as
-    /// a seed and a restart count.
+    /// `np.random.default_rng([a, b, …])`: a stream for several numbers, such as a seed and a
+    /// restart count.
     ///
-    /// NumPy joins the numbers' 32-bit words and pads them with zeros, so a list
-    /// can meet a single seed: `[s, 0]` is `s`, and `[s, 1]` is `s + 2³²` for s
-    /// below 2³². Three numbers, the last not zero, meet no single seed.
+    /// NumPy joins the 32-bit words of the numbers and pads them with zeros, so a list can give
+    /// the same stream as a single seed: `[s, 0]` is `s`, and `[s, 1]` is `s + 2³²` for s
+    /// below 2³². Three numbers, the last not zero, never give the stream of a single seed.
     ///
     /// ```
     /// use envcore::rng::Rng;
@@ -57,9 +57,8 @@ impl Rng {
         Pcg64::new(&SeedSequence::from_seeds(seeds)).into()
     }
 
-    /// `Generator.bit_generator`: the source of bits, for the rand project's
-    /// distributions and for raw words. What is drawn from it is drawn from this
-    /// stream.
+    /// `Generator.bit_generator`: the source of bits, for the rand project's distributions and
+    /// for raw words. What is drawn from the source advances this stream.
     ///
     /// ```
     /// use envcore::rng::Rng;
@@ -102,7 +101,7 @@ impl Rng {
     ///
     /// # Panics
     ///
-    /// As [`uniform`](Self::uniform), be `values` empty or not.
+    /// In the cases of [`uniform`](Self::uniform), even where `values` is empty.
     ///
     /// ```
     /// use envcore::rng::Rng;
@@ -122,9 +121,9 @@ impl Rng {
 
     /// `Generator.integers(low, high)` of dtype int64: uniform in low..high.
     ///
-    /// One number in reach draws no bits; up to 2³² draw from 32-bit words (two
-    /// calls share a 64-bit one), more from 64-bit words. NumPy's `high` of 2⁶³
-    /// is out of reach.
+    /// A range of one number draws no bits. A range of up to 2³² numbers draws 32-bit words (two
+    /// calls share a 64-bit one), and a larger one draws 64-bit words. NumPy's `high` of 2⁶³ is
+    /// not supported.
     ///
     /// # Panics
     ///
@@ -224,8 +223,8 @@ impl Rng {
         }
     }
 
-    /// Uniform in 0..=last, as NumPy's shuffles draw it: words cut to the bits
-    /// of `last` until one fits.
+    /// Uniform in 0..=last, as NumPy's shuffles draw it: words are cut to the bits of `last`
+    /// until one is not above `last`.
     fn masked_up_to(&mut self, last: u64) -> u64 {
         let mask = u64::MAX >> last.leading_zeros();
         loop {
@@ -237,9 +236,9 @@ impl Rng {
         }
     }
 
-    /// Lemire's method: the high half of word × count is uniform once the words
-    /// whose low half is below 2³² mod count are rejected. That modulus is
-    /// smaller than `count`, so the division is rarely needed.
+    /// Lemire's method: the high half of word × count is uniform if all words are rejected whose
+    /// low half is below 2³² mod count. That modulus is smaller than `count`, so the division is
+    /// rarely needed.
     #[inline]
     fn below_u32(&mut self, count: u32) -> u32 {
         let mut product = u64::from(self.bits.next_u32()) * u64::from(count);

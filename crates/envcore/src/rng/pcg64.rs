@@ -1,10 +1,10 @@
 //! `np.random.PCG64`: the source of bits under [`Rng`](super::Rng).
 //!
-//! A 128-bit linear congruential generator whose output function XSL-RR folds
-//! each state to 64 bits (M. E. O'Neill, *PCG: A Family of Simple Fast
-//! Space-Efficient Statistically Good Algorithms for Random Number Generation*,
-//! 2014). The rand project's `rand_pcg` has the same recurrence, but neither
-//! NumPy's seeding nor its way of halving 64-bit words, so it is written here.
+//! The generator is a 128-bit linear congruential one whose output function XSL-RR folds each
+//! state to 64 bits (M. E. O'Neill, *PCG: A Family of Simple Fast Space-Efficient
+//! Statistically Good Algorithms for Random Number Generation*, 2014). The rand project's
+//! `rand_pcg` has the same recurrence, but neither NumPy's seeding nor NumPy's way of halving
+//! 64-bit words, so Corral has its own.
 
 use std::convert::Infallible;
 
@@ -17,9 +17,9 @@ const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 
 /// NumPy's default bit generator, `np.random.PCG64`.
 ///
-/// It is a [`rand_core::TryRng`] that never fails, and so a [`rand_core::Rng`]:
-/// the rand project's distributions can draw from it. Saved and loaded (serde),
-/// it continues where it was.
+/// The generator is a [`rand_core::TryRng`] that never fails, and so a [`rand_core::Rng`]:
+/// the rand project's distributions can draw from it. A generator that is saved and loaded
+/// (serde) continues where it was.
 ///
 /// ```
 /// use envcore::rng::{Pcg64, SeedSequence};
@@ -32,7 +32,7 @@ const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 #[serde(try_from = "SavedPcg64", into = "SavedPcg64")]
 pub struct Pcg64 {
     state: u128,
-    /// Odd: with an even increment the recurrence falls into short cycles.
+    /// The increment, which is odd because the recurrence has short cycles with an even one.
     increment: u128,
     /// The high half of the last word that [`next_u32`](Self::next_u32) split.
     half: Option<u32>,
@@ -50,8 +50,7 @@ impl Pcg64 {
         bits
     }
 
-    /// The next 64 bits. A half that [`next_u32`](Self::next_u32) holds back
-    /// stays where it is.
+    /// The next 64 bits. A half word that [`next_u32`](Self::next_u32) keeps is not used.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.advance();
@@ -59,8 +58,8 @@ impl Pcg64 {
         folded.rotate_right((self.state >> 122) as u32)
     }
 
-    /// The next 32 bits: the low half of the next 64, and the high half on the
-    /// call after.
+    /// The next 32 bits: the low half of the next 64 bits, and their high half at the call
+    /// after.
     ///
     /// ```
     /// use envcore::rng::{Pcg64, SeedSequence};
@@ -93,8 +92,8 @@ impl Pcg64 {
     }
 }
 
-/// `try_fill_bytes` gives what `Generator.bytes` does: whole 32-bit words, little
-/// endian, the rest of the last one dropped.
+/// `try_fill_bytes` gives the bytes of `Generator.bytes`: whole 32-bit words, little endian;
+/// the rest of the last word is dropped.
 impl TryRng for Pcg64 {
     type Error = Infallible;
 
@@ -113,8 +112,8 @@ impl TryRng for Pcg64 {
     }
 }
 
-/// What a saved generator looks like. The 128-bit numbers go as [high, low],
-/// since many serde formats have no integers above 64 bits.
+/// The saved form of a generator. The 128-bit numbers are saved as [high, low], because many
+/// serde formats have no integers above 64 bits.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedPcg64 {

@@ -1,11 +1,10 @@
-//! `np.random.SeedSequence`: from seeds of any size to well mixed initial states.
+//! `np.random.SeedSequence`, which turns seeds of any size into well mixed initial states.
 //!
-//! Neighbouring seeds (slot i has the seed s + i) must give unrelated streams.
-//! The sequence hashes the seed's 32-bit words into a pool of four, and reads
-//! as many words as a generator's state needs back out of the pool. The
-//! mathematics is M. E. O'Neill's `seed_seq_fe`
-//! (<https://www.pcg-random.org/posts/developing-a-seed_seq-alternative.html>),
-//! the constants are NumPy's. Spawning children is left out: nobody needs it.
+//! Adjacent seeds (slot i has the seed s + i) must give unrelated streams. The sequence
+//! hashes the seed's 32-bit words into a pool of four words, and reads as many words as a
+//! generator's state needs from the pool. The mathematics is M. E. O'Neill's `seed_seq_fe`
+//! (<https://www.pcg-random.org/posts/developing-a-seed_seq-alternative.html>), and the
+//! constants are NumPy's. Spawning of children is left out, because nothing needs it.
 
 const POOL_SIZE: usize = 4;
 const INIT_A: u32 = 0x43b0_d7e5;
@@ -34,11 +33,10 @@ pub struct SeedSequence {
 impl SeedSequence {
     /// The sequence of 32-bit words that NumPy turns its entropy into.
     ///
-    /// An integer of any size becomes its words from the lowest to the highest
-    /// that is not zero (zero becomes one word); a list becomes the words of its
-    /// items, one item after the other. Use this for seeds above 64 bits;
-    /// [`from_seed`](Self::from_seed) and [`from_seeds`](Self::from_seeds) do
-    /// the splitting for the others.
+    /// An integer of any size becomes its words from the lowest to the highest that is not
+    /// zero (zero becomes one word). A list becomes the words of its items, one item after the
+    /// other. This function is for seeds above 64 bits; [`from_seed`](Self::from_seed) and
+    /// [`from_seeds`](Self::from_seeds) split all others into words.
     ///
     /// ```
     /// use envcore::rng::SeedSequence;
@@ -58,14 +56,14 @@ impl SeedSequence {
         Self::mix(words_of(seed))
     }
 
-    /// `np.random.SeedSequence([a, b, …])`; an empty list is as valid as any.
+    /// `np.random.SeedSequence([a, b, …])`; the list may be empty.
     #[must_use]
     pub fn from_seeds(seeds: &[u64]) -> Self {
         Self::mix(seeds.iter().copied().flat_map(words_of))
     }
 
-    /// `generate_state(N, np.uint32)`. Always the same words: a longer state
-    /// begins with the shorter ones.
+    /// `generate_state(N, np.uint32)`. The words are always the same, and a longer state begins
+    /// with a shorter one.
     #[must_use]
     pub fn generate_u32<const N: usize>(&self) -> [u32; N] {
         let mut words = self.words();
@@ -87,8 +85,8 @@ impl SeedSequence {
         std::array::from_fn(|_| u64::from(words()) | u64::from(words()) << 32)
     }
 
-    /// Hashes the words into the pool: the first four (or zeros) fill it, then
-    /// each part of it stirs the others, then each further word stirs all.
+    /// Hashes the words into the pool: the first four (or zeros) fill the pool, then each part
+    /// of the pool is mixed into the others, then each further word is mixed into all parts.
     fn mix(mut words: impl Iterator<Item = u32>) -> Self {
         let mut multiplier = INIT_A;
         let mut hash = |word| hash(word, &mut multiplier, MULT_A);
@@ -114,13 +112,13 @@ impl SeedSequence {
     }
 }
 
-/// The words NumPy splits an integer seed into: one below 2³², else two.
+/// The words that NumPy splits an integer seed into: one for seeds below 2³², else two.
 fn words_of(seed: u64) -> impl Iterator<Item = u32> {
     let [low, high] = [seed as u32, (seed >> 32) as u32];
     [low, high].into_iter().take(if high == 0 { 1 } else { 2 })
 }
 
-/// Hashes one word. No two words of a pass are hashed alike: `multiplier` moves on.
+/// Hashes one word. `multiplier` changes with each word, so no two words are hashed alike.
 fn hash(word: u32, multiplier: &mut u32, factor: u32) -> u32 {
     let word = word ^ *multiplier;
     *multiplier = multiplier.wrapping_mul(factor);

@@ -1,9 +1,8 @@
-//! An env's own random stream beside that of an indexed episode.
+//! An env's own random stream, and that of an indexed episode.
 //!
-//! The contract of `reset_with_index` is that index ix plays what
-//! `reset(seed=ix)` plays, and that the env's own episodes, before and after,
-//! are as if the indexed one had not been. An env that holds its randomness as
-//! `Streams` keeps both by one call at each reset.
+//! `reset_with_index` has two rules. Index ix plays what `reset(seed=ix)` plays. The env's
+//! own episodes, before and after, are as if there was no indexed episode. An env that
+//! holds its randomness as `Streams` keeps both rules by one call at each reset.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +11,10 @@ use super::Rng;
 /// The random streams of one env: its own, and that of an indexed episode while
 /// one is played.
 ///
-/// Call [`begin_own`](Self::begin_own) or [`begin_index`](Self::begin_index) at
-/// the start of each reset and draw from [`rng`](Self::rng) alone. Draw nothing
-/// before the first reset: what `build` draws is gone when a seed's first
-/// episode begins, and the index of that number would play another.
+/// An env should call [`begin_own`](Self::begin_own) or [`begin_index`](Self::begin_index) at
+/// the start of each reset, and draw only from [`rng`](Self::rng). It should draw nothing
+/// before the first reset: `build` would advance the stream before a seed's first episode,
+/// and the index of that number would play another episode.
 ///
 /// ```
 /// use envcore::rng::{Rng, Streams};
@@ -35,28 +34,28 @@ use super::Rng;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
     own: Rng,
-    /// Present while an indexed episode is the current one.
+    /// The stream of the current episode, if that is an indexed one.
     indexed: Option<Rng>,
 }
 
 impl Streams {
-    /// The streams of an env built with `seed`; the current one is its own.
+    /// The streams of an env built with `seed`. The env's own stream is the current one.
     ///
-    /// Negative seeds are refused where seeds enter (a vec env's reset). One
-    /// that comes here nevertheless counts modulo 2⁶⁴.
+    /// Negative seeds are refused before (in a vec env's reset). A negative seed counts modulo
+    /// 2⁶⁴.
     #[must_use]
     pub fn new(seed: i64) -> Self {
         Self { own: Rng::new(seed as u64), indexed: None }
     }
 
-    /// The episode that begins draws from the env's own stream, from where its
-    /// last own episode left it.
+    /// Makes the new episode draw from the env's own stream, from where the last own episode
+    /// left the stream.
     pub fn begin_own(&mut self) {
         self.indexed = None;
     }
 
-    /// The episode that begins draws from the stream of seed `ix`, from its
-    /// start. The own stream rests until the next [`begin_own`](Self::begin_own).
+    /// Makes the new episode draw from the stream of seed `ix`, from its start. The own stream
+    /// does not advance until the next [`begin_own`](Self::begin_own).
     pub fn begin_index(&mut self, ix: u64) {
         self.indexed = Some(Rng::new(ix));
     }

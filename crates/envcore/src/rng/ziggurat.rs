@@ -1,22 +1,21 @@
 //! The standard normal distribution, as `Generator.standard_normal` draws it.
 //!
-//! G. Marsaglia and W. W. Tsang, *The Ziggurat Method for Generating Random
-//! Variables* (2000): the area under the bell is covered by 256 layers of equal
-//! area. Nearly every draw falls well inside its layer and costs one word and
-//! one multiplication; about one in a hundred meets a layer's edge, and asks
-//! `exp`, or the tail beyond 3.65, and asks `log1p`. Both are std's, which are
-//! the platform's libm, as in NumPy.
+//! G. Marsaglia and W. W. Tsang, *The Ziggurat Method for Generating Random Variables*
+//! (2000): the area under the bell curve is covered by 256 layers of equal area. Nearly
+//! every draw falls well inside its layer and costs one word and one multiplication. About
+//! one draw in a hundred falls on a layer's edge, which needs `exp`, or into the tail beyond
+//! 3.65, which needs `log1p`. Both functions are std's, which uses the platform's libm, as
+//! NumPy does.
 //!
-//! The tables are NumPy's own doubles (`ziggurat_constants.h`), held as bits.
-//! They are data because arithmetic does not give them back: the construction
-//! done in float64 misses a third to a half of the entries, and would depend on
-//! the libm of the day.
+//! The tables are NumPy's own doubles (`ziggurat_constants.h`), written as bits. They are
+//! data because they cannot be computed exactly: in float64 the construction misses a third
+//! to a half of the entries, and would depend on the platform's libm.
 
 use super::Pcg64;
 
 const LAYERS: usize = 256;
 
-/// Where the tail begins, and its inverse.
+/// The start of the tail, and its inverse.
 const TAIL: f64 = 3.654152885361009;
 const TAIL_INVERSE: f64 = 0.2736612373297583;
 
@@ -33,8 +32,7 @@ pub(super) fn standard_normal(bits: &mut Pcg64) -> f64 {
     }
 }
 
-/// One word taken apart: 8 bits of layer, a sign, 52 bits of place within the
-/// layer.
+/// The parts of one word: 8 bits of layer, a sign, 52 bits of position within the layer.
 struct Draw {
     layer: usize,
     number: u64,
@@ -52,12 +50,11 @@ impl Draw {
     }
 }
 
-/// A draw that may lie outside the bell; none if it does.
+/// A draw that may be outside the bell curve; `None` if it is.
 #[cold]
 fn at_the_edge(draw: &Draw, bits: &mut Pcg64) -> Option<f64> {
     if draw.layer == 0 {
-        // The word's own sign bit is spent on a draw that is thrown away: NumPy
-        // takes the sign from the number.
+        // NumPy does not use the word's own sign bit for the tail, but a bit of the number.
         let x = tail(bits);
         return Some(if draw.number & 0x100 != 0 { -x } else { x });
     }
@@ -66,7 +63,8 @@ fn at_the_edge(draw: &Draw, bits: &mut Pcg64) -> Option<f64> {
     (height < (-0.5 * draw.x * draw.x).exp()).then_some(draw.x)
 }
 
-/// Marsaglia's tail: beyond `TAIL`, the bell lies below an exponential curve.
+/// Marsaglia's method for the tail. Beyond `TAIL`, the bell curve is below an exponential
+/// curve.
 fn tail(bits: &mut Pcg64) -> f64 {
     loop {
         let x = -TAIL_INVERSE * (-bits.next_f64()).ln_1p();
@@ -87,7 +85,7 @@ const fn doubles(bits: [u64; LAYERS]) -> [f64; LAYERS] {
     doubles
 }
 
-/// `ki_double`: below this, a layer's 52-bit number is in it for certain.
+/// `ki_double`: a layer's 52-bit number below this limit is certainly within the layer.
 #[rustfmt::skip]
 static INSIDE: [u64; LAYERS] = [
     0x000e_f33d_8025_ef6a, 0x0000_0000_0000_0000, 0x000c_08be_98fb_c6a8, 0x000d_a354_fabd_8142,
@@ -156,7 +154,7 @@ static INSIDE: [u64; LAYERS] = [
     0x000f_9e97_1e01_4598, 0x000f_89fa_48a4_1dfc, 0x000f_66c5_f7f0_302c, 0x000f_1a5a_4b33_1c4a,
 ];
 
-/// `wi_double`, as bits: a layer's width over 2⁵².
+/// `wi_double`, as bits: a layer's width divided by 2⁵².
 #[rustfmt::skip]
 static WIDTH: [f64; LAYERS] = doubles([
     0x3ccf_493b_7815_d979, 0x3c8b_8d0b_e3fd_f6c6, 0x3c92_50af_3c2c_5bb4, 0x3c95_7cb9_3844_3b61,
@@ -298,7 +296,7 @@ static HEIGHT: [f64; LAYERS] = doubles([
 mod tests {
     use super::*;
 
-    /// The recorded tables are read out of NumPy's compiled library, see
+    /// The recorded tables come from NumPy's compiled library; see
     /// `tests/data/make_rng_vectors.py`.
     #[test]
     fn every_table_entry_is_numpys() {

@@ -27,7 +27,7 @@ use crate::call::Call;
 use crate::caps::Caps;
 use crate::episode::{Episodes, Rules, Snapshot};
 use crate::error::{Cause, Error, Failure, Phase, Result};
-use crate::fork::Native;
+use crate::fork::ProcessLocal;
 use crate::frame::Frame;
 use crate::landing::Landing;
 use crate::saved::{Sections, SlotState};
@@ -41,7 +41,7 @@ pub struct Background {
     front: Front,
     source: Arc<dyn Source>,
     rules: Rules,
-    parts: Native<BackgroundParts>,
+    parts: ProcessLocal<BackgroundParts>,
     threads: usize,
     limits: Limits,
     pool: BatchPool,
@@ -63,7 +63,7 @@ struct BackgroundParts {
 
 impl BackgroundParts {
     fn episodes(&mut self, slot: usize) -> &mut Episodes {
-        &mut self.partition.inside(slot).group.episodes
+        &mut self.partition.content(slot).group.episodes
     }
 }
 
@@ -99,7 +99,7 @@ impl Background {
         let mut thread_pool = ThreadPool::new(n, config.thread_affinity_offset)?;
         thread_pool.grow(threads)?;
         Ok(Background {
-            parts: Native::new(BackgroundParts { partition, thread_pool }),
+            parts: ProcessLocal::new(BackgroundParts { partition, thread_pool }),
             limits: Limits::new(&config, rules.autoreset),
             rules,
             threads,
@@ -117,16 +117,16 @@ impl Background {
     /// Hands `slot`, which the runner holds, to the thread pool.
     fn hand_out(&mut self, slot: usize, job: Job) {
         let actions = &self.actions;
-        let inside = self.parts.partition.inside(slot);
-        if !Arc::ptr_eq(&inside.actions, actions) {
-            inside.actions = actions.clone();
+        let content = self.parts.partition.content(slot);
+        if !Arc::ptr_eq(&content.actions, actions) {
+            content.actions = actions.clone();
         }
-        let row = inside.row;
+        let row = content.row;
         if self.limits.any() {
             let begin = if let Job::Reset(begin, _) = job { Some(begin) } else { None };
-            self.sent[slot] = Some(inside.group.episodes.snapshot(0, begin));
+            self.sent[slot] = Some(content.group.episodes.snapshot(0, begin));
         }
-        inside.group.runs.push(Run { slots: slot..slot + 1, row, job });
+        content.group.runs.push(Run { slots: slot..slot + 1, row, job });
         // SAFETY: the group is staged: it has a window and holds the draft. The row
         // belongs to this group and is read only once the group is back (`recv`).
         let group = unsafe { self.parts.partition.hand_out(slot) };
@@ -135,7 +135,7 @@ impl Background {
 
     /// Starts the threads that are missing. The system may earlier have refused to
     /// start threads that were to replace others.
-    fn man(&mut self) -> Result<()> {
+    fn start_threads(&mut self) -> Result<()> {
         let grown = self.parts.thread_pool.grow(self.threads);
         if self.parts.thread_pool.size() == 0 { grown } else { Ok(()) }
     }
@@ -149,7 +149,7 @@ impl Background {
     /// Waits until `least` rows are written. Returns whether they are by `deadline`.
     fn collect(&mut self, least: usize, deadline: Option<Instant>) -> Result<bool> {
         loop {
-            for _ in 0..self.parts.thread_pool.at_home() {
+            for _ in 0..self.parts.thread_pool.num_done() {
                 let slot = self.parts.thread_pool.receive().number;
                 self.land(slot);
             }
@@ -210,7 +210,7 @@ impl Background {
             if self.parts.partition.get(slot).revoke_running() {
                 self.replace(slot, limit, actions, &staging);
                 self.parts.thread_pool.give_up_one();
-                self.man()?;
+                self.start_threads()?;
             }
         }
         Ok(())
@@ -268,7 +268,7 @@ impl VecEnv for Background {
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
         self.front.tried.forget();
-        self.man()?;
+        self.start_threads()?;
         self.front.depart(slots);
         self.landing.send(slots);
         for (slot, job) in reset_jobs(slots, begin, options, self.front.spec.num_slots) {
@@ -291,7 +291,7 @@ impl VecEnv for Background {
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_send(slots, actions)?;
-        self.man()?;
+        self.start_threads()?;
         self.front.depart(slots);
         self.landing.send(slots);
         let n = self.front.spec.num_slots;
@@ -310,12 +310,12 @@ impl VecEnv for Background {
         let partition = &mut self.parts.partition;
         let (batch, notes) =
             self.landing.gather(rows, &mut self.pool, want.buffers, |slot, draft, row, told| {
-                let inside = partition.inside(slot);
-                let from = inside.window.expect("every group has its place");
+                let content = partition.content(slot);
+                let from = content.window.expect("every group has its place");
                 // SAFETY: the runner holds the group and with it the group's row, whose draft
                 // the group keeps alive; the other draft is new.
-                unsafe { from.copy_row(inside.row, draft.window(), row) };
-                told.append_row(row, &mut inside.group.notes);
+                unsafe { from.copy_row(content.row, draft.window(), row) };
+                told.append_row(row, &mut content.group.notes);
             })?;
         self.front.arrive(&batch.slots);
         notes.give(batch).map(Some)

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_faster_way_is_taken_and_a_crew_that_was_slow_gets_another_try() {
+    fn the_faster_way_is_taken_and_a_thread_pool_that_was_slow_gets_another_try() {
         let mut pace = Pace::default();
         pace.note(Way::Alone, 10, MS, MS);
         assert_eq!(pace.choose(10), Way::Together);

@@ -29,7 +29,7 @@ impl Staging {
 }
 
 /// A group and what its work needs.
-pub(super) struct Inside {
+pub(super) struct GroupContent {
     pub(super) group: SlotGroup,
     pub(super) actions: Arc<Actions>,
     /// The memory of the rows of `group.runs`.
@@ -52,22 +52,22 @@ pub(super) struct PooledGroup {
     /// When the thread that runs the group began, in nanoseconds since `epoch`.
     began: AtomicU64,
     epoch: Instant,
-    inside: UnsafeCell<Inside>,
+    content: UnsafeCell<GroupContent>,
 }
 
-// SAFETY: every field but `inside` is `Sync`. One thread at a time uses `inside`, which
-// the claim settles: `Partition::inside` and `PooledGroup::run` say how. The content of
-// `inside` may go from thread to thread (`is_send`).
+// SAFETY: every field but `content` is `Sync`. One thread at a time uses `content`, which
+// the claim settles: `Partition::content` and `PooledGroup::run` say how. A `GroupContent`
+// may go from thread to thread (`is_send`).
 #[allow(unsafe_code)]
 unsafe impl Sync for PooledGroup {}
 
 const fn is_send<T: Send>() {}
-const _: () = is_send::<Inside>();
+const _: () = is_send::<GroupContent>();
 
 impl PooledGroup {
     /// A group whose rows are in other memory for each batch.
     pub(super) fn new(number: usize, group: SlotGroup, actions: Arc<Actions>, epoch: Instant) -> Self {
-        let inside = Inside {
+        let content = GroupContent {
             group,
             actions,
             window: None,
@@ -81,22 +81,22 @@ impl PooledGroup {
             claim: Claim::new(),
             began: AtomicU64::new(0),
             epoch,
-            inside: UnsafeCell::new(inside),
+            content: UnsafeCell::new(content),
         }
     }
 
     /// This group, which then always writes to the rows of `staging` from `row` on.
     pub(super) fn staged(mut self, staging: &Arc<Staging>, row: usize) -> Self {
-        let inside = self.inside.get_mut();
-        (inside.window, inside.row) = (Some(staging.window()), row);
-        inside.staging = Some(staging.clone());
+        let content = self.content.get_mut();
+        (content.window, content.row) = (Some(staging.window()), row);
+        content.staging = Some(staging.clone());
         self
     }
 
     /// This group, as one of several that share `stopped`: once Ctrl-C comes at an env of
     /// one group, no further env of any group begins.
     pub(super) fn stopped_by(mut self, stopped: &Arc<AtomicBool>) -> Self {
-        self.inside.get_mut().stopped = Some(stopped.clone());
+        self.content.get_mut().stopped = Some(stopped.clone());
         self
     }
 
@@ -117,7 +117,7 @@ impl PooledGroup {
     }
 }
 
-impl Inside {
+impl GroupContent {
     /// Does the work of `group.runs`, from `now` on.
     ///
     /// # Safety
@@ -148,12 +148,12 @@ impl Task for PooledGroup {
             return false;
         }
         // SAFETY: `begin` admits one thread for each time that the group is handed
-        // out, and no other thread uses `inside` until `finish`.
-        let inside = unsafe { &mut *self.inside.get() };
+        // out, and no other thread uses `content` until `finish`.
+        let content = unsafe { &mut *self.content.get() };
         // SAFETY: the caller of `Partition::hand_out` guarantees the window and the
         // rows.
-        unsafe { inside.work(now) };
-        inside.took = now.elapsed();
+        unsafe { content.work(now) };
+        content.took = now.elapsed();
         self.claim.finish()
     }
 }
@@ -180,12 +180,12 @@ impl Partition {
     ///
     /// # Panics
     /// Where the runner does not hold the group.
-    pub(super) fn inside(&mut self, group: usize) -> &mut Inside {
+    pub(super) fn content(&mut self, group: usize) -> &mut GroupContent {
         let group = &self.0[group];
-        assert!(group.claim.is_home(), "group {} is out", group.number);
+        assert!(group.claim.is_idle(), "group {} is out", group.number);
         // SAFETY: the runner holds the group, so no thread uses its content, and none can
         // begin before `hand_out`, for which this borrow of the partition must have ended.
-        unsafe { &mut *group.inside.get() }
+        unsafe { &mut *group.content.get() }
     }
 
     /// Does the work of group `group`, which the runner must hold, from `now` on.
@@ -194,7 +194,7 @@ impl Partition {
     /// As [`hand_out`](Self::hand_out), until this returns.
     pub(super) unsafe fn work(&mut self, group: usize, now: Instant) {
         // SAFETY: the caller guarantees what this function requires.
-        unsafe { self.inside(group).work(now) }
+        unsafe { self.content(group).work(now) }
     }
 
     /// Hands out group `group`, which the runner must hold, for a thread to run.
@@ -205,7 +205,7 @@ impl Partition {
     /// lives, where it may be given up. A staged group keeps its draft alive itself.
     pub(super) unsafe fn hand_out(&mut self, group: usize) -> Arc<PooledGroup> {
         let group = &self.0[group];
-        assert!(group.claim.is_home(), "group {} is out", group.number);
+        assert!(group.claim.is_idle(), "group {} is out", group.number);
         group.claim.hand_out();
         group.clone()
     }
@@ -224,7 +224,7 @@ impl Partition {
             if self.0[number].claim.revoke() {
                 lost = true;
             } else {
-                failures.extend(self.inside(number).group.episodes.close());
+                failures.extend(self.content(number).group.episodes.close());
             }
         }
         (if failures.is_empty() { Ok(()) } else { Err(Error::Slots(failures)) }, lost)

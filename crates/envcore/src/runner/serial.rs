@@ -12,7 +12,7 @@ use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
 use crate::call::Call;
 use crate::episode::Episodes;
 use crate::error::{Error, Result};
-use crate::fork::Native;
+use crate::fork::ProcessLocal;
 use crate::frame::Frame;
 use crate::saved::{Sections, SlotState};
 use crate::source::Source;
@@ -23,7 +23,7 @@ use crate::vec_env::{Spec, VecEnv, Want};
 /// Steps every slot on the caller's thread.
 pub struct Serial {
     front: Front,
-    group: Native<SlotGroup>,
+    group: ProcessLocal<SlotGroup>,
     queue: JobQueue,
     pool: BatchPool,
     actions: Actions,
@@ -40,7 +40,7 @@ impl Serial {
         let spec = &front.spec;
         let actions = Actions::new(&spec.id, &spec.action, spec.num_slots, config.action_bounds)?;
         Ok(Serial {
-            group: Native::new(SlotGroup::new(Episodes::new(source, &rules, 0, &seeds)?, 0)),
+            group: ProcessLocal::new(SlotGroup::new(Episodes::new(source, &rules, 0, &seeds)?, 0)),
             queue: JobQueue::default(),
             pool: front.pool(&rules)?,
             actions,

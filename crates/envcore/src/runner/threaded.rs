@@ -27,7 +27,7 @@ use crate::call::Call;
 use crate::caps::Caps;
 use crate::episode::Episodes;
 use crate::error::{Error, Result};
-use crate::fork::Native;
+use crate::fork::ProcessLocal;
 use crate::frame::Frame;
 use crate::landing::Notes;
 use crate::saved::{Sections, SlotState};
@@ -42,7 +42,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// Steps slots on several threads, the caller's among them.
 pub struct Threaded {
     front: Front,
-    parts: Native<ThreadedParts>,
+    parts: ProcessLocal<ThreadedParts>,
     threads: usize,
     queue: JobQueue,
     pool: BatchPool,
@@ -120,7 +120,7 @@ impl Threaded {
         let thread_pool = ThreadPool::new(partition.len(), config.thread_affinity_offset)?;
         Ok(Threaded {
             pool: front.pool(&rules)?,
-            parts: Native::new(ThreadedParts { partition, thread_pool }),
+            parts: ProcessLocal::new(ThreadedParts { partition, thread_pool }),
             threads,
             queue: JobQueue::default(),
             actions,
@@ -135,7 +135,7 @@ impl Threaded {
 
     /// Errors while a round that was interrupted is under way, because threads hold
     /// its groups.
-    fn check_home(&self) -> Result<()> {
+    fn check_no_round(&self) -> Result<()> {
         self.front.check_open()?;
         match &self.round {
             None => Ok(()),
@@ -146,7 +146,7 @@ impl Threaded {
     }
 
     fn check_slots(&self, slots: &Slots) -> Result<()> {
-        self.check_home()?;
+        self.check_no_round()?;
         self.front.check_slots(slots)
     }
 
@@ -169,7 +169,7 @@ impl Threaded {
     fn episodes(&mut self, slot: usize) -> (&mut Episodes, usize) {
         let group = self.group_of(slot);
         let first = self.slots_of(group).start;
-        (&mut self.parts.partition.inside(group).group.episodes, slot - first)
+        (&mut self.parts.partition.content(group).group.episodes, slot - first)
     }
 
     /// Begins a round: gives the work of the next `rows` rows to the groups.
@@ -189,12 +189,12 @@ impl Threaded {
             while !slots.is_empty() {
                 let group = group_of(slots.start, n, count);
                 let end = slots.end.min(slots_of(group, n, count).end);
-                let inside = parts.partition.inside(group);
-                if inside.group.runs.is_empty() {
-                    inside.window = Some(window);
+                let content = parts.partition.content(group);
+                if content.group.runs.is_empty() {
+                    content.window = Some(window);
                     groups.push(group);
                 }
-                inside.group.runs.push(Run { slots: slots.start..end, row, job: run.job.clone() });
+                content.group.runs.push(Run { slots: slots.start..end, row, job: run.job.clone() });
                 row += end - slots.start;
                 slots.start = end;
             }
@@ -250,12 +250,12 @@ impl Threaded {
         let mut notes = Notes::default();
         let mut busy = Duration::ZERO;
         for &group in &round.groups {
-            let inside = self.parts.partition.inside(group);
-            inside.window = None;
-            notes.append(&mut inside.group.notes);
-            busy += inside.took;
-            let first = inside.group.first;
-            let pending = inside.group.episodes.lives().pending();
+            let content = self.parts.partition.content(group);
+            content.window = None;
+            notes.append(&mut content.group.notes);
+            busy += content.took;
+            let first = content.group.first;
+            let pending = content.group.episodes.lives().pending();
             self.skip[first..first + pending.len()].copy_from_slice(pending);
         }
         let pace = if round.is_step { &mut self.steps } else { &mut self.resets };
@@ -280,7 +280,7 @@ impl VecEnv for Threaded {
             let range = self.slots_of(group);
             let mine = each.clone().filter(|(slot, _)| range.contains(slot));
             let mine = mine.map(|(slot, begin)| (slot - range.start, begin));
-            let episodes = &mut self.parts.partition.inside(group).group.episodes;
+            let episodes = &mut self.parts.partition.content(group).group.episodes;
             check_resets(episodes, mine, options, &mut self.front.tried)?;
         }
         Ok(())
@@ -293,7 +293,7 @@ impl VecEnv for Threaded {
             Slots::All => {
                 let mut groups = 0..self.parts.partition.len();
                 groups.try_for_each(|group| {
-                    self.parts.partition.inside(group).group.episodes.lives().check_steps()
+                    self.parts.partition.content(group).group.episodes.lives().check_steps()
                 })?;
             }
             Slots::List(list) => list.iter().try_for_each(|&slot| {
@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_slot_is_in_one_cell_and_no_cell_is_empty() {
+    fn every_slot_is_in_one_group_and_no_group_is_empty() {
         for n in 1..40 {
             for groups in 1..=n {
                 let all: Vec<usize> = (0..groups).flat_map(|group| slots_of(group, n, groups)).collect();

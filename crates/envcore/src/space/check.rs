@@ -1,40 +1,40 @@
-//! Holding values to a leaf: lossless casts, bounds, finiteness.
+//! Checks of values against a leaf: lossless casts, bounds, finiteness.
 //!
-//! Works on runs of whole rows so that the usual case, the leaf's own dtype
-//! inside uniform bounds, is one vectorised pass.
+//! The checks work on runs of whole rows, so that the usual case, the leaf's own dtype with
+//! uniform bounds, is one vectorised pass.
 
 use crate::simd::{self, Kernel};
 use crate::space::dtype::{Element, Scalar};
 use crate::space::leaf::{LeafKind, Tensor};
 use crate::space::value::Value;
 
-/// What happens to a finite action outside its box. Labels outside theirs, and
-/// what is not finite, are errors under all but [`Unchecked`](Self::Unchecked).
+/// What happens to a finite action outside its bounds. Labels outside their bounds, and
+/// numbers that are not finite, are errors except under [`Unchecked`](Self::Unchecked).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ActionBounds {
-    /// The env sees it as it is (and clips it or not), as in Gymnasium.
+    /// The env gets the action as it is, and clips it or not, as in Gymnasium.
     #[default]
     Env,
-    /// The nearest value inside is taken.
+    /// The env gets the nearest value within the bounds.
     Clip,
-    /// It is an error.
+    /// The action is an error.
     Error,
-    /// Whatever the dtype holds is passed on, labels and what is not finite too.
-    /// What comes of it is up to the env: it may take it, return an error or
-    /// panic, which is its failure as ever.
+    /// The env gets whatever the dtype holds, even labels outside their bounds and numbers
+    /// that are not finite. The env may accept the action, return an error or panic; the last
+    /// two are a failure of the env.
     Unchecked,
 }
 
-/// Why an element was refused: its place in the run and the reason.
+/// Why an element was refused: the element's index in the run, and the reason.
 pub(crate) type Refusal = (usize, String);
 
-/// So many elements are copied and then looked at: few enough to be in the CPU's
+/// How many elements are copied before they are checked: few enough to fit into the CPU's
 /// first cache.
 const BLOCK: usize = 256;
 
-/// Has `copy` fill `to`, a block at a time from the element that it is told, and
-/// says whether all of it is as `tensor` wants it: the usual case, in one pass.
-/// Where it is not, or no one pass tells, [`accept`] says what is to become of it.
+/// Lets `copy` fill `to` block by block; `copy` gets the index of the block's first
+/// element. Returns whether all of it is valid for `tensor`, in one pass. Where it is not,
+/// or one pass cannot tell, [`accept`] decides what becomes of the elements.
 pub(crate) fn accept_at_once<T: Element>(
     copy: impl Fn(usize, &mut [T]),
     to: &mut [T],
@@ -54,7 +54,7 @@ pub(crate) fn accept_at_once<T: Element>(
     simd::dispatch(Take { copy, to, low, high })
 }
 
-/// Copies a run, and says whether all of it is from `low` to `high`.
+/// Copies a run, and checks whether all of it is from `low` to `high`.
 struct Take<'a, T, C> {
     copy: C,
     to: &'a mut [T],
@@ -78,7 +78,7 @@ impl<T: Element, C: Fn(usize, &mut [T])> Kernel for Take<'_, T, C> {
     }
 }
 
-/// Casts `from` into `to` and holds it to `tensor`; both are whole rows.
+/// Casts `from` into `to` and checks it against `tensor`; both are whole rows.
 pub(crate) fn accept<S: Element, D: Element>(
     from: &[S],
     to: &mut [D],
@@ -153,7 +153,7 @@ fn typed_bounds<T: Element>(tensor: &Tensor, k: usize) -> (T, T) {
     (typed(low), typed(high))
 }
 
-/// Holds a value to a leaf that is not of fixed shape.
+/// Checks a value against a leaf that is not of fixed shape.
 pub(crate) fn accept_value(value: &Value, kind: &LeafKind) -> Result<(), String> {
     match (kind, value) {
         (LeafKind::Ragged { dtype, max_shape }, Value::Array(array)) => {

@@ -1,15 +1,15 @@
-//! Element types: what one number in a buffer is.
+//! Element types of buffers.
 //!
-//! [`DType`] names an element type at run time; [`Element`] is the same at
-//! compile time. [`Scalar`] holds any element of any of them without loss, for
-//! bounds and messages; it is not for hot loops.
+//! [`DType`] names an element type at run time; [`Element`] is the same at compile time.
+//! [`Scalar`] holds any element of any dtype without loss, for bounds and messages. It is
+//! too slow for inner loops.
 
 use std::fmt;
 
 use half::f16;
 use serde::{Deserialize, Serialize};
 
-/// An element type, named as NumPy names it.
+/// An element type, with NumPy's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum DType {
@@ -28,7 +28,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Bytes per element; also the alignment.
+    /// Bytes per element, which is also the alignment.
     pub const fn size(self) -> usize {
         match self {
             DType::Bool | DType::U8 | DType::I8 => 1,
@@ -38,18 +38,18 @@ impl DType {
         }
     }
 
-    /// All, in an order that files and other libraries count on.
+    /// All dtypes, in an order that files and other libraries rely on.
     pub(crate) const ALL: [DType; 12] = {
         use DType::{Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
         [Bool, U8, I8, U16, I16, U32, I32, U64, I64, F16, F32, F64]
     };
 
-    /// The dtype that NumPy calls so.
+    /// The dtype of this NumPy name.
     pub fn from_name(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// NumPy's name: `float32`, `uint8`, `bool`, …
+    /// The dtype's NumPy name: `float32`, `uint8`, `bool`, …
     pub const fn name(self) -> &'static str {
         match self {
             DType::Bool => "bool",
@@ -67,12 +67,12 @@ impl DType {
         }
     }
 
-    /// Whether it is a floating-point type.
+    /// Whether the dtype is a floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F16 | DType::F32 | DType::F64)
     }
 
-    /// The smallest and the largest value; floats give ±infinity.
+    /// The smallest and the largest value; ±infinity for floats.
     pub fn range(self) -> (Scalar, Scalar) {
         macro_rules! int {
             ($t:ty) => {
@@ -95,8 +95,8 @@ impl DType {
         }
     }
 
-    /// Whether every value of `self` is a value of `to`: NumPy's "safe" cast,
-    /// except that 64-bit integers do not pass as float64.
+    /// Whether every value of `self` is a value of `to`. This is NumPy's "safe" cast, except
+    /// that 64-bit integers are not cast to float64.
     pub fn casts_losslessly_to(self, to: DType) -> bool {
         if self == to || self == DType::Bool {
             return true;
@@ -119,7 +119,7 @@ impl fmt::Display for DType {
     }
 }
 
-/// One number of any [`DType`], held without loss. `bool` is 0 or 1.
+/// One number of any [`DType`], held without loss. A `bool` is 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Scalar {
     /// An integer or a bool.
@@ -180,34 +180,34 @@ impl From<f16> for Scalar {
     }
 }
 
-/// A Rust type that a buffer can hold: one per [`DType`]. Sealed.
+/// A Rust type that a buffer can hold. There is one per [`DType`]; the trait is sealed.
 pub trait Element:
     Copy + PartialEq + PartialOrd + Default + Send + Sync + fmt::Debug + 'static + sealed::Sealed
 {
-    /// Its name at run time.
+    /// The type's dtype.
     const DTYPE: DType;
 
-    /// The least and the greatest that is finite.
+    /// The smallest and the largest finite value.
     const FINITE: (Self, Self);
 
-    /// The same number without a type.
+    /// The same number as a [`Scalar`].
     fn to_scalar(self) -> Scalar;
 
-    /// The element equal to `scalar`, or `None` if there is none; a float of
-    /// another width is rounded to the nearest, as bounds want it.
+    /// The element equal to `scalar`, or `None` if there is none. A float of another width is
+    /// rounded to the nearest element, as bounds need it.
     fn from_scalar(scalar: Scalar) -> Option<Self>;
 
-    /// Whether it is neither NaN nor infinite. Integers are.
+    /// Whether the element is neither NaN nor infinite. True for all integers.
     #[inline]
     fn is_finite(self) -> bool {
         true
     }
 
-    /// Reads one from exactly [`DType::size`] native-endian bytes; for `bool`
-    /// any byte but 0 is true.
+    /// Reads an element from exactly [`DType::size`] native-endian bytes. For `bool` any byte
+    /// but 0 is true.
     fn from_ne_slice(bytes: &[u8]) -> Self;
 
-    /// Appends its native-endian bytes.
+    /// Appends the element's native-endian bytes.
     fn extend_ne(self, out: &mut Vec<u8>);
 }
 

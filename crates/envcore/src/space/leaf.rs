@@ -4,19 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::space::dtype::{DType, Element, Scalar};
 
-/// The most axes of a row: NumPy's 32, less that of the rows.
+/// The most axes of a row: NumPy's 32, less the axis of the rows.
 pub(crate) const MAX_AXES: usize = 31;
 
-/// The most bytes of a leaf's rows: a block is at most `isize::MAX` bytes, and
-/// this leaves room to align it.
+/// The most bytes of a leaf's rows. A block has at most `isize::MAX` bytes, and this limit
+/// leaves room to align it.
 const MAX_BYTES: usize = isize::MAX as usize / 2;
 
-/// The least and greatest value, for all elements or for each.
+/// The smallest and the largest value, for all elements or for each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// One value for all elements, or one per element in row-major order.
+    /// The inclusive lower bound: one value for all elements, or one per element in row-major
+    /// order.
     pub low: Vec<Scalar>,
-    /// As `low`; inclusive.
+    /// The inclusive upper bound, in the form of `low`.
     pub high: Vec<Scalar>,
 }
 
@@ -26,7 +27,7 @@ impl Bounds {
         Bounds { low: vec![low.into()], high: vec![high.into()] }
     }
 
-    /// The bounds of the dtype itself: ±infinity for floats.
+    /// The range of the dtype; ±infinity for floats.
     pub fn of(dtype: DType) -> Self {
         let (low, high) = dtype.range();
         Bounds { low: vec![low], high: vec![high] }
@@ -58,28 +59,28 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Elements per row; `usize::MAX` where there are more than that counts,
-    /// which [`Space::check`](crate::Space::check) refuses.
+    /// Elements per row; `usize::MAX` where the number would overflow, which
+    /// [`Space::check`](crate::Space::check) refuses.
     pub fn elements(&self) -> usize {
         self.shape.iter().fold(1, |elements, &extent| elements.saturating_mul(extent))
     }
 
-    /// Bytes per row; `usize::MAX` as in [`elements`](Self::elements).
+    /// Bytes per row; `usize::MAX` where the number would overflow.
     pub fn row_bytes(&self) -> usize {
         self.elements().saturating_mul(self.dtype.size())
     }
 
-    /// Bytes of `rows` rows, or of one where there are none; `None` where no
-    /// block of memory is so large.
+    /// Bytes of `rows` rows, or of one row where `rows` is 0; `None` where no block of memory
+    /// can be so large.
     pub(crate) fn bytes(&self, rows: usize) -> Option<usize> {
         let extents = self.shape.iter().chain(std::iter::once(&rows));
-        // An extent of 0 does not make the others any smaller: rows are counted
-        // by them too.
+        // An extent of 0 must not hide that the others are too large, because rows are
+        // counted by the others too.
         let bytes = extents.clone().try_fold(self.dtype.size(), |bytes, &n| bytes.checked_mul(n.max(1)))?;
         (bytes <= MAX_BYTES).then(|| if extents.clone().any(|&n| n == 0) { 0 } else { bytes })
     }
 
-    /// Whether it is a single label: a `Discrete` space.
+    /// Whether the leaf is a single label, which is a `Discrete` space.
     pub fn is_discrete_scalar(&self) -> bool {
         self.discrete && self.shape.is_empty()
     }
@@ -88,37 +89,37 @@ impl Tensor {
 /// What a leaf holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LeafKind {
-    /// Fixed dtype and shape.
+    /// Rows of fixed dtype and shape.
     Fixed(Tensor),
-    /// Fixed dtype, a shape that differs from row to row.
+    /// Rows of fixed dtype, whose shape differs from row to row.
     Ragged {
         /// Element type.
         dtype: DType,
-        /// The greatest extent of each axis; `usize::MAX` for unlimited.
+        /// The largest extent of each axis; `usize::MAX` for no limit.
         max_shape: Vec<usize>,
     },
     /// UTF-8 text.
     Text {
-        /// Greatest number of characters; `usize::MAX` for unlimited.
+        /// The largest number of characters; `usize::MAX` for no limit.
         max_len: usize,
     },
-    /// Something that the core carries and never opens.
+    /// An object that the core passes on and never opens.
     Object,
 }
 
 /// One named part of a space.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaf {
-    /// The keys that lead to it in its space's [`Tree`](crate::Tree), a `.` between
-    /// them: for people to read. Empty for the only leaf of a space that is
-    /// neither a struct nor a tuple.
+    /// The keys that lead to the leaf in its space's [`Tree`](crate::Tree), with a `.`
+    /// between them, for people to read. Empty for the only leaf of a space that is neither a
+    /// struct nor a tuple.
     pub name: String,
-    /// What it holds.
+    /// What the leaf holds.
     pub kind: LeafKind,
 }
 
 impl Leaf {
-    /// Quantities of dtype `T`, unbounded (within the dtype).
+    /// Quantities of dtype `T`, bounded only by the dtype's range.
     pub fn real<T: Element>(shape: &[usize]) -> Self {
         Leaf::tensor(T::DTYPE, shape, Bounds::of(T::DTYPE), false)
     }
@@ -186,7 +187,7 @@ impl Leaf {
         self
     }
 
-    /// An unnamed leaf that holds this.
+    /// An unnamed leaf of this kind.
     pub fn of(kind: LeafKind) -> Self {
         Leaf { name: String::new(), kind }
     }
@@ -230,7 +231,7 @@ impl Leaf {
             }
         }
         if t.bounds.low.is_empty() || t.bounds.high.is_empty() {
-            // One each, of no elements.
+            // Both sides have one bound per element, and there are no elements.
             return Ok(());
         }
         let (min, max) = t.dtype.range();

@@ -1,9 +1,8 @@
 //! Spaces: what observations, actions and infos look like.
 //!
-//! A [`Space`] is an ordered list of [`Leaf`]s, each one buffer of a batch, and
-//! the [`Tree`] that they hang in. `check` is how values are held to a leaf;
-//! `sample` draws from one; `value` is data whose shape is known only when it
-//! arrives.
+//! A [`Space`] is an ordered list of [`Leaf`]s, each of which is one buffer of a batch, and
+//! the [`Tree`] that the leaves form. `check` checks values against a leaf. `sample` draws
+//! values from a space. `value` is data whose shape is known only when it arrives.
 
 pub(crate) mod check;
 mod dtype;

@@ -1,4 +1,4 @@
-//! Drawing values from a space, for tests, benchmarks and conformance checks.
+//! Drawing of values from a space, for tests, benchmarks and conformance checks.
 
 use crate::rng::Rng;
 use crate::space::dtype::Scalar;
@@ -8,13 +8,13 @@ use crate::space::value::{Array, Value};
 use crate::with_element;
 
 impl Space {
-    /// One value per leaf: labels and bounded quantities uniformly, unbounded
-    /// ones from a normal distribution; text empty, ragged arrays empty.
+    /// One value per leaf. Labels and bounded quantities are uniform, and unbounded
+    /// quantities are from a normal distribution. Texts and ragged arrays are empty.
     pub fn sample(&self, rng: &mut Rng) -> Vec<Value> {
         self.draw(rng, |rng, _, _, bounds| sample_scalar(bounds, rng))
     }
 
-    /// One value per leaf; `scalar` draws element k of a leaf of fixed shape.
+    /// One value per leaf. `scalar` draws element k of a leaf of fixed shape.
     pub(crate) fn draw(
         &self,
         rng: &mut Rng,

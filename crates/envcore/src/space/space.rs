@@ -1,4 +1,4 @@
-//! Spaces: leaves in a tree.
+//! Spaces, which are leaves in a tree.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::space::leaf::Leaf;
 use crate::space::tree::{MAX_LEVELS, Node, Tree, too_deep};
 
-/// Ordered leaves, and the [`Tree`] that they hang in.
+/// Ordered leaves, and the [`Tree`] that the leaves form.
 ///
 /// A space of one unnamed leaf is that leaf (Gymnasium's `Box`, `Discrete`, …).
 /// Any other is a struct (`Dict`) or a tuple (`Tuple`) of spaces.
@@ -28,8 +28,8 @@ pub struct Space {
     tree: Tree,
 }
 
-/// A space as it travels: a tree of any depth is read without recursion that has
-/// no end.
+/// A space in its saved form, from which a tree of any depth can be read without unbounded
+/// recursion.
 #[derive(Serialize, Deserialize)]
 struct PackedSpace {
     leaves: Vec<Leaf>,
@@ -63,15 +63,14 @@ impl From<Leaf> for Space {
 }
 
 impl Space {
-    /// The space of no leaves.
+    /// The space without leaves.
     pub const fn empty() -> Self {
         Space { leaves: Vec::new(), tree: Tree::Dict(Vec::new()) }
     }
 
-    /// The leaf itself where it is one leaf without a name; else a struct of named
-    /// leaves, in this order. A `.` with text on both sides separates the levels of
-    /// nested structs. [`dict`](Space::dict) takes names whose dots separate
-    /// nothing.
+    /// The leaf itself where `leaves` is one leaf without a name; else a struct of named
+    /// leaves, in this order. A `.` with text on both sides separates the levels of nested
+    /// structs. [`dict`](Space::dict) takes names whose dots separate no levels.
     pub fn of(leaves: impl IntoIterator<Item = Leaf>) -> Self {
         let leaves: Vec<Leaf> = leaves.into_iter().collect();
         if matches!(leaves.as_slice(), [leaf] if leaf.name.is_empty()) {
@@ -82,7 +81,7 @@ impl Space {
         Space { leaves, tree: Tree::Dict(branches) }
     }
 
-    /// A struct of these spaces, in this order. A name is any text.
+    /// A struct of these spaces, in this order. A name may be any text.
     pub fn dict<Name: Into<String>>(spaces: impl IntoIterator<Item = (Name, Space)>) -> Self {
         let mut leaves = Vec::new();
         let branch = |(name, space): (Name, Space)| (name.into(), space.hang(&mut leaves));
@@ -97,7 +96,7 @@ impl Space {
         Space::with_tree(leaves, Tree::Tuple(branches))
     }
 
-    /// These leaves in this tree, whatever they were called.
+    /// A space of these leaves and this tree, which gives the leaves their names.
     pub fn with_tree(mut leaves: Vec<Leaf>, tree: Tree) -> Self {
         tree.visit("", &mut |leaf, path| {
             if let Some(leaf) = leaves.get_mut(leaf) {
@@ -107,7 +106,7 @@ impl Space {
         Space { leaves, tree }
     }
 
-    /// Its tree, once its leaves are at the end of `leaves`.
+    /// Appends the space's leaves to `leaves`. Returns the tree with their new numbers.
     fn hang(self, leaves: &mut Vec<Leaf>) -> Tree {
         let first = leaves.len();
         leaves.extend(self.leaves);
@@ -119,20 +118,20 @@ impl Space {
         &self.leaves
     }
 
-    /// How the leaves hang together.
+    /// The tree that the leaves form.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// The space of the same tree whose leaves are what `each` makes of them.
+    /// A space of the same tree. `each` makes the new leaf of each leaf.
     pub fn map(&self, each: impl FnMut(&Leaf) -> Leaf) -> Self {
         Space::with_tree(self.leaves.iter().map(each).collect(), self.tree.clone())
     }
 
-    /// The leaves of a struct, then those of another.
+    /// A struct of this struct's leaves, followed by those of `other`.
     ///
     /// # Errors
-    /// [`Error::Space`] where one of them is no struct: its leaves have no names.
+    /// [`Error::Space`] where one of the spaces is no struct, because its leaves have no names.
     pub fn join(mut self, other: Space) -> Result<Self> {
         let added = other.hang(&mut self.leaves);
         match (&mut self.tree, added) {
@@ -147,28 +146,28 @@ impl Space {
         Ok(self)
     }
 
-    /// Whether it is one unnamed leaf.
+    /// Whether the space is one unnamed leaf.
     pub fn is_single(&self) -> bool {
         matches!(self.tree, Tree::Leaf(_))
     }
 
-    /// Whether it is a struct with a part called `name`.
+    /// Whether the space is a struct with a part called `name`.
     pub fn has_key(&self, name: &str) -> bool {
         matches!(&self.tree, Tree::Dict(branches) if branches.iter().any(|(key, _)| key == name))
     }
 
-    /// Errors where the space contradicts itself: names missing or twice,
-    /// bounds that cross, do not fit the dtype or are of the wrong number, a
-    /// shape that no memory holds, a tree that lacks a leaf.
+    /// Errors where the space contradicts itself: names are missing or duplicate; bounds
+    /// cross, do not fit the dtype or are of the wrong number; a shape is too large for any
+    /// memory; a leaf is not in the tree.
     ///
     /// # Errors
-    /// [`Error::Space`], which names leaf and shape; `what` says whose space it
-    /// is.
+    /// [`Error::Space`], which names leaf and shape; `what` says in the message which space
+    /// it is.
     pub fn check(&self, what: &str) -> Result<()> {
         self.check_rows(what, 1)
     }
 
-    /// As [`check`](Self::check), and where `rows` rows of a leaf fit no memory.
+    /// Checks as [`check`](Self::check) does, and that `rows` rows of a leaf fit into memory.
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         let fault = |k: usize, why: String| {
             let name = match self.leaves[k].name.as_str() {
@@ -192,7 +191,7 @@ impl Space {
         }
     }
 
-    /// Whether the tree has every leaf once, and not too many levels.
+    /// Errors unless the tree has every leaf once and not too many levels.
     fn check_tree(&self) -> Result<(), String> {
         if self.tree.levels() > MAX_LEVELS {
             return Err(too_deep());
@@ -237,7 +236,7 @@ mod tests {
         space.check("observation").unwrap();
         let Tree::Dict(branches) = space.tree() else { panic!("no dict") };
         assert_eq!(branches.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), keys);
-        // Beside levels that are written alike.
+        // The keys are beside levels whose leaves have the same written names.
         let inner = Space::dict([("b", leaf())]);
         let both = Space::dict([("a.b", leaf()), ("a", inner)]);
         both.check("observation").unwrap();

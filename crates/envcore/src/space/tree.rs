@@ -1,44 +1,44 @@
-//! Trees: how the leaves of a space hang together.
+//! The trees that the leaves of spaces form.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The most levels of a tree, the root among them.
+/// The most levels of a tree, the root included.
 pub(super) const MAX_LEVELS: usize = 64;
 
-/// How the leaves of a [`Space`](crate::Space) hang together. Each leaf is in it once.
+/// The tree that the leaves of a [`Space`](crate::Space) form. Each leaf is in it once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
-    /// The leaf of this number.
+    /// The leaf with this number.
     Leaf(usize),
     /// Named branches, in order. A key is any text.
     Dict(Vec<(String, Tree)>),
-    /// Branches by place.
+    /// Branches by position.
     Tuple(Vec<Tree>),
 }
 
-/// A node of a tree that is written as a list: every node stands before the
-/// nodes under it.
+/// A node of a tree in the form of a list, in which every node comes before the nodes
+/// below it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Node {
-    /// Its key, where the node above it is a dict; else empty.
+    /// The node's key where the node above it is a dict; else empty.
     pub(crate) key: String,
     pub(crate) kind: NodeKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum NodeKind {
-    /// The leaf of this number.
+    /// The leaf with this number.
     Leaf(usize),
-    /// A dict of so many branches.
+    /// A dict with this number of branches.
     Dict(usize),
-    /// A tuple of so many branches.
+    /// A tuple with this number of branches.
     Tuple(usize),
 }
 
 impl Tree {
-    /// Puts `leaf` where `name` says: a `.` with text on both sides separates the
+    /// Inserts `leaf` under the keys of `name`. A `.` with text on both sides separates the
     /// keys. A name with any other dot is one key.
     pub(super) fn insert(branches: &mut Vec<(String, Tree)>, name: &str, leaf: usize) {
         let is_path = name.split('.').all(|key| !key.is_empty());
@@ -56,7 +56,7 @@ impl Tree {
         branches.push((rest.into(), Tree::Leaf(leaf)));
     }
 
-    /// The same tree, whose leaves have numbers from `first` on.
+    /// The same tree with `first` added to the numbers of its leaves.
     pub(super) fn shifted(self, first: usize) -> Self {
         match self {
             Tree::Leaf(leaf) => Tree::Leaf(leaf + first),
@@ -75,7 +75,7 @@ impl Tree {
             let same = branches.iter_mut().find(|(k, _)| *k == key);
             match (same, other) {
                 (Some((_, Tree::Dict(inner))), Tree::Dict(others)) => Tree::merge(inner, others),
-                // A key that is there twice is found by the check of the space.
+                // The check of the space finds keys that are duplicate.
                 (_, other) => branches.push((key, other)),
             }
         }
@@ -99,7 +99,7 @@ impl Tree {
         }
     }
 
-    /// The first leaf in it.
+    /// The number of the first leaf in the tree.
     fn first(&self) -> Option<usize> {
         match self {
             Tree::Leaf(leaf) => Some(*leaf),
@@ -108,7 +108,7 @@ impl Tree {
         }
     }
 
-    /// The levels below and including it.
+    /// The number of levels from this tree's root on.
     pub(super) fn levels(&self) -> usize {
         let deepest = match self {
             Tree::Leaf(_) => None,
@@ -118,8 +118,8 @@ impl Tree {
         1 + deepest.unwrap_or(0)
     }
 
-    /// Two leaves whose keys are the same, or the keys of one of which lead on to
-    /// the other; the later one first.
+    /// Two leaves with the same keys, or of which one's keys are the beginning of the other's;
+    /// the later leaf comes first.
     pub(super) fn clash(&self) -> Option<(usize, usize)> {
         match self {
             Tree::Leaf(_) => None,
@@ -134,7 +134,7 @@ impl Tree {
         }
     }
 
-    /// Its nodes, each before the nodes under it.
+    /// The tree's nodes, each before the nodes below it.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         let mut nodes = Vec::new();
         self.push_nodes(String::new(), &mut nodes);
@@ -159,10 +159,10 @@ impl Tree {
         }
     }
 
-    /// The tree of `nodes`.
+    /// The tree that `nodes` list.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// What is wrong with `nodes`.
     pub(crate) fn from_nodes(nodes: Vec<Node>) -> Result<Self, String> {
         let mut nodes = nodes.into_iter();
         let (_, tree) = Tree::read(&mut nodes, 1)?;

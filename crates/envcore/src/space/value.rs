@@ -1,5 +1,5 @@
-//! Values whose shape is known only when they arrive: ragged and text leaves,
-//! records, options, objects that the core carries and never opens.
+//! Values whose shape is known only when they arrive: ragged and text leaves, records,
+//! options, and objects that the core passes on and never opens.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Array {
     bytes: Vec<u8>,
 }
 
-/// An [`Array`] as somebody else wrote it.
+/// An [`Array`] as read from elsewhere, before its sizes are checked.
 #[derive(serde::Deserialize)]
 struct Unchecked {
     dtype: DType,
@@ -39,7 +39,7 @@ impl Array {
     /// An array of `shape` from its elements in row-major order.
     ///
     /// # Errors
-    /// [`Error::Space`] where the number of elements is not the shape's.
+    /// [`Error::Space`] where the number of elements does not fit the shape.
     pub fn new<T: Element>(shape: &[usize], elements: &[T]) -> Result<Self> {
         if shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)) != Some(elements.len()) {
             return Err(Error::Space(format!(
@@ -62,8 +62,8 @@ impl Array {
     /// An array from its native-endian bytes.
     ///
     /// # Errors
-    /// [`Error::Space`] where the number of bytes is not the shape's, or a bool
-    /// is neither 0 nor 1.
+    /// [`Error::Space`] where the number of bytes does not fit the shape, or a bool is neither
+    /// 0 nor 1.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
         let wanted = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
         if wanted != Some(bytes.len()) {
@@ -110,7 +110,7 @@ impl fmt::Debug for Array {
 /// A value of any kind, as a record, an option or a ragged leaf holds it.
 #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
 pub enum Value {
-    /// Nothing.
+    /// No value.
     #[default]
     None,
     /// A truth value.
@@ -127,13 +127,13 @@ pub enum Value {
     List(#[serde(deserialize_with = "deeper")] Vec<Value>),
     /// Named values in order.
     Map(#[serde(deserialize_with = "deeper")] Options),
-    /// Something that the core never opens, and cannot save.
+    /// An object that the core never opens and cannot save.
     #[serde(skip)]
     Object(Object),
 }
 
-/// Lists and maps within each other, at most, in what is read from bytes: they
-/// may be anyone's, and the stack is not endless.
+/// How deep lists and maps may be nested in what is read from bytes. Anyone may have
+/// written the bytes, and the stack is limited.
 const MAX_DEPTH: u32 = 64;
 
 fn deeper<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(from: D) -> Result<T, D::Error> {
@@ -166,7 +166,7 @@ impl fmt::Debug for Value {
     }
 }
 
-/// Equal by content; objects only to themselves.
+/// Equality by content; an object only equals itself.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -185,7 +185,7 @@ impl PartialEq for Value {
 }
 
 impl Value {
-    /// The same as JSON, for configs.
+    /// The value as JSON, for configs.
     ///
     /// # Errors
     /// [`Error::OptionValue`] for an opaque object.
@@ -272,7 +272,7 @@ impl TryFrom<&Value> for Value {
 }
 
 impl Value {
-    /// The scalar that an array of no axes is.
+    /// The scalar in an array without axes.
     fn as_scalar(&self) -> Option<Scalar> {
         let Value::Array(array) = self else { return None };
         with_element!(array.dtype(), T => {
@@ -289,7 +289,7 @@ impl Value {
         }
     }
 
-    /// A float, or an int that one holds exactly.
+    /// A float, or an integer that a float holds exactly.
     fn as_float(&self) -> Option<f64> {
         match (self, self.as_scalar()) {
             (Value::Float(v), _) => Some(*v),
@@ -299,7 +299,7 @@ impl Value {
     }
 }
 
-/// Named values in the order given: options of a reset, or of a config.
+/// Named values in the order in which they were given: options of a reset or of a config.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Options(Vec<(String, Value)>);
 
@@ -309,7 +309,7 @@ impl Options {
         Options(Vec::new())
     }
 
-    /// Sets `name`, replacing an earlier value.
+    /// Sets `name`, and replaces an earlier value.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         let (name, value) = (name.into(), value.into());
         match self.0.iter_mut().find(|(k, _)| *k == name) {
@@ -318,7 +318,7 @@ impl Options {
         }
     }
 
-    /// These options with one more.
+    /// These options with one more option.
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.set(name, value);
         self
@@ -329,17 +329,17 @@ impl Options {
         self.0.iter().find(|(k, _)| k == name).map(|(_, v)| v)
     }
 
-    /// All, in order.
+    /// All names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// Whether there are none.
+    /// Whether there are no options.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Sets every option of `later`.
+    /// Sets every option of `later`, which replaces earlier values.
     pub fn merge(&mut self, later: &Options) {
         for (name, value) in later.iter() {
             self.set(name, value.clone());

@@ -1,4 +1,4 @@
-//! The declared infos of a batch, nested as their space.
+//! The declared infos of a batch, nested like their space.
 
 use envcore::{Column, DType, Element, Fixed, Infos, Tree, Value};
 use pyo3::prelude::*;
@@ -28,7 +28,7 @@ impl Assembler {
         Ok(dict)
     }
 
-    /// Adds the branches that any row has; tells which rows those are.
+    /// Adds the branches that any row has. Returns a mask of these rows.
     fn info_branches<'py>(
         &self,
         py: Python<'py>,
@@ -42,7 +42,7 @@ impl Assembler {
             if name == "episode"
                 && let Tree::Dict(inner) = branch
             {
-                // Gymnasium's episode statistics carry one mask, outside.
+                // Gymnasium's episode statistics have one mask, beside the dict of statistics.
                 for (key, _) in inner {
                     value.del_item(format!("_{key}"))?;
                 }
@@ -51,11 +51,11 @@ impl Assembler {
             dict.set_item(name, value)?;
             dict.set_item(format!("_{name}"), mask)?;
         }
-        // A mask of its own for the level above.
+        // The level above gets a mask of its own.
         any.map(|mask| mask.call_method0("copy")).transpose()
     }
 
-    /// What any row has of `branch`, and which rows those are.
+    /// The rows' values of `branch`, and a mask of the rows that have a value.
     fn info_value<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Batches as Gymnasium has them: arrays, dicts, infos with masks.
+//! Batches in Gymnasium's form: arrays, dicts, infos with masks.
 
 mod infos;
 
@@ -15,18 +15,18 @@ use crate::array::{self, Descr};
 use crate::errors;
 use crate::values;
 
-/// One leaf, ready for its arrays.
+/// One leaf, with all that is needed to make its arrays.
 struct LeafShape {
-    /// `None` for a leaf that is not of fixed shape.
+    /// The dtype; `None` for a leaf that is not of fixed shape.
     fixed: Option<(Descr, DType)>,
     shape: Vec<usize>,
-    /// Whether a single value is a NumPy scalar (a `Discrete`'s) rather than an
-    /// array of no axes (a `Box`'s).
+    /// Whether a single value is a NumPy scalar, as for `Discrete`, or an array without axes,
+    /// as for `Box`.
     scalar: bool,
     is_text: bool,
 }
 
-/// A space's leaves and tree, ready for arrays.
+/// A space's leaves and tree, with all that is needed to make arrays.
 pub(crate) struct Shapes {
     leaves: Vec<LeafShape>,
     tree: Tree,
@@ -130,8 +130,8 @@ impl LeafShape {
         }
     }
 
-    /// A value of a leaf that is not of fixed shape. A text whose bytes are no UTF-8 is
-    /// bytes in the core, and a `str` of surrogates here.
+    /// The Python value of a leaf that is not of fixed shape. A text whose bytes are no UTF-8
+    /// is bytes in the core and a `str` with surrogates in Python.
     fn loose<'py>(&self, py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
         match value {
             Value::Array(bytes) if self.is_text => {
@@ -158,7 +158,7 @@ impl LeafShape {
 
 /// Rows that failed, or whose env was rebuilt.
 struct Trouble {
-    /// Which failed, and how, where that is this batch's news.
+    /// By row, whether it failed, and the failure if this batch brought it.
     failed: Vec<(bool, Option<SlotError>)>,
     restarted: Vec<bool>,
 }
@@ -167,7 +167,7 @@ impl Trouble {
     fn of(batch: &Batch) -> Option<Self> {
         let kinds = batch.kinds.as_slice::<u8>();
         let (failed, restarted) = (RowKind::Failed as u8, RowKind::Restarted as u8);
-        // Those two are the last of the kinds.
+        // `Failed` and `Restarted` are the last row kinds.
         if batch.tolerated.is_empty() && kinds.iter().fold(0, |most, &kind| kind.max(most)) < failed {
             return None;
         }
@@ -182,7 +182,7 @@ impl Trouble {
         })
     }
 
-    /// Adds `failed` and `restarted`, each with its mask.
+    /// Adds `failed` and `restarted` to the infos, each with its mask.
     fn tell(self, py: Python<'_>, infos: &Bound<'_, PyDict>) -> PyResult<()> {
         if self.failed.iter().any(|(failed, _)| *failed) {
             let array = empty_objects(py, self.failed.len())?;
@@ -204,12 +204,11 @@ impl Trouble {
     }
 }
 
-/// What turns this vec env's batches into Python's.
+/// Converts this vec env's batches to Python objects.
 pub(crate) struct Assembler {
     pub(crate) observation: Shapes,
     info: Shapes,
-    /// Whether observations are as the envs show them, and not what a layer made
-    /// of them.
+    /// Whether observations are those that the envs show, which no layer has changed.
     as_shown: bool,
     float64: Descr,
     bool_: Descr,
@@ -234,7 +233,7 @@ impl Assembler {
         (self.observation.batched(py, batch.observation)?, infos).into_pyobject(py)
     }
 
-    /// As `step`, with `env_id` and `row_kind` among the infos.
+    /// The tuple of `step`, with `env_id` and `row_kind` among the infos.
     pub(crate) fn receive<'py>(&self, py: Python<'py>, batch: Box<Batch>) -> PyResult<Bound<'py, PyTuple>> {
         let ids = (0..batch.rows()).map(|row| batch.slots.at(row) as i64).collect::<Vec<_>>();
         let kinds = PyArray1::from_slice(py, batch.kinds.as_slice::<u8>());
@@ -285,7 +284,7 @@ impl Assembler {
         (observation, reward, terminated, truncated, info).into_pyobject(py)
     }
 
-    /// `final_obs`, `final_info` and their masks, where any row ended.
+    /// Adds `final_obs`, `final_info` and their masks, where any row ended.
     fn finals(&self, py: Python<'_>, infos: &Bound<'_, PyDict>, mut finals: envcore::Finals) -> PyResult<()> {
         let ended = finals.ended.as_slice::<bool>();
         if !ended.contains(&true) {
@@ -311,7 +310,7 @@ impl Assembler {
     }
 }
 
-/// An object array of `rows` times None.
+/// An object array of `rows` elements, each of which is None.
 pub(crate) fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
     py.import("numpy")?.call_method1("full", (rows, py.None(), "object"))
 }

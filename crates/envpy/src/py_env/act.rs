@@ -1,5 +1,5 @@
-//! Actions out of the core's columns, as Gymnasium gives them to an env: NumPy
-//! scalars for labels, arrays of the env's own for the rest.
+//! Conversion of the core's columns to actions in the form in which Gymnasium gives them to
+//! an env: NumPy scalars for labels, and arrays that the env may keep for the rest.
 
 use envcore::{ActRow, Space};
 use pyo3::prelude::*;
@@ -16,11 +16,11 @@ pub(super) struct Actor {
     labels: Option<Labels>,
 }
 
-/// The labels of a single small `Discrete`, made once: most envs' actions.
+/// The labels of a single small `Discrete`, made once; most envs have such actions.
 struct Labels {
     made: Vec<Py<PyAny>>,
     first: i64,
-    /// NumPy's scalar type, for what is not among them: actions that nobody
+    /// NumPy's scalar type, for numbers that are not among the labels. Actions that nobody has
     /// checked may be any number.
     make: Py<PyAny>,
 }
@@ -34,7 +34,7 @@ impl Labels {
     }
 }
 
-/// More labels than this are made one by one.
+/// How many labels are made in advance at most; where there are more, none is.
 const MOST: i128 = 4096;
 
 impl Actor {
@@ -70,7 +70,7 @@ impl Actor {
     }
 }
 
-/// Leaves as `node` nests them.
+/// The leaves' values, nested like `node`.
 pub(super) fn nest<'py>(
     py: Python<'py>,
     node: &KeyedNode,
@@ -95,6 +95,6 @@ fn leaf_of<'py>(py: Python<'py>, part: &ShapeLeaf, row: &mut ActRow<'_>) -> PyRe
         return values::to_py(py, row.value());
     };
     let array = array::copy_of(py, descr, &tensor.shape, row.bytes())?;
-    // Of no axes it is a scalar, as an array's element is.
+    // An array without axes becomes a scalar, like an element of an array.
     if tensor.shape.is_empty() { array.get_item(PyTuple::empty(py)) } else { Ok(array) }
 }

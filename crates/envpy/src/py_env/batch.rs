@@ -1,9 +1,9 @@
-//! One Python object that steps all slots by one call: a batch of envs of some
-//! library's own making, as a source of one chunk.
+//! A Python object that steps all slots by one call, such as a batch of envs of another
+//! library, as a source of one chunk.
 //!
-//! The object, `corral._python_batch.PythonBatch` tells its duties, resets its
-//! envs itself, in SAME_STEP. It knows no seeds, indices, time limits or slots of
-//! their own, and fails as one. Its arrays are copied once, into the batch.
+//! `corral._python_batch.PythonBatch` says what the object must do. The object resets its
+//! envs itself, in SAME_STEP. It has no seeds, indices, time limits or separate slots, and
+//! fails as a whole. Its arrays are copied once, into the batch.
 //!
 //! Above 400 lines because the reading of one batch's reply cannot be divided.
 
@@ -34,7 +34,7 @@ pub(crate) struct BatchSource {
     spec: SourceSpec,
     common: Arc<BatchCommon>,
     num_envs: usize,
-    /// It has become a chunk, of which there is one.
+    /// Whether the source's only chunk was made.
     is_taken: AtomicBool,
 }
 
@@ -45,7 +45,7 @@ struct BatchCommon {
 }
 
 impl BatchSource {
-    /// The source that `envs` is.
+    /// A source of `envs`.
     pub(crate) fn new(py: Python<'_>, id: &str, envs: &Bound<'_, PyAny>) -> PyResult<Self> {
         let observation = Shape::of(&envs.getattr("observation_space")?)?;
         let action = Shape::of(&envs.getattr("action_space")?)?;
@@ -95,11 +95,11 @@ impl Source for BatchSource {
     }
 }
 
-/// One leaf of what all envs show.
+/// One leaf of the observations of all envs.
 enum ShownLeaf {
-    /// Their array, and how many bytes of it are an env's.
+    /// The envs' array, and the number of its bytes that belong to one env.
     Fixed(DType, Py<PyUntypedArray>, usize),
-    /// A copy, which nobody makes anything but bools.
+    /// A copy of the array's bytes, which are all valid bools.
     Bools(array::ArrayBytes, usize),
     Values(Vec<Py<PyAny>>),
 }
@@ -107,7 +107,7 @@ enum ShownLeaf {
 struct BatchChunk {
     common: Arc<BatchCommon>,
     num_envs: usize,
-    /// What they show now; `None` before the first reset.
+    /// What the envs show at present; `None` before the first reset.
     shown: Option<Vec<ShownLeaf>>,
     is_open: bool,
 }
@@ -142,7 +142,7 @@ impl BatchChunk {
         (0..n).try_for_each(|row| tell_row(&infos, row, rows.start() + row, n, side))
     }
 
-    /// Begins all anew; what that tells of them.
+    /// Begins an episode in all envs. Returns the infos.
     fn begin<'py>(&mut self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Refused> {
         let common = self.common.clone();
         let begun = call_method(common.envs.bind(py), intern!(py, "reset"), &PyTuple::empty(py))?;
@@ -153,7 +153,7 @@ impl BatchChunk {
         Ok(pair.get_item(1)?)
     }
 
-    /// Begins all anew, or none, and shows all.
+    /// Begins an episode in all envs or in none, and writes all observations.
     fn reset_all(
         &mut self,
         py: Python<'_>,
@@ -175,7 +175,7 @@ impl BatchChunk {
 }
 
 impl BatchCommon {
-    /// All slots' actions, as the action space nests them.
+    /// All slots' actions, nested like the action space.
     fn gather<'py>(&self, py: Python<'py>, actions: StepArgs<'_>, n: usize) -> PyResult<Bound<'py, PyAny>> {
         let Shape { parts, node, .. } = &self.action;
         let mut bytes = vec![Vec::new(); parts.len()];
@@ -200,7 +200,7 @@ impl BatchCommon {
         act::nest(py, node, &leaves)
     }
 
-    /// What is shown, leaf by leaf.
+    /// The observations of all envs, leaf by leaf.
     fn read(&self, given: &Bound<'_, PyAny>, n: usize) -> Result<Vec<ShownLeaf>, Refused> {
         let mut shown = Vec::with_capacity(self.observation.parts.len());
         self.collect(&self.observation.node, given, n, &mut shown)?;
@@ -246,7 +246,7 @@ fn kind_of(given: &Bound<'_, PyAny>) -> String {
     given.get_type().name().map_or_else(|_| "thing".into(), |name| name.to_string())
 }
 
-/// One leaf of all envs' observations, checked and in the leaf's dtype.
+/// One leaf of all envs' observations, checked and cast to the leaf's dtype.
 fn read_leaf(part: &ShapeLeaf, given: &Bound<'_, PyAny>, n: usize) -> Result<ShownLeaf, Refused> {
     let at = place(part);
     let Some((tensor, _)) = &part.tensor else {
@@ -288,7 +288,7 @@ fn read_leaf(part: &ShapeLeaf, given: &Bound<'_, PyAny>, n: usize) -> Result<Sho
     Ok(ShownLeaf::Fixed(tensor.dtype, array.unbind(), tensor.row_bytes()))
 }
 
-/// Writes env `slot`'s part of what is shown to row `row`.
+/// Writes env `slot`'s part of the observations to row `row`.
 fn show(
     py: Python<'_>,
     shown: &[ShownLeaf],
@@ -311,7 +311,7 @@ fn show(
     Ok(())
 }
 
-/// The bytes of a number of `dtype` for each env.
+/// The bytes of one number of `dtype` per env.
 fn numbers(given: &Bound<'_, PyAny>, what: &str, dtype: DType, n: usize) -> Result<Vec<u8>, Refused> {
     let array = as_array(given)?;
     if array.shape() != [n] {
@@ -320,7 +320,7 @@ fn numbers(given: &Bound<'_, PyAny>, what: &str, dtype: DType, n: usize) -> Resu
     }
     let right = match array::dtype_of(&array) {
         Some(from) if from == dtype => Some(array),
-        // Flags are often numbers.
+        // Flags are often given as numbers.
         Some(_) if dtype == DType::Bool => {
             Some(as_array(&array.as_any().call_method1("astype", ("bool",))?)?)
         }
@@ -333,7 +333,7 @@ fn numbers(given: &Bound<'_, PyAny>, what: &str, dtype: DType, n: usize) -> Resu
     }
 }
 
-/// Adds what env `slot` tells beside its observation, if they tell anything.
+/// Adds the infos of env `slot`, if the envs have any infos.
 fn tell_row(
     infos: &Bound<'_, PyAny>,
     slot: usize,

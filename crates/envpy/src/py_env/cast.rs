@@ -1,13 +1,12 @@
-//! Observations whose dtype is not their leaf's: cast where NumPy casts them to
-//! what is of the same kind, as Gymnasium does.
+//! Casts of observations whose dtype is not their leaf's. As in Gymnasium, a cast is allowed
+//! where NumPy calls the dtypes of the same kind.
 //!
-//! The pairs that envs give by habit (float64 for float32, plain ints for a
-//! label) are cast here, straight into the row; the rest by NumPy.
+//! The pairs that envs often give (float64 for float32, Python ints for a label) are cast
+//! directly into the row; NumPy casts all others.
 
 use envcore::{DType, Element, Row, Scalar};
 
-/// Whether NumPy calls a cast of `from` to `to` one within a kind, or to a
-/// higher one.
+/// Whether NumPy calls a cast of `from` to `to` one within a kind, or one to a higher kind.
 pub(super) fn is_same_kind(from: DType, to: DType) -> bool {
     kind(from) <= kind(to)
 }
@@ -21,15 +20,15 @@ fn kind(dtype: DType) -> u8 {
     }
 }
 
-/// Whether all of these `int64` are numbers of an integer dtype.
+/// Whether all of these `int64` are in the range of an integer dtype.
 pub(super) fn fits(bytes: &[u8], to: DType) -> bool {
     let (Scalar::Int(low), Scalar::Int(high)) = to.range() else { return false };
     let range = low..=high;
     bytes.chunks_exact(8).all(|number| range.contains(&i128::from(i64::from_ne_slice(number))))
 }
 
-/// Writes elements of `from` to the next leaf, of `to`; `false`, with nothing
-/// done, for a pair that is NumPy's to cast.
+/// Writes elements of `from` to the next leaf, which is of `to`. Returns `false`, with
+/// nothing done, for a pair that NumPy must cast.
 pub(super) fn write(row: &mut Row<'_>, from: DType, to: DType, bytes: &[u8]) -> bool {
     macro_rules! pairs {
         ($($from:ident: $a:ty => [$($to:ident: $b:ty),*];)*) => {
@@ -64,7 +63,7 @@ fn fill<A: Element, B>(leaf: &mut [B], bytes: &[u8], cast: impl Fn(A) -> B) {
     }
 }
 
-/// Whether any of these floats is NaN.
+/// Whether any of these floats is a NaN.
 pub(super) fn holds_nan(dtype: DType, bytes: &[u8]) -> bool {
     match dtype {
         DType::F32 => any::<f32>(bytes, f32::is_nan),
@@ -74,7 +73,7 @@ pub(super) fn holds_nan(dtype: DType, bytes: &[u8]) -> bool {
     }
 }
 
-/// In blocks without a branch inside, which the compiler makes SIMD of.
+/// Checks blocks of numbers without a branch inside, which the compiler turns into SIMD code.
 fn any<T: Element>(bytes: &[u8], is: impl Fn(T) -> bool) -> bool {
     let size = T::DTYPE.size();
     let block = |block: &[u8]| {

@@ -1,5 +1,5 @@
-//! Python envs as a chunk: stepped one after the other, under one hold of the
-//! GIL.
+//! Python envs as a chunk, which are stepped one after the other while the GIL is held
+//! once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,22 +24,22 @@ pub(super) struct Common {
 
 pub(super) struct PyChunk {
     pub(super) common: Arc<Common>,
-    /// One per slot: what makes its env.
+    /// One factory per slot, which makes the slot's env.
     pub(super) factories: Vec<Py<PyAny>>,
-    /// `None` where the env failed and was not rebuilt yet.
+    /// `None` where the env failed and is not rebuilt yet.
     pub(super) envs: Vec<Option<PyEnv>>,
 }
 
 impl PyChunk {
-    /// Gives up an env that failed.
+    /// Closes and drops an env that failed.
     fn lose(&mut self, py: Python<'_>, slot: usize) {
         if let Some(env) = self.envs[slot].take() {
-            // Whatever it does now, its failure is reported already.
+            // An error of this close is ignored, because the env's failure is already reported.
             let _ = env.close(py);
         }
     }
 
-    /// Begins an episode, or shows again what the env showed.
+    /// Begins an episode, or shows the env's last observation again.
     fn begin(
         &mut self,
         py: Python<'_>,
@@ -73,7 +73,7 @@ impl PyChunk {
 
 impl Drop for PyChunk {
     fn drop(&mut self) {
-        // Where it was never closed, since another chunk could not be built.
+        // The chunk was never closed if another chunk could not be built.
         self.close();
     }
 }

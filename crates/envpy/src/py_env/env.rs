@@ -1,4 +1,4 @@
-//! One Python env.
+//! One Python env in a slot.
 
 use envcore::{
     Begin, Call, CallKind, Cause, Error, Failure, Frame, Options, Phase, Raised, Result, RowsMut, Side, Value,
@@ -15,7 +15,7 @@ use super::shape::Shape;
 use crate::interpreter::{call, call_method};
 use crate::values::{self, Opaque};
 
-/// More characters of what an env gave are not shown.
+/// How many characters of an env's value are shown in a message.
 const MOST_SHOWN: usize = 80;
 
 /// A Python env in a slot.
@@ -26,17 +26,17 @@ pub(super) struct PyEnv {
     is_modern: bool,
     /// The address of the env within its wrappers, which no other env has.
     pub(super) identity: usize,
-    /// What holds Gymnasium's own generator, if it does.
+    /// The object that holds Gymnasium's own generator, if the env has one.
     pub(super) bare: Option<Py<PyAny>>,
-    /// Its own generator, put aside while an indexed episode runs.
+    /// The env's own generator, which is kept here while an indexed episode runs.
     aside: Option<Py<PyAny>>,
-    /// What it showed last.
+    /// The env's last observation.
     last: Option<Py<PyAny>>,
-    /// The seed of its first own episode, which has not begun.
+    /// The seed of the env's first own episode, if that has not begun.
     seed: Option<i64>,
 }
 
-/// The failure that an exception is.
+/// The failure for an exception.
 pub(crate) fn failure(py: Python<'_>, phase: Phase, error: PyErr) -> Failure {
     let stops = error.is_instance_of::<PyKeyboardInterrupt>(py);
     let cause = if stops { Cause::Interrupt } else { Cause::Error };
@@ -54,14 +54,13 @@ pub(super) fn refused(py: Python<'_>, phase: Phase, refused: Refused) -> Failure
     }
 }
 
-/// `sys.exit` in an env ends the env, not the program.
+/// Whether `error` is that of `sys.exit`, which in an env ends the env and not the program.
 pub(super) fn is_exit(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PySystemExit>(py)
 }
 
 impl PyEnv {
-    /// What `factory` makes, seeded with `seed`, if there is one, at its first own
-    /// reset.
+    /// The env that `factory` makes. If there is a `seed`, the env's first own reset gets it.
     pub(super) fn build(py: Python<'_>, factory: &Py<PyAny>, seed: Option<i64>) -> PyResult<Self> {
         let env = call(factory.bind(py), &PyTuple::empty(py), None)?;
         let parts = py.import("corral._python_env")?.call_method1("parts_of", (&env,))?;
@@ -82,7 +81,7 @@ impl PyEnv {
         self.env.bind(py)
     }
 
-    /// The env anew, from the same kind of parts, with another seed.
+    /// Sets the seed of the env's next own episode, as if the env was just built.
     pub(super) fn reseed(&mut self, seed: Option<i64>) {
         self.seed = seed;
     }
@@ -133,8 +132,8 @@ impl PyEnv {
         tell(&info, rows.start() + row, side).map_err(fail)
     }
 
-    /// A copy of what it showed last, where that has other types than what a sink
-    /// would make of its row.
+    /// A copy of the env's last observation, where its types differ from those that a sink
+    /// would make from the row.
     pub(super) fn last_of_its_own(&self, py: Python<'_>, shape: &Shape) -> Option<Value> {
         let last = self.last.as_ref()?.bind(py);
         if observe::is_plain(shape, last) {
@@ -143,7 +142,7 @@ impl PyEnv {
         values::deep_copy(last).ok().map(|copy| values::opaque(&copy))
     }
 
-    /// Begins an episode, or shows again what it showed, in row `row`.
+    /// Begins an episode, or shows the env's last observation again, in row `row`.
     pub(super) fn begin(
         &mut self,
         py: Python<'_>,
@@ -193,7 +192,7 @@ impl PyEnv {
         }
     }
 
-    /// Its `reset`: observation, and infos where there are some.
+    /// Calls the env's `reset`. Returns the observation, and infos if there are any.
     fn reset<'py>(
         &self,
         py: Python<'py>,
@@ -211,7 +210,7 @@ impl PyEnv {
             call_method(self.env.bind(py), intern!(py, "seed"), &(seed,).into_pyobject(py)?)?;
         }
         let result = call(self.reset.bind(py), &PyTuple::empty(py), Some(&kwargs))?;
-        // Old gym's gives the observation alone, which may be a tuple too.
+        // Old gym's `reset` returns the observation alone, which may be a tuple too.
         if let Ok(pair) = result.cast::<PyTuple>()
             && pair.len() == 2
             && (self.is_modern || pair.get_item(1)?.is_instance_of::<PyDict>())
@@ -258,7 +257,7 @@ fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import(intern!(py, "corral._python_env"))
 }
 
-/// A reward: a number, or an array of one.
+/// A reward, which is a number or an array of one number.
 #[inline]
 fn number(given: &Bound<'_, PyAny>) -> Result<f64, Refused> {
     match given.cast_exact::<PyFloat>() {
@@ -270,7 +269,7 @@ fn number(given: &Bound<'_, PyAny>) -> Result<f64, Refused> {
 fn any_number(given: &Bound<'_, PyAny>) -> PyResult<f64> {
     match given.cast::<PyUntypedArray>() {
         Ok(array) if array.len() == 1 => array.call_method0(intern!(given.py(), "item"))?.extract(),
-        // Old NumPys say that of these, too, but as a warning.
+        // An old NumPy only warns about arrays of more elements.
         Ok(_) => Err(PyTypeError::new_err("an array of other than one")),
         Err(_) => given.extract(),
     }
@@ -284,8 +283,8 @@ fn truth(given: &Bound<'_, PyAny>, what: &str) -> Result<bool, Refused> {
     }
 }
 
-/// What an env gave as `what` is not `right`; another exception, such as
-/// Ctrl-C, is its own.
+/// The refusal of a value that an env gave as `what` and that is not `right`. An exception
+/// of another kind, such as Ctrl-C, is passed on.
 #[cold]
 fn misfit(given: &Bound<'_, PyAny>, error: PyErr, what: &str, right: &str) -> Refused {
     let py = given.py();
@@ -306,12 +305,12 @@ fn misfit(given: &Bound<'_, PyAny>, error: PyErr, what: &str, right: &str) -> Re
 
 /// Whether old gym's time limit ended the episode.
 fn cut_short(info: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // What is no dict is told by `tell`.
+    // `tell` reports an info that is no dict.
     let Ok(dict) = info.cast::<PyDict>() else { return Ok(false) };
     dict.get_item("TimeLimit.truncated")?.map_or(Ok(false), |cut| cut.is_truthy())
 }
 
-/// Adds what an env tells beside its observation.
+/// Adds the infos of an env.
 #[inline]
 pub(super) fn tell(info: &Bound<'_, PyAny>, row: usize, side: &mut Side) -> PyResult<()> {
     let Ok(dict) = info.cast::<PyDict>() else {
@@ -331,7 +330,7 @@ pub(super) fn tell(info: &Bound<'_, PyAny>, row: usize, side: &mut Side) -> PyRe
     Ok(())
 }
 
-/// An error of an env's own, which keeps its exception.
+/// The error for an env's exception, which keeps the exception.
 pub(super) fn raised(py: Python<'_>, phase: Phase, error: PyErr) -> Error {
     Error::env(failure(py, phase, error))
 }

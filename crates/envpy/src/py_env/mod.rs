@@ -1,9 +1,8 @@
-//! Python environments as a source: what hosts them in this process, and in
-//! workers.
+//! Python environments as a source, which hosts them in this process or in workers.
 //!
-//! `shape` is where a Python env's spaces meet the core's leaves, `observe` and
-//! `act` are what goes from one to the other at each step, `env` is one env,
-//! `chunk` many of them; `batch` is one object that steps many by itself.
+//! `shape` converts a Python env's spaces to the core's leaves. `observe` and `act` convert
+//! observations and actions at each step. `env` is one env, and `chunk` many of them.
+//! `batch` is one object that steps many envs by itself.
 
 mod act;
 mod batch;

@@ -1,4 +1,4 @@
-//! What a Python env shows, into the row of a batch.
+//! Conversion of a Python env's observation to the row of a batch.
 
 use envcore::{DType, Row, Tensor, Value};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -12,11 +12,11 @@ use super::shape::{KeyedNode, Shape, ShapeLeaf};
 use crate::array;
 use crate::values;
 
-/// Why something cannot be written.
+/// Why an observation cannot be written.
 pub(super) enum Refused {
-    /// Python's own exception on the way.
+    /// Python raised an exception.
     Raised(PyErr),
-    /// It is not what its space says.
+    /// The observation is not in its space.
     Misfit(String),
 }
 
@@ -26,7 +26,7 @@ impl From<PyErr> for Refused {
     }
 }
 
-/// Writes `given`, an observation of this shape, to `row`.
+/// Writes `given`, an observation of the space `shape`, to `row`.
 pub(super) fn write(
     shape: &Shape,
     given: &Bound<'_, PyAny>,
@@ -44,7 +44,7 @@ fn write_node(
     check_nan: bool,
 ) -> Result<(), Refused> {
     match node {
-        // Leaves are written in their order, which is the tree's.
+        // Leaves are written in their order, which is the order of the tree.
         KeyedNode::Leaf(leaf) => write_leaf(&shape.parts[*leaf], given, row, check_nan),
         KeyedNode::Dict(branches) => {
             for (key, branch) in branches {
@@ -86,7 +86,7 @@ pub(super) fn kind_of(given: &Bound<'_, PyAny>) -> String {
     given.get_type().name().map_or_else(|_| "thing".into(), |name| name.to_string())
 }
 
-/// Whether a sink makes just this, in type and value, of the row that it was
+/// Whether a sink would make exactly `given`, in type and value, from the row that it was
 /// written to.
 pub(super) fn is_plain(shape: &Shape, given: &Bound<'_, PyAny>) -> bool {
     is_plain_node(&shape.node, shape, given)
@@ -144,8 +144,7 @@ fn write_leaf(
     write_cast(part, tensor, given, row, check_nan)
 }
 
-/// Writes a label that counts as an int, or a plain float; `false` for anything
-/// else.
+/// Writes an int as a label, or a Python float. Returns `false` for anything else.
 fn write_number(tensor: &Tensor, given: &Bound<'_, PyAny>, row: &mut Row<'_>, check_nan: bool) -> bool {
     if tensor.dtype.is_float() {
         let Ok(number) = given.cast::<PyFloat>().map(|number| number.value()) else { return false };
@@ -164,8 +163,8 @@ fn write_number(tensor: &Tensor, given: &Bound<'_, PyAny>, row: &mut Row<'_>, ch
     given.extract::<i64>().map(|label| row.scalar(label)).is_ok()
 }
 
-/// Writes a contiguous array of the leaf's own shape and dtype, of which others may
-/// change the elements meanwhile: what is looked at is what was written.
+/// Writes a contiguous array of the leaf's own shape and dtype. Other code may change its
+/// elements meanwhile, so the bytes that were written are the ones that are checked.
 fn write_array(
     part: &ShapeLeaf,
     tensor: &Tensor,
@@ -197,7 +196,7 @@ fn write_bytes(
     Ok(())
 }
 
-/// What is no array, or not one like the leaf.
+/// Writes an observation that is no array, or an array of another shape or dtype.
 fn write_cast(
     part: &ShapeLeaf,
     tensor: &Tensor,
@@ -226,7 +225,7 @@ fn write_cast(
         if from == tensor.dtype {
             return write_bytes(part, tensor, &bytes, row, check_nan);
         }
-        // Plain ints have no dtype that they came with: what fits, fits.
+        // Python ints come without a dtype, so they are accepted by their values.
         let is_int = is_plain && from == DType::I64 && !tensor.dtype.is_float();
         if is_int && !cast::fits(&bytes, tensor.dtype) {
             let why = format!("the observation{at} is {given}, which does not fit {}", tensor.dtype);
@@ -251,7 +250,7 @@ fn write_cast(
     }
 }
 
-/// A C-contiguous array of it.
+/// A C-contiguous array of `given`.
 pub(super) fn as_array<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = given.py();
@@ -292,8 +291,8 @@ pub(super) fn tuple(shape: &[usize]) -> String {
     }
 }
 
-/// A leaf without a fixed shape: text as text, all else as a copy of the object
-/// that it is, for the env's own may change.
+/// A value of a leaf that is not of fixed shape. A text becomes a text. Any other object is
+/// copied, because the env may change its own.
 pub(super) fn loose(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     match given.cast::<PyString>() {
         Ok(text) => Ok(Value::Text(text.extract()?)),

@@ -1,4 +1,4 @@
-//! A Python env's space: its leaves, and how they hang together.
+//! A Python env's space: its leaves, and the tree that they form.
 
 use envcore::{Bounds, DType, Leaf, LeafKind, Scalar, Space, Tensor, Tree};
 use pyo3::exceptions::PyValueError;
@@ -8,15 +8,15 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::array;
 use crate::errors::raise;
 
-/// One leaf, ready to be read and written.
+/// One leaf, with all that is needed to read and write it.
 pub(crate) struct ShapeLeaf {
-    /// Its path, for messages.
+    /// The leaf's path, for messages.
     pub(crate) name: String,
     /// `None` for a leaf that is not of fixed shape.
     pub(crate) tensor: Option<(Tensor, array::Descr)>,
 }
 
-/// The space's tree, with keys that Python knows.
+/// The space's tree, with its keys as Python strings.
 pub(crate) enum KeyedNode {
     Leaf(usize),
     Dict(Vec<(Py<PyString>, KeyedNode)>),

@@ -19,9 +19,9 @@ use crate::interpreter::{ENDING, enter};
 /// How Python envs are hosted.
 #[derive(Clone, Copy)]
 pub(crate) struct Hosting {
-    /// Whether a NaN is the env's failure.
+    /// Whether a NaN in an observation is a failure of the env.
     pub(crate) check_nan: bool,
-    /// Whether the user gave seeds: else their first reset is given none.
+    /// Whether the user gave seeds. Without seeds the envs' first reset gets none.
     pub(crate) seeded: bool,
 }
 
@@ -30,25 +30,25 @@ pub(crate) struct PySource {
     spec: SourceSpec,
     common: Arc<Common>,
     factories: Vec<Py<PyAny>>,
-    /// What the first env told of itself, its spaces among it.
+    /// What the first env tells of itself, its spaces included.
     about: Py<PyAny>,
-    /// The first slot's env, made to learn its spaces.
+    /// The env of the first slot, which was made to learn its spaces.
     first: Mutex<Option<PyEnv>>,
     first_slot: usize,
-    /// By slot: the `identity` of each env built so far.
+    /// By slot, the `identity` of the last env that was built.
     built: Mutex<Vec<usize>>,
 }
 
-/// `slot` is the source's own.
+/// The error of an env that could not be built; `slot` is the source's own number.
 fn unbuilt(id: &str, slot: usize, seed: Option<i64>, failure: Failure) -> Error {
     let begin = seed.map_or(Begin::Own, Begin::Seed);
     Error::Slots(vec![SlotError::in_build(id, slot, begin, failure)])
 }
 
 impl PySource {
-    /// The source of what `factories` make, the first of which is called at
-    /// once. `first_slot` is that slot's number where this is a part of a vec
-    /// env, for messages; slots of failures are the source's own.
+    /// A source of the envs that `factories` make. The first factory is called at once. Where
+    /// the source is a part of a vec env, `first_slot` is the number of the source's first
+    /// slot there, for messages; failures have the source's own numbers.
     pub(crate) fn new(
         py: Python<'_>,
         id: &str,
@@ -96,7 +96,7 @@ impl PySource {
         Ok(PySource { spec, common, factories, about, first, first_slot, built: Mutex::default() })
     }
 
-    /// What a sink shows of the envs that the core does not know.
+    /// What a sink shows of the envs beyond what the core knows.
     pub(crate) fn about(&self, py: Python<'_>) -> Py<PyAny> {
         self.about.clone_ref(py)
     }
@@ -121,7 +121,7 @@ impl PySource {
         }
     }
 
-    /// Errors where an env is that of another slot.
+    /// Errors where an env is already that of another slot.
     fn check_new(&self, env: &PyEnv, slot: usize) -> Result<()> {
         let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = built.iter().position(|identity| *identity == env.identity) {
@@ -135,7 +135,7 @@ impl PySource {
         Ok(())
     }
 
-    /// Errors where an env has other spaces than the first.
+    /// Errors where an env's spaces differ from those of the first env.
     fn check(&self, env: &PyEnv, slot: usize, py: Python<'_>) -> Result<(), Result<Error, PyErr>> {
         let spaces = [
             ("observation", intern!(py, "observation_space"), &self.spec.observation),
@@ -148,7 +148,7 @@ impl PySource {
                 let helpers = py.import(intern!(py, "corral._python_env"))?;
                 match helpers.call_method1("are_equal", (&space, right))?.extract()? {
                     Some(is_equal) => Ok(is_equal),
-                    // A space of a class that does not compare.
+                    // The space is of a class that cannot be compared.
                     None => Ok(Shape::of(&space)?.space == *first),
                 }
             };
@@ -167,7 +167,7 @@ impl PySource {
 
 impl Drop for PySource {
     fn drop(&mut self) {
-        // Where no chunk was ever made of it.
+        // No chunk was made of this source, so nobody else closes the first env.
         if let Some(first) = self.first.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = enter(|py| errors::beside(py, || first.close(py)));
         }

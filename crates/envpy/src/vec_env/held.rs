@@ -1,4 +1,4 @@
-//! The state of a vec env, and the call that has it.
+//! The state of a vec env, and the call that uses it.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ pub(super) struct HeldState {
     pub(super) envs: Box<dyn envcore::VecEnv>,
     pub(super) assembler: Assembler,
     pub(super) given: GivenActions,
-    /// What is in flight was left there by a call that Ctrl-C ended.
+    /// Whether the slots in flight were left so by a call that Ctrl-C ended.
     pub(super) interrupted: bool,
     pub(super) closing: Arc<Closing>,
 }
@@ -27,13 +27,13 @@ pub(super) struct HeldState {
 impl Drop for HeldState {
     fn drop(&mut self) {
         let envs = &mut self.envs;
-        // Ending threads may take a moment: not with the GIL in hand.
+        // Ending threads may take a moment, so the GIL is released.
         let _ = enter(|py| errors::beside(py, || detach(py, || envs.close())));
     }
 }
 
 thread_local! {
-    /// Its address is a number that no other thread has.
+    /// A byte whose address is a number that no other thread has.
     static HERE: u8 = const { 0 };
 }
 
@@ -42,10 +42,10 @@ pub(super) fn this_thread() -> usize {
     HERE.with(|here| std::ptr::from_ref(here) as usize)
 }
 
-/// The state, while a call has it.
+/// The state while a call uses it.
 pub(super) struct Held<'a> {
     pub(super) of: &'a VecEnv,
-    /// `None` only while it is given up.
+    /// `None` only while the state is being released.
     pub(super) state: Option<MutexGuard<'a, HeldState>>,
     pub(super) _visit: Visit,
 }
@@ -75,8 +75,8 @@ impl Drop for Held<'_> {
 }
 
 impl HeldState {
-    /// What `assemble` makes of the batch; an exception that carries it where
-    /// slots failed.
+    /// The result of `assemble` for the batch; where slots failed, an exception that carries
+    /// the result.
     pub(super) fn finish<'py>(
         &self,
         py: Python<'py>,
@@ -84,8 +84,8 @@ impl HeldState {
         assemble: impl FnOnce(&Assembler, Python<'py>, Box<Batch>) -> PyResult<Bound<'py, PyTuple>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let failures = std::mem::take(&mut batch.failures);
-        // Of a signal's handler that closed these envs and ended the program, in the
-        // midst of an env's own code.
+        // A signal's handler may have closed these envs and ended the program while an env's own
+        // code ran; then the exit is raised.
         if self.closing.is_asked()
             && let Some(exit) = errors::exit_among(py, &failures)
         {

@@ -1,4 +1,4 @@
-//! What Python calls.
+//! The methods that Python calls.
 //!
 //! Above 400 lines because PyO3 takes one block of methods per class.
 
@@ -46,7 +46,7 @@ impl VecEnv {
         self.spec.max_episode_steps
     }
 
-    /// Names of its capabilities, in lower case.
+    /// The names of the vec env's capabilities, in lower case.
     #[getter]
     fn caps(&self) -> Vec<String> {
         self.spec.caps.iter_names().map(|(name, _)| name.to_lowercase()).collect()
@@ -86,7 +86,7 @@ impl VecEnv {
         spaces::describe(py, &self.spec.info)
     }
 
-    /// What `corral._python_env.about` told of its envs, of Python ones.
+    /// For Python envs, what `corral._python_env.about` tells of them.
     #[getter]
     fn about(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.about.as_ref().map(|about| about.clone_ref(py))
@@ -98,26 +98,26 @@ impl VecEnv {
         self.layers.frame_stack
     }
 
-    /// Those that observations are normalised by, if they are.
+    /// The statistics that observations are normalised by, if they are.
     #[getter]
     fn observation_statistics(&self) -> Option<Statistics> {
         self.layers.observation.clone().map(Statistics)
     }
 
-    /// Those that rewards are scaled by, if they are.
+    /// The statistics that rewards are scaled by, if they are.
     #[getter]
     fn reward_statistics(&self) -> Option<Statistics> {
         self.layers.reward.clone().map(Statistics)
     }
 
-    /// Blocks of batch memory allocated so far.
+    /// How many blocks of batch memory were allocated so far.
     #[getter]
     fn allocations(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.lock(py)?.envs.allocations())
     }
 
-    /// Resets the slots in `mask` (all without one) and gives all slots'
-    /// observations: `(observations, infos)`.
+    /// Resets the slots in `mask`, or all slots without a mask. Returns the observations of all
+    /// slots: `(observations, infos)`.
     #[pyo3(signature = (*, seed=None, index=None, mask=None, options=None))]
     fn reset<'py>(
         &self,
@@ -133,8 +133,8 @@ impl VecEnv {
         state.finish(py, batch, Assembler::reset)
     }
 
-    /// The current observations of all slots, and what their rows tell:
-    /// `(observations, infos)`; nothing changes.
+    /// The current observations of all slots, and the infos of their rows:
+    /// `(observations, infos)`. Nothing changes.
     fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let mut state = self.lock(py)?;
         let keep = vec![Begin::Keep; self.spec.num_slots];
@@ -144,7 +144,7 @@ impl VecEnv {
         state.finish(py, batch, Assembler::reset)
     }
 
-    /// The current observation of the only slot; nothing changes.
+    /// The current observation of the only slot. Nothing changes.
     fn observe_single<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.lock(py)?;
         let envs = &mut state.envs;
@@ -169,8 +169,8 @@ impl VecEnv {
         state.finish(py, batch, Assembler::step)
     }
 
-    /// Puts `slots` (all without any) in flight to begin new episodes, as `reset`
-    /// says; those outside `mask` to show what they showed.
+    /// Puts `slots` (by default all) in flight. They begin new episodes as `reset` says, except
+    /// that slots outside `mask` show their last observation again.
     #[pyo3(signature = (slots=None, *, seed=None, index=None, mask=None, options=None))]
     fn send_reset(
         &self,
@@ -186,7 +186,7 @@ impl VecEnv {
         self.begin(py, &mut state, &slots, (seed, index, mask), options)
     }
 
-    /// Puts `slots` (all without any) in flight with their actions.
+    /// Puts `slots` (by default all) in flight with their actions.
     #[pyo3(signature = (actions, slots=None))]
     fn send(&self, actions: &Bound<'_, PyAny>, slots: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let py = actions.py();
@@ -195,8 +195,8 @@ impl VecEnv {
         self.put(&mut state, &self.slots(slots), actions, true)
     }
 
-    /// From `min_rows` to `max_rows` rows (`batch_size` without either), or as many
-    /// as are in flight: as `step`, with `env_id` and `row_kind` in the infos.
+    /// Receives from `min_rows` to `max_rows` rows (by default `batch_size`), or as many as are
+    /// in flight. The result is that of `step`, with `env_id` and `row_kind` in the infos.
     #[pyo3(signature = (timeout=None, min_rows=None, max_rows=None))]
     fn recv<'py>(
         &self,
@@ -209,7 +209,7 @@ impl VecEnv {
         self.receive(py, rows, timeout)
     }
 
-    /// All rows in flight; None where nothing is.
+    /// All rows in flight; None where no slot is in flight.
     #[pyo3(signature = (timeout=None))]
     fn drain<'py>(
         &self,
@@ -228,8 +228,8 @@ impl VecEnv {
         Ok(self.lock(py)?.envs.in_flight())
     }
 
-    /// Begins the episodes of `indices`, one for each of `slots`; the rows are
-    /// theirs alone.
+    /// Begins the episodes of `indices`, one for each of `slots`. The result has only the rows
+    /// of these slots.
     fn reset_slots<'py>(
         &self,
         py: Python<'py>,
@@ -244,7 +244,7 @@ impl VecEnv {
         state.finish(py, batch, Assembler::reset)
     }
 
-    /// Steps `slots`; rows of actions and results are theirs alone, in order.
+    /// Steps `slots`. Actions and results have only the rows of these slots, in their order.
     fn step_slots<'py>(
         &self,
         slots: Vec<usize>,
@@ -257,7 +257,7 @@ impl VecEnv {
         state.finish(py, batch, Assembler::step)
     }
 
-    /// As `reset`, for the only slot: `(observation, info)`.
+    /// Resets the only slot as `reset` does: `(observation, info)`.
     #[pyo3(signature = (*, seed=None, index=None, options=None))]
     fn reset_single<'py>(
         &self,
@@ -272,7 +272,7 @@ impl VecEnv {
         state.finish(py, batch, Assembler::reset_single)
     }
 
-    /// As `step`, for the only slot:
+    /// Steps the only slot as `step` does:
     /// `(observation, reward, terminated, truncated, info)`.
     fn step_single<'py>(&self, action: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let py = action.py();
@@ -282,7 +282,7 @@ impl VecEnv {
         state.finish(py, batch, Assembler::step_single)
     }
 
-    /// Pictures of `slots` (all without any): a list of `uint8[height, width, 3]`.
+    /// Pictures of `slots` (by default all): a list of `uint8[height, width, 3]`.
     #[pyo3(signature = (slots=None))]
     fn render<'py>(&self, py: Python<'py>, slots: Option<Vec<usize>>) -> PyResult<Bound<'py, PyList>> {
         let mut state = self.lock(py)?;
@@ -293,8 +293,8 @@ impl VecEnv {
         PyList::new(py, frames.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// What calling `name` on each of `slots` (all without any) gives, or the
-    /// attribute of that name. `kind`: "call", "get", "set" or "list".
+    /// Calls the function `name` of each of `slots` (by default all), or gets or sets the
+    /// attribute of that name. `kind` is "call", "get", "set" or "list".
     #[pyo3(signature = (name, args, kwargs, slots=None, kind="call"))]
     fn call<'py>(
         &self,
@@ -330,7 +330,7 @@ impl VecEnv {
         PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The state of `slot`, as bytes; of all and what they share without one.
+    /// The state of `slot` as bytes; without a `slot`, that of all slots and what they share.
     #[pyo3(signature = (slot=None))]
     fn save<'py>(&self, py: Python<'py>, slot: Option<usize>) -> PyResult<Bound<'py, PyBytes>> {
         let mut state = self.lock(py)?;
@@ -343,7 +343,7 @@ impl VecEnv {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Puts `slot` (all without one) into a state that `save` gave.
+    /// Restores a state that `save` returned, of `slot` or of all slots.
     #[pyo3(signature = (state, slot=None))]
     fn load(&self, py: Python<'_>, state: &[u8], slot: Option<usize>) -> PyResult<()> {
         let mut here = self.lock(py)?;
@@ -355,15 +355,15 @@ impl VecEnv {
         .or_raise(py)
     }
 
-    /// Makes the only slot ready for the calls of `recording`.
+    /// Prepares the only slot for the calls of `recording`.
     fn prepare(&self, py: Python<'_>, recording: &Bound<'_, Recording>) -> PyResult<()> {
         let mut state = self.lock(py)?;
         let (recording, envs) = (&recording.get().0, &mut state.envs);
         self.aside(py, || recording.prepare(envs.as_mut())).or_raise(py)
     }
 
-    /// Makes call number `call` of `recording`; as `reset_single` or
-    /// `step_single`, None for a call that gives nothing.
+    /// Makes call number `call` of `recording`. The result is that of `reset_single` or
+    /// `step_single`, or None for a call that gives no result.
     fn play<'py>(
         &self,
         py: Python<'py>,
@@ -379,7 +379,7 @@ impl VecEnv {
         batch.map(|batch| state.finish(py, batch, assemble)).transpose()
     }
 
-    /// Says that the next autoreset of `slot` plays `index`.
+    /// Sets that the next autoreset of `slot` plays `index`.
     fn set_next_index(&self, py: Python<'_>, slot: usize, index: u64) -> PyResult<()> {
         let slots = Slots::List(vec![slot]);
         let mut state = self.lock(py)?;
@@ -387,18 +387,18 @@ impl VecEnv {
         self.aside(py, || envs.set_next(&slots, &[Begin::Index(index)])).or_raise(py)
     }
 
-    /// Whether it can do what `name` says (see `caps`).
+    /// Whether the vec env has the capability `name`; see `caps`.
     fn can(&self, name: &str) -> bool {
         Caps::from_name(&name.to_uppercase()).is_some_and(|cap| self.spec.caps.contains(cap))
     }
 
-    /// Ends it, and with it the call that another thread is in, or that this thread
-    /// was in when a signal's handler began; again does nothing. A forked child
-    /// leaves everything as it is.
+    /// Ends the vec env, and with it a call that another thread is in, or that this thread was in
+    /// when a signal's handler began. A second call does nothing. In the child of a fork, all
+    /// stays as it is.
     ///
-    /// A call that cannot be interrupted is waited for, two seconds at most; after
-    /// that it closes on its way out. `hasty`: workers that are in a step are not
-    /// waited for.
+    /// The close waits at most two seconds for a call that cannot be interrupted; after that,
+    /// the call closes the vec env when it ends. With `hasty`, workers that are in a step are
+    /// not waited for.
     #[pyo3(signature = (hasty=false))]
     fn close(&self, py: Python<'_>, hasty: bool) -> PyResult<()> {
         if self.birth.is_before_fork() {

@@ -1,10 +1,10 @@
 //! `corral._native.VecEnv`: a vec env for Python.
 //!
-//! One lock around it: a second call while one is under way is Gymnasium's
-//! AlreadyPendingCallError, never a wait; only `close` reaches a call that waits,
-//! and ends it (`closing`). Actions are checked and copied with the GIL held; the envs run
-//! without it, but for a few that are brief. Waits are cut into slices, between
-//! which Ctrl-C gets through.
+//! The vec env has one lock. A second call while one is under way is Gymnasium's
+//! AlreadyPendingCallError, and never waits. Only `close` reaches a call that waits, and ends
+//! that call (`closing`). Actions are checked and copied while the GIL is held. The envs run
+//! without the GIL, unless they are few and brief. Waits are cut into slices, between which
+//! Ctrl-C is noticed.
 
 mod held;
 mod methods;
@@ -27,48 +27,48 @@ use crate::interpreter::{self, Visit, detach, enter};
 use crate::layers::Layered;
 use crate::values;
 
-/// How long a wait goes on before signals are looked at.
+/// How long a wait goes on before signals are checked.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Least and most rows of a wait for all that is in flight.
+/// The least and the largest number of rows of a wait for all slots in flight.
 const ALL: (usize, usize) = (usize::MAX, usize::MAX);
 
-/// How long `close` waits for another thread's call to end; after that the call
-/// closes on its way out.
+/// How long `close` waits for another thread's call to end. After that, the call closes the
+/// vec env when it ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A vec env: what `corral.VectorEnv` and `corral.Env` drive.
+/// A vec env, which `corral.VectorEnv` and `corral.Env` drive.
 #[pyclass(module = "corral._native", frozen)]
 pub(crate) struct VecEnv {
     state: Mutex<HeldState>,
     spec: envcore::Spec,
-    /// Rows of a `recv`.
+    /// The default number of rows of a `recv`.
     batch_size: usize,
-    /// Calls keep the GIL: they take less time than letting go of it, which may
-    /// cost 5 ms where another thread is busy with Python.
+    /// Whether calls keep the GIL. They do where they take less time than to release the GIL,
+    /// which may cost 5 ms where another thread is busy with Python.
     brief: bool,
-    /// To send may be to wait.
+    /// Whether a send may wait.
     remote: bool,
-    /// Other Python code may run in the midst of a send: while it waits, or as the
-    /// objects that were the last actions are dropped.
+    /// Whether other Python code may run during a send: while the send waits, or when the
+    /// objects of the last actions are dropped.
     runs_python_within_send: bool,
     closing: Arc<Closing>,
-    /// The thread whose call has the state, or 0. Each thread looks only for
-    /// itself, so no order of memory is asked for.
+    /// The thread whose call uses the state, or 0. Each thread only looks for its own number, so
+    /// the memory order does not matter.
     holder: AtomicUsize,
-    /// Closes that wait for a call to give up the state.
+    /// How many closes wait for a call to release the state.
     closers: AtomicUsize,
     birth: Birth,
     layers: Layered,
     about: Option<Py<PyAny>>,
 }
 
-/// An argument that may be left out.
+/// An argument that may be omitted.
 type Maybe<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// A wait that came to no batch.
+/// Why a wait brought no batch.
 enum NoBatch {
-    /// By the caller's own time limit.
+    /// The caller's own time limit has passed.
     Late,
     Failed(PyErr),
 }
@@ -109,11 +109,11 @@ impl VecEnv {
 
     /// The state, for a call.
     fn lock(&self, py: Python<'_>) -> PyResult<Held<'_>> {
-        // A thread that the fork left behind may hold the lock for ever.
+        // A thread that does not exist after the fork may hold the lock for ever.
         if self.birth.is_before_fork() {
             return Err(to_py(py, Error::Forked));
         }
-        // A thread that calls again and again would never let a close have it.
+        // A thread that calls again and again would otherwise keep the close from the state.
         if self.closing.is_asked() {
             return Err(to_py(py, Error::Closed));
         }
@@ -133,7 +133,7 @@ impl VecEnv {
         self.hold(Visit::begin())
     }
 
-    /// The state for a visit, if no call has it.
+    /// The state for a visit, if no call uses it.
     fn hold(&self, visit: Visit) -> Option<Held<'_>> {
         let state = match self.state.try_lock() {
             Ok(state) => state,
@@ -144,7 +144,7 @@ impl VecEnv {
         Some(Held { of: self, state: Some(state), _visit: visit })
     }
 
-    /// Closes what this thread holds.
+    /// Closes the vec env whose state this thread holds.
     fn close_held(&self, py: Python<'_>, mut state: Held<'_>) -> PyResult<()> {
         self.closing.begin();
         let envs = &mut state.envs;
@@ -153,10 +153,10 @@ impl VecEnv {
         closed.or_raise(py)
     }
 
-    /// Closes where a close was asked for that waits no more.
+    /// Closes the vec env if a close was asked for and nobody waits for the state any more.
     fn close_for_others(&self) {
-        // Either a close that gives up waiting gets the state yet, or it is seen to
-        // have given up here.
+        // A close that gives up waiting either gets the state after all, or is counted out
+        // before this check.
         if self.closers.load(Ordering::SeqCst) > 0 {
             return;
         }
@@ -171,7 +171,7 @@ impl VecEnv {
         });
     }
 
-    /// How many rows a `recv` waits for at least, and gives at most.
+    /// The least and the largest number of rows of a `recv`.
     fn rows(&self, min: Maybe<'_, '_>, max: Maybe<'_, '_>) -> envcore::Result<(usize, usize)> {
         let count = |name, given: Maybe<'_, '_>| given.map(|given| begin::count(name, given)).transpose();
         let rows = match (count("min_rows", min)?, count("max_rows", max)?) {
@@ -188,8 +188,7 @@ impl VecEnv {
         }
     }
 
-    /// The state, once the call that has it gives it up; `None` where that takes
-    /// too long.
+    /// The state, once the call that uses it releases it; `None` where that takes too long.
     fn await_state(&self, py: Python<'_>) -> PyResult<Option<Held<'_>>> {
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
@@ -206,7 +205,7 @@ impl VecEnv {
         slots.map_or(Slots::All, Slots::List)
     }
 
-    /// Does `work`, which may wait, and lets other threads go on meanwhile.
+    /// Does `work`, which may wait, and lets other Python threads run meanwhile.
     fn aside<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
         if self.brief { work() } else { detach(py, work) }
     }
@@ -234,7 +233,8 @@ impl VecEnv {
         })
     }
 
-    /// At least `least` rows of what is in flight, or all of it; `most` at most.
+    /// Waits for at least `least` rows of what is in flight, or for all of it; returns at most
+    /// `most` rows.
     fn wait(
         &self,
         py: Python<'_>,
@@ -269,7 +269,7 @@ impl VecEnv {
                 return Err(NoBatch::Failed(to_py(py, Error::Closed)));
             }
             if self.about.is_some() && !self.remote && interpreter::is_late() {
-                // The threads that play these envs have been left asleep.
+                // The threads that step these envs were left asleep.
                 return Err(NoBatch::Failed(to_py(py, Error::env(interpreter::ENDING))));
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -278,8 +278,8 @@ impl VecEnv {
         }
     }
 
-    /// All that a call has put in flight. Where Ctrl-C ends the wait it stays
-    /// there.
+    /// The batch of all that a call has put in flight. Where Ctrl-C ends the wait, the slots
+    /// stay in flight.
     fn finish_call(&self, py: Python<'_>, state: &mut HeldState) -> PyResult<Box<Batch>> {
         self.wait(py, state, ALL, None).map_err(|cut| {
             state.interrupted = state.envs.in_flight() > 0;
@@ -311,7 +311,7 @@ impl VecEnv {
         }
     }
 
-    /// Puts `slots` in flight to begin as asked.
+    /// Puts `slots` in flight to begin as the arguments say.
     fn begin(
         &self,
         py: Python<'_>,
@@ -322,12 +322,12 @@ impl VecEnv {
     ) -> PyResult<()> {
         let begin = begin::read(seed, index, mask, slots, self.spec.num_slots).or_raise(py)?;
         let options = match &self.about {
-            // A Python env is given just what its user gives.
+            // A Python env gets exactly what its user gave.
             Some(_) => options.map(values::faithful_options).transpose()?,
             None => options.map(values::options).transpose()?,
         };
         if state.interrupted && mask.is_none() && *slots == Slots::All {
-            // What Ctrl-C left in flight belongs to episodes that end here.
+            // What Ctrl-C left in flight belongs to episodes that end with this reset.
             self.wait(py, state, ALL, None).map_err(|cut| match cut {
                 NoBatch::Failed(error) => error,
                 NoBatch::Late => to_py(py, Error::NothingPending),
@@ -338,7 +338,7 @@ impl VecEnv {
     }
 }
 
-/// A time in seconds, from Python: the argument `name`.
+/// A time in seconds from Python; `name` is the argument's name.
 pub(crate) fn seconds(name: &str, given: &Bound<'_, PyAny>, zero: bool) -> envcore::Result<Duration> {
     let number = if given.is_instance_of::<PyBool>() { None } else { given.extract::<f64>().ok() };
     let Some(number) = number else {

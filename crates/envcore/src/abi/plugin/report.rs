@@ -1,6 +1,6 @@
-//! Errors across the boundary, both ways.
+//! Conversion of errors between host and plugin, both ways.
 
-// Each side of the boundary is a feature.
+// Each side of the boundary is a feature of this crate.
 #![cfg_attr(not(all(feature = "export", feature = "load")), allow(dead_code))]
 
 use std::ffi::c_char;
@@ -8,10 +8,10 @@ use std::ffi::c_char;
 use super::sys;
 use crate::error::{Cause, Error, Failure, Phase};
 
-/// Ends a chain of errors, not of one slot.
+/// In place of a slot, says that the whole call failed.
 pub(super) const CALL: usize = sys::CORRAL_NO_SLOT;
 
-/// What an error is to the other side.
+/// The number of an error's kind.
 pub(super) fn kind_of(error: &Error) -> u32 {
     match error {
         Error::Action(_) | Error::Argument(_) | Error::ArgumentType(_) => sys::CORRAL_ERROR_ARGUMENT,
@@ -27,7 +27,7 @@ pub(super) fn kind_of(error: &Error) -> u32 {
     }
 }
 
-/// The error that the other side told of.
+/// The error of a kind that the other side reported.
 pub(super) fn error_of(kind: u32, message: String) -> Error {
     match kind {
         sys::CORRAL_ERROR_ARGUMENT => Error::Argument(message),
@@ -50,7 +50,7 @@ pub(super) fn phase_to(phase: Phase) -> u32 {
     PHASES.iter().position(|one| *one == phase).map_or(sys::CORRAL_PHASE_CALL, |k| k as u32 + 1)
 }
 
-/// The phase of this number; `call` for the call's own.
+/// The phase of this number; `call`, the phase of the call, for any other number.
 pub(super) fn phase_from(number: u32, call: Phase) -> Phase {
     let index = (number as usize).checked_sub(1);
     index.and_then(|index| PHASES.get(index)).copied().unwrap_or(call)
@@ -62,22 +62,22 @@ pub(super) fn cause_of(kind: u32) -> Cause {
 }
 
 impl sys::Report {
-    /// Tells of a failure of `slot`, or of the call.
+    /// Reports a failure of `slot`, or of the call.
     ///
     /// # Safety
-    /// The report must be the host's of this call.
+    /// The report must be the host's report of this call.
     pub(super) unsafe fn tell(&self, slot: usize, kind: u32, phase: u32, message: &str) {
         if let Some(fail) = self.fail {
             let text = message.as_ptr().cast::<c_char>();
-            // SAFETY: the caller's duty; the message is there during the call.
+            // SAFETY: the caller guarantees the report; the message lives during the call.
             unsafe { fail(self.context, slot, kind, phase, text, message.len()) }
         }
     }
 
-    /// As [`tell`](Self::tell).
+    /// Reports `failure` of `slot`.
     ///
     /// # Safety
-    /// As `tell`.
+    /// As [`tell`](Self::tell).
     pub(super) unsafe fn tell_failure(&self, slot: usize, failure: &Failure) {
         let panicked = failure.cause == Cause::Panic;
         let kind = if panicked { sys::CORRAL_PANIC } else { sys::CORRAL_ERROR };
@@ -85,10 +85,10 @@ impl sys::Report {
         unsafe { self.tell(slot, kind, phase_to(failure.phase), &failure.message) }
     }
 
-    /// As [`tell`](Self::tell), of the call or of the slots that the error names.
+    /// Reports `error` as one of the call, or of the slots that the error names.
     ///
     /// # Safety
-    /// As `tell`.
+    /// As [`tell`](Self::tell).
     pub(super) unsafe fn tell_error(&self, error: &Error) {
         // SAFETY: the caller guarantees what this function requires.
         unsafe {

@@ -1,6 +1,6 @@
-//! Spaces across the boundary, both ways.
+//! Conversion of spaces between host and plugin, both ways.
 
-// Each side of the boundary is a feature.
+// Each side of the boundary is a feature of this crate.
 #![cfg_attr(not(all(feature = "export", feature = "load")), allow(dead_code))]
 
 use std::ffi::{CString, c_char};
@@ -10,7 +10,7 @@ use super::value::{counted, dtype_from, dtype_to, slice};
 use crate::error::{Error, Result};
 use crate::space::{Bounds, DType, Leaf, LeafKind, MAX_AXES, Node, NodeKind, Scalar, Space, Tensor, Tree};
 
-/// A text with its NUL; what follows a NUL in it is lost.
+/// `text` with a NUL at its end; what follows a NUL in `text` is lost.
 pub(super) fn c_text(text: &str) -> CString {
     let end = text.find('\0').unwrap_or(text.len());
     CString::new(&text[..end]).expect("it ends before the first NUL")
@@ -27,27 +27,27 @@ pub(super) const MAX_NAME: usize = 1 << 12;
 /// The greatest number of bytes of any other text of a table or a spec.
 pub(super) const MAX_TEXT: usize = 1 << 24;
 
-/// The text at `from`, which ends with a NUL after at most `most` bytes; null
-/// for an empty one.
+/// The text at `from`, which ends with a NUL after at most `most` bytes. A null `from`
+/// stands for an empty text.
 ///
 /// # Errors
-/// [`Error::Space`] where it is longer or not UTF-8.
+/// [`Error::Space`] where the text is longer or not UTF-8.
 ///
 /// # Safety
-/// It must be there, up to its NUL or for `most + 1` bytes.
+/// The text must be readable up to its NUL or for `most + 1` bytes.
 pub(super) unsafe fn owned_text(from: *const c_char, most: usize, what: &str) -> Result<String> {
     if from.is_null() {
         return Ok(String::new());
     }
-    // SAFETY: the caller's duty: no byte after the NUL is read.
+    // SAFETY: the caller guarantees the text, and no byte after the NUL is read.
     let length = (0..=most).find(|k| unsafe { *from.add(*k) } == 0);
     let length = length.ok_or_else(|| Error::Space(format!("{what} is longer than {most} bytes")))?;
-    // SAFETY: so many bytes were just read.
+    // SAFETY: these bytes were just read.
     let text = std::str::from_utf8(unsafe { slice(from.cast::<u8>(), length) });
     text.map(str::to_string).map_err(|error| Error::Space(format!("{what} is not UTF-8: {error}")))
 }
 
-/// What a `sys::Space` points to.
+/// The memory that a `sys::Space` points to.
 #[derive(Default)]
 pub(super) struct SpaceParts {
     names: Vec<CString>,
@@ -58,16 +58,16 @@ pub(super) struct SpaceParts {
     nodes: Vec<Vec<sys::Node>>,
 }
 
-// SAFETY: what they point to is owned here, and only read.
+// SAFETY: the struct owns what its pointers point to, and only reads it.
 unsafe impl Send for SpaceParts {}
-// SAFETY: as above.
+// SAFETY: the struct owns what its pointers point to, and only reads it.
 unsafe impl Sync for SpaceParts {}
 
 impl SpaceParts {
-    /// `space` for the other side; holds while `self` does.
+    /// `space` in the other side's form, which is valid while `self` lives.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where it has opaque objects.
+    /// [`Error::Unsupported`] where the space has opaque objects.
     pub(super) fn encode(&mut self, space: &Space) -> Result<sys::Space> {
         let leaves = space.leaves().iter().map(|leaf| self.leaf(leaf)).collect::<Result<Vec<_>>>()?;
         let nodes: Vec<_> = space.tree().nodes().into_iter().map(|node| self.node(node)).collect();
@@ -88,7 +88,7 @@ impl SpaceParts {
             NodeKind::Dict(count) => (sys::CORRAL_NODE_DICT, count),
             NodeKind::Tuple(count) => (sys::CORRAL_NODE_TUPLE, count),
         };
-        // The text of a `String` stays where it is when the `String` moves.
+        // The bytes of a `String` do not move when the `String` does.
         let encoded = sys::Node { key: key.as_ptr().cast(), key_length: key.len(), kind, value };
         self.keys.push(key);
         encoded
@@ -150,28 +150,28 @@ impl SpaceParts {
 /// A copy of `space`.
 ///
 /// # Errors
-/// [`Error::Space`] where it contradicts itself.
+/// [`Error::Space`] where `space` contradicts itself.
 ///
 /// # Safety
-/// It must be as `corral.h` says: everything that it points to must be there.
+/// `space` must be as `corral.h` says, and everything that it points to must be valid.
 pub(super) unsafe fn decode(space: &sys::Space, what: &str) -> Result<Space> {
     // SAFETY: the caller guarantees what this function requires.
     let leaves = unsafe { counted(space.leaves, space.num_leaves, MAX_LEAVES, "leaves") };
     let leaves = leaves.map_err(|error| Error::Space(format!("{what} space: {error}")))?;
     let leaves = leaves.iter().enumerate().map(|(k, leaf)| {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees what this function requires.
         let leaf = unsafe { decode_leaf(leaf) };
         leaf.map_err(|error| Error::Space(format!("{what} space, leaf #{k}: {error}")))
     });
     let leaves = leaves.collect::<Result<Vec<_>>>()?;
     let at_tree = |why: String| Error::Space(format!("{what} space: {why}"));
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees what this function requires.
     let nodes = unsafe { counted(space.nodes, space.num_nodes, MAX_NODES, "nodes") };
     let nodes = nodes.map_err(|error| at_tree(error.to_string()))?;
     let space = if nodes.is_empty() {
         Space::of(leaves)
     } else {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees what this function requires.
         let nodes = nodes.iter().map(|node| unsafe { decode_node(node) }).collect::<Result<Vec<_>>>();
         let nodes = nodes.map_err(|error| at_tree(error.to_string()))?;
         Space::with_tree(leaves, Tree::from_nodes(nodes).map_err(at_tree)?)
@@ -197,13 +197,13 @@ unsafe fn decode_node(node: &sys::Node) -> Result<Node> {
 unsafe fn decode_leaf(leaf: &sys::Leaf) -> Result<Leaf> {
     // SAFETY: the caller guarantees what this function requires.
     let name = unsafe { owned_text(leaf.name, MAX_NAME, "its name") }?;
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees what this function requires.
     let shape = unsafe { counted(leaf.shape, leaf.num_axes, MAX_AXES, "axes") }?.to_vec();
     let kind = match leaf.kind {
         sys::CORRAL_LEAF_FIXED => {
             let dtype = dtype_from(leaf.dtype)?;
             let (least, most) = dtype.range();
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees what this function requires.
             let side = |from, count, whole| unsafe {
                 Ok::<_, Error>(match counted(from, count, MAX_BOUNDS, "bounds")? {
                     [] => vec![whole],
@@ -223,7 +223,7 @@ unsafe fn decode_leaf(leaf: &sys::Leaf) -> Result<Leaf> {
 }
 
 fn decode_bound(bound: sys::Bound, dtype: DType) -> Scalar {
-    // SAFETY: all fields are plain numbers of eight bytes.
+    // SAFETY: all fields are numbers of eight bytes for which any bytes are valid.
     unsafe {
         match dtype {
             DType::F16 | DType::F32 | DType::F64 => Scalar::Real(bound.real),
@@ -256,12 +256,12 @@ mod tests {
         let mut parts = SpaceParts::default();
         for space in [flat.clone(), nested, Space::empty(), leaf()] {
             let encoded = parts.encode(&space).unwrap();
-            // SAFETY: `parts` is here.
+            // SAFETY: `parts` is alive.
             assert_eq!(unsafe { decode(&encoded, "observation") }.unwrap(), space);
         }
-        // Names alone say what a tree of structs is.
+        // The names alone determine a tree of structs.
         let named = sys::Space { num_nodes: 0, ..parts.encode(&flat).unwrap() };
-        // SAFETY: as above.
+        // SAFETY: `parts` is alive.
         assert_eq!(unsafe { decode(&named, "observation") }.unwrap(), flat);
         let object = Space::from(Leaf::object());
         assert!(matches!(parts.encode(&object), Err(Error::Unsupported(_))));
@@ -272,11 +272,11 @@ mod tests {
         let space = Space::from(Leaf::real::<f32>(&[2]).bounded_by(&[-1f32, 0.1], &[1f32, 2.0]));
         let mut parts = SpaceParts::default();
         let encoded = parts.encode(&space).unwrap();
-        // SAFETY: `parts` is here.
+        // SAFETY: `parts` is alive.
         let sound = unsafe { *encoded.leaves };
         let fault = |num_leaves, leaves| {
             let broken = sys::Space { num_leaves, leaves, ..encoded };
-            // SAFETY: what is at the addresses is never read past their end.
+            // SAFETY: the memory at the addresses is never read past its end.
             unsafe { decode(&broken, "observation") }.unwrap_err().to_string()
         };
         let of = |leaf: sys::Leaf| fault(1, &raw const leaf);
@@ -293,7 +293,7 @@ mod tests {
         assert!(named.contains("its name is longer than 4096 bytes"), "{named}");
         let tree = |num_nodes, nodes: &[sys::Node]| {
             let broken = sys::Space { num_nodes, nodes: nodes.as_ptr(), ..encoded };
-            // SAFETY: as above.
+            // SAFETY: the memory at the addresses is never read past its end.
             unsafe { decode(&broken, "observation") }.unwrap_err().to_string()
         };
         let node = sys::Node { key: none.cast(), key_length: 0, kind: sys::CORRAL_NODE_LEAF, value: 0 };

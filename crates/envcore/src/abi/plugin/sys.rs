@@ -1,10 +1,10 @@
-//! The layout of a plugin: what `corral.h` declares, which is made of this file.
+//! The layout of a plugin. `corral.h` is generated from this file.
 //!
-//! Above 400 lines because a header is made of one file.
+//! Above 400 lines because a header is generated from one file.
 
 use std::ffi::{c_char, c_void};
 
-/// The version of this interface. Later ones only append to its structs.
+/// The version of this interface. Later versions only append to its structs.
 pub const CORRAL_ABI_VERSION: u32 = 4;
 
 /// The name of the one function that a plugin exports:
@@ -32,11 +32,11 @@ pub const CORRAL_LEAF_RAGGED: u32 = 2;
 /// A leaf whose rows are texts.
 pub const CORRAL_LEAF_TEXT: u32 = 3;
 
-/// What a node of a tree is: the leaf whose number is `value`.
+/// A node of a tree that is a leaf, whose number is `value`.
 pub const CORRAL_NODE_LEAF: u32 = 1;
-/// … a dict of `value` branches, each of which has a key.
+/// A node that is a dict of `value` branches, each of which has a key.
 pub const CORRAL_NODE_DICT: u32 = 2;
-/// … a tuple of `value` branches.
+/// A node that is a tuple of `value` branches.
 pub const CORRAL_NODE_TUPLE: u32 = 3;
 
 // Kinds of value.
@@ -49,53 +49,53 @@ pub const CORRAL_VALUE_ARRAY: u32 = 5;
 pub const CORRAL_VALUE_LIST: u32 = 6;
 pub const CORRAL_VALUE_MAP: u32 = 7;
 
-/// Every env can do these: reset when asked, begin from a seed, begin an
-/// index, be left out of a step, show its last observation, tell truncated from
-/// terminated, bear a time limit.
+/// What every env can do: be reset when asked, begin from a seed, begin an index, be
+/// left out of a step, show its last observation, tell truncated from terminated, have
+/// a time limit.
 pub const CORRAL_CAP_ENV: u32 = 247;
-/// Begin from a seed.
+/// The env can begin from a seed.
 pub const CORRAL_CAP_SEED: u32 = 2;
-/// Begin the episode of an index.
+/// The env can begin the episode of an index.
 pub const CORRAL_CAP_INDEX: u32 = 4;
-/// Take options at a reset.
+/// The env takes options at a reset.
 pub const CORRAL_CAP_OPTIONS: u32 = 8;
-/// Save and load a slot.
+/// The env can save and load the state of a slot.
 pub const CORRAL_CAP_SAVE: u32 = 256;
-/// Draw a slot.
+/// The env can draw a slot.
 pub const CORRAL_CAP_RENDER: u32 = 512;
-/// Call functions, get and set properties by name.
+/// The env can call functions, get and set properties by name.
 pub const CORRAL_CAP_CALL: u32 = 1024;
-/// Step and reset in less than a microsecond, and wait for nothing in it.
+/// The env steps and resets in less than a microsecond, and waits for nothing meanwhile.
 pub const CORRAL_CAP_BRIEF: u32 = 4096;
-/// Tell of events: the info `CORRAL_EVENTS`.
+/// The env tells of events, by the info `CORRAL_EVENTS`.
 pub const CORRAL_CAP_EVENTS: u32 = 65536;
-/// Tell which discrete choices are allowed: the last leaf of the infos is called
-/// `action_mask`, of int8, with an element for each choice of each discrete element
-/// of the action, and is told in every row that shows an observation.
+/// The env tells which discrete choices are allowed. The last leaf of the infos is called
+/// `action_mask` and is of int8, with an element for each choice of each discrete element
+/// of the action. Every row that shows an observation has this info.
 pub const CORRAL_CAP_ACTION_MASK: u32 = 131072;
 
-/// What is asked of a name: call the function.
+/// A call by name that calls the function.
 pub const CORRAL_CALL_FUNCTION: u32 = 0;
-/// … give the property's value.
+/// A call by name that gives the property's value.
 pub const CORRAL_CALL_GET: u32 = 1;
-/// … set the property to the only argument.
+/// A call by name that sets the property to the only argument.
 pub const CORRAL_CALL_SET: u32 = 2;
-/// … give the names of the properties below this one ("" for the root): a map of each to
-/// whether it can be set.
+/// A call by name that gives the names of the properties below this one ("" for the
+/// root), as a map of each name to whether the property can be set.
 pub const CORRAL_CALL_LIST: u32 = 3;
 
-/// How a slot begins: the next episode of its own stream.
+/// The slot begins the next episode of its own stream.
 pub const CORRAL_BEGIN_OWN: u32 = 0;
-/// … from the seed that `value` is.
+/// The slot begins from a seed, which is `value`.
 pub const CORRAL_BEGIN_SEED: u32 = 1;
-/// … the episode of the index that `value` is.
+/// The slot begins the episode of an index, which is `value`.
 pub const CORRAL_BEGIN_INDEX: u32 = 2;
-/// … not at all: it shows its current observation once more.
+/// The slot begins no episode and shows its current observation again.
 pub const CORRAL_BEGIN_KEEP: u32 = 3;
 
-/// An error of an env's own.
+/// An error of an env.
 pub const CORRAL_ERROR: u32 = 1;
-/// A bug that was caught: an assertion, an exception that nobody expected.
+/// A bug that was caught: an assertion, or an exception that nobody expected.
 pub const CORRAL_PANIC: u32 = 2;
 /// An argument of the wrong value.
 pub const CORRAL_ERROR_ARGUMENT: u32 = 3;
@@ -107,16 +107,16 @@ pub const CORRAL_ERROR_OPTION_VALUE: u32 = 5;
 pub const CORRAL_ERROR_SPACE: u32 = 6;
 /// Something that the env cannot do.
 pub const CORRAL_ERROR_UNSUPPORTED: u32 = 7;
-/// Bytes that are no state of this env.
+/// Bytes that are not a state of this env.
 pub const CORRAL_ERROR_STATE: u32 = 8;
-/// No memory.
+/// There is not enough memory.
 pub const CORRAL_ERROR_MEMORY: u32 = 9;
 /// A slot that holds no env, because it failed earlier.
 pub const CORRAL_ERROR_NEEDS_RESET: u32 = 10;
 /// A function or property that the env does not have.
 pub const CORRAL_ERROR_UNKNOWN_NAME: u32 = 11;
 
-// What an env was doing when it failed; 0 for what the function is about.
+// What an env was doing when it failed; 0 stands for the purpose of the function.
 pub const CORRAL_PHASE_CALL: u32 = 0;
 pub const CORRAL_PHASE_BUILD: u32 = 1;
 pub const CORRAL_PHASE_RESET: u32 = 2;
@@ -126,15 +126,15 @@ pub const CORRAL_PHASE_SAVE: u32 = 5;
 pub const CORRAL_PHASE_LOAD: u32 = 6;
 pub const CORRAL_PHASE_CLOSE: u32 = 7;
 
-/// In `corral_report.leaf`: a leaf of the observation.
+/// For `corral_report.leaf`: a leaf of the observation.
 pub const CORRAL_PART_OBSERVATION: u32 = 0;
-/// … of the declared infos.
+/// For `corral_report.leaf`: a leaf of the declared infos.
 pub const CORRAL_PART_INFO: u32 = 1;
 
-/// `size_t` for "no slot": an error of the whole call.
+/// In place of a slot, says that the whole call failed.
 pub const CORRAL_NO_SLOT: usize = usize::MAX;
 
-/// What a value is; `kind` says which holds.
+/// The content of a value; `kind` says which field is set.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union ValueData {
@@ -157,9 +157,9 @@ pub union ValueData {
 #[repr(C)]
 pub struct Value {
     pub kind: u32,
-    /// Of an array's elements.
+    /// The type of an array's elements.
     pub dtype: u32,
-    /// Of an array.
+    /// The number of an array's axes.
     pub num_axes: usize,
     pub shape: *const usize,
     pub length: usize,
@@ -176,8 +176,8 @@ pub struct Field {
     pub value: *const Value,
 }
 
-/// A bound: `real` for floats, `integer` for bool and signed integers, `natural`
-/// for unsigned ones.
+/// A bound: `real` for floats, `integer` for bool and signed integers, `natural` for
+/// unsigned integers.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union Bound {
@@ -190,146 +190,145 @@ pub union Bound {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Leaf {
-    /// Where the space has no nodes: empty or NULL for the only leaf of a space that
-    /// is no struct; a `.` with text on both sides separates the levels of nested
-    /// structs. With nodes it is not read.
+    /// Where the space has no nodes, the leaf's name: empty or NULL for the only leaf of a
+    /// space that is no struct; a `.` with text on both sides separates the levels of nested
+    /// structs. Where the space has nodes, the name is not read.
     pub name: *const c_char,
     /// `CORRAL_LEAF_…`.
     pub kind: u32,
     pub dtype: u32,
-    /// Of one row; the greatest extents of a ragged leaf; the most characters of
-    /// a text, as its one axis.
+    /// The shape of one row; the largest extents of a ragged leaf; the largest number of
+    /// characters of a text, as its one axis.
     pub num_axes: usize,
     pub shape: *const usize,
     /// Whether the values are labels rather than quantities.
     pub discrete: u32,
-    /// One bound for all elements or one for each, inclusive; 0 for the dtype's
-    /// own range.
+    /// Inclusive bounds: one for all elements or one for each. With a count of 0 the bounds
+    /// are the dtype's own range.
     pub num_low: usize,
     pub low: *const Bound,
     pub num_high: usize,
     pub high: *const Bound,
 }
 
-/// A node of the tree that a space's leaves hang in. Every node stands before the
-/// nodes under it, which follow at once.
+/// A node of a space's tree. Every node is followed directly by the nodes below it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Node {
-    /// Its key where the node above it is a dict: UTF-8, `key_length` bytes.
+    /// The node's key where the node above it is a dict: UTF-8, `key_length` bytes.
     pub key: *const c_char,
     pub key_length: usize,
     /// `CORRAL_NODE_…`.
     pub kind: u32,
-    /// The number of a leaf; how many branches a dict or a tuple has.
+    /// The number of the leaf, or how many branches the dict or tuple has.
     pub value: usize,
 }
 
-/// Leaves, in order, and the tree that they hang in.
+/// The leaves of a space, in order, and the tree that they form.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Space {
     pub num_leaves: usize,
     pub leaves: *const Leaf,
-    /// 0 where the leaves' names say what their tree is. Every leaf is in a tree once.
+    /// 0 where the leaves' names determine the tree. A tree has every leaf once.
     pub num_nodes: usize,
     pub nodes: *const Node,
 }
 
-/// What an env with its options is.
+/// What an env with given options is.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Spec {
-    /// Its bytes, as the plugin was compiled.
+    /// The size of this struct in bytes, as the plugin was compiled.
     pub size: usize,
     pub observation: Space,
     pub action: Space,
     pub info: Space,
-    /// What it can do: `CORRAL_CAP_…`, added up.
+    /// What the env can do: the sum of `CORRAL_CAP_…`.
     pub caps: u32,
-    /// The options that it was made with and their values, all of them, as a JSON
-    /// object: a replay makes it of these, and states are exchanged only between
-    /// equal texts. NULL where it has none.
+    /// All options of the env and their values, as a JSON object. A replay makes the env
+    /// from this text, and states are exchanged only between equal texts. NULL where the
+    /// env has no options.
     pub config: *const c_char,
-    /// A map of whatever else users may want to know, or none.
+    /// A map of anything else that users may want to know, or no value.
     pub metadata: Value,
-    /// How many agents act in one env: 1, which 0 is read as. Hosts of this version
-    /// refuse others.
+    /// How many agents act in one env. 0 means 1. Hosts of this version refuse other
+    /// numbers.
     pub num_agents: usize,
 }
 
-/// An env that a plugin has, whatever its options.
+/// An env of a plugin, before its options are known.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Entry {
-    /// `Name-v0`, without what comes before the `/`.
+    /// `Name-v0`, without the text before the `/`.
     pub id: *const c_char,
-    /// One line on what it is.
+    /// One line on what the env is.
     pub about: *const c_char,
-    /// Its usual time limit in steps; 0 for none.
+    /// The env's usual time limit in steps; 0 for none.
     pub max_episode_steps: u64,
-    /// The mean return from which it counts as solved; NaN for none.
+    /// The mean return from which the env counts as solved; NaN for none.
     pub reward_threshold: f64,
     pub render_fps: u32,
-    /// Whether it is found by its id and listed nowhere.
+    /// Whether the env can be made by its id but is not listed.
     pub hidden: u32,
-    /// Its options and their defaults, as a JSON object.
+    /// The env's options and their defaults, as a JSON object.
     pub options: *const c_char,
 }
 
-/// A slot to reset, and how it begins.
+/// A slot to reset, and how the slot begins.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Reset {
     pub slot: usize,
-    /// The row for its observation and infos.
+    /// The row to which the slot's observation and infos are written.
     pub row: usize,
     /// `CORRAL_BEGIN_…`.
     pub how: u32,
-    /// Whether its env is to be made anew first, from the seed `rebuild_seed`
-    /// (or the seed that it begins from): the old one failed, or there is none.
+    /// Whether the slot's env is to be built again first, because the old env failed or
+    /// there is none. The seed is `rebuild_seed`, or the seed that the slot begins from.
     pub rebuild: u32,
     /// The seed or the index.
     pub value: i64,
     pub rebuild_seed: i64,
-    /// A map of options to take first, or NULL.
+    /// A map of options that the env takes before it begins, or NULL.
     pub options: *const Value,
 }
 
-/// Rows of a batch to write: what belongs to the i-th row of a call is the i-th
-/// element (of leaves: the i-th block of a row's elements). All memory is the
-/// host's, C-contiguous, and the call's alone. Reward and flags have an element
-/// for each agent of each row, agents innermost; with one agent, one a row.
+/// Rows of a batch to write. The i-th row of a call has the i-th element of each array
+/// (of leaves, the i-th block of a row's elements). All memory is the host's and
+/// C-contiguous, and only this call uses it. Reward and flags have an element for each
+/// agent of each row, agents innermost; with one agent, one element a row.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Rows {
     pub num_rows: usize,
-    /// A block per leaf; NULL for one that is not of fixed shape, which goes to
-    /// `corral_report.leaf`. What was in it before is unspecified.
+    /// A block per leaf; NULL for a leaf that is not of fixed shape, whose rows go to
+    /// `corral_report.leaf`. The content of a block is unspecified before the call.
     pub observation: *const *mut c_void,
     pub reward: *mut f64,
     /// 0 or 1.
     pub terminated: *mut u8,
     /// 0 or 1.
     pub truncated: *mut u8,
-    /// A block per leaf of the declared infos, at first zeros.
+    /// A block per leaf of the declared infos, zeros before the call.
     pub info: *const *mut c_void,
-    /// Per leaf, which rows have it; at first 0.
+    /// Per leaf, which rows have the info; 0 before the call.
     pub info_mask: *const *mut u8,
 }
 
-/// How a plugin answers, beside its rows. What it passes is copied before the
-/// function returns. Only valid, with all that it points to, during the call
-/// that it came with, and not from two threads at once.
+/// The functions by which a plugin answers beside its rows. Each copies what it is
+/// passed before it returns. The report and all that it points to are only valid during
+/// the call that they came with, and must not be used from two threads at once.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Report {
-    /// To be passed to each.
+    /// The first argument of each function.
     pub context: *mut c_void,
-    /// Slot `slot` of the chunk failed (in a step or reset: it is not used until
-    /// rebuilt), or with `CORRAL_NO_SLOT` the call did. `kind` is
-    /// `CORRAL_ERROR…` or `CORRAL_PANIC`, `phase` `CORRAL_PHASE_…`; the message
-    /// UTF-8 without a NUL.
+    /// Reports that slot `slot` of the chunk failed or, with `CORRAL_NO_SLOT`, that the call
+    /// did. A slot that fails in a step or reset is not used until a reset rebuilds it.
+    /// `kind` is `CORRAL_ERROR…` or `CORRAL_PANIC`, `phase` is `CORRAL_PHASE_…`, and the
+    /// message is UTF-8 without a NUL.
     pub fail: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -340,28 +339,28 @@ pub struct Report {
             length: usize,
         ),
     >,
-    /// Row `row` has an info that was not declared.
+    /// Gives row `row` an info that was not declared.
     pub info: Option<unsafe extern "C" fn(context: *mut c_void, row: usize, info: *const Field)>,
-    /// Row `row` of leaf `leaf` of `part`, one that is not of fixed shape.
+    /// Gives row `row` of leaf `leaf` of `part`, where the leaf is not of fixed shape.
     pub leaf: Option<
         unsafe extern "C" fn(context: *mut c_void, part: u32, leaf: usize, row: usize, value: *const Value),
     >,
-    /// The state that was asked for.
+    /// Gives the state that was asked for.
     pub state: Option<unsafe extern "C" fn(context: *mut c_void, bytes: *const c_void, length: usize)>,
-    /// The picture that was asked for: RGB, `height · width · 3` bytes, rows from
-    /// the top.
+    /// Gives the picture that was asked for: RGB, `height · width · 3` bytes, rows from the
+    /// top.
     pub frame:
         Option<unsafe extern "C" fn(context: *mut c_void, height: usize, width: usize, pixels: *const u8)>,
-    /// The answer to a call by name; none without it.
+    /// Gives the answer to a call by name. Without this call there is no answer.
     pub answer: Option<unsafe extern "C" fn(context: *mut c_void, value: *const Value)>,
 }
 
-/// A plugin. Functions that return an `int32_t` return 0, or -1 after telling
-/// `report.fail` why. No exception may leave one.
+/// A plugin. A function that returns an `int32_t` returns 0, or -1 after it has told
+/// `report.fail` why. No exception may leave a function.
 ///
-/// A chunk is some slots, numbered from 0, that are stepped by one call. Calls
-/// with one chunk never overlap, but need not come from one thread; calls with
-/// different chunks do overlap. `make`, `spec` and `chunk` may overlap as well.
+/// A chunk is some slots, numbered from 0, that one call steps. Calls with one chunk never
+/// overlap, but may come from several threads; calls with different chunks do overlap.
+/// Calls of `make`, `spec` and `chunk` may overlap as well.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Plugin {
@@ -371,23 +370,23 @@ pub struct Plugin {
     pub entry_size: u32,
     /// `sizeof(corral_plugin)`.
     pub size: usize,
-    /// What comes before the `/` of its ids.
+    /// The text before the `/` of the plugin's ids.
     pub name: *const c_char,
     pub version: *const c_char,
-    /// What it was built with, for messages.
+    /// What the plugin was built with, for messages.
     pub built_with: *const c_char,
     pub num_envs: usize,
     pub envs: *const Entry,
-    /// Env number `env` with these options (a map): a source, or NULL after
+    /// Makes env number `env` with these options (a map). Returns a source, or NULL after
     /// `report.fail`.
     pub make:
         Option<unsafe extern "C" fn(env: usize, options: *const Value, report: *const Report) -> *mut c_void>,
-    /// What a source is; holds until it is freed.
+    /// What a source is. The result is valid until the source is freed.
     pub spec: Option<unsafe extern "C" fn(source: *mut c_void) -> *const Spec>,
-    /// Frees a source. Its chunks live on.
+    /// Frees a source. The source's chunks stay valid.
     pub free_source: Option<unsafe extern "C" fn(source: *mut c_void)>,
-    /// A chunk with one slot per seed, or NULL after `report.fail`. Without
-    /// `seeds` its slots hold no env until a reset rebuilds them.
+    /// Makes a chunk with one slot per seed. Returns NULL after `report.fail`. Without
+    /// `seeds` the slots hold no env until a reset rebuilds them.
     pub chunk: Option<
         unsafe extern "C" fn(
             source: *mut c_void,
@@ -396,9 +395,9 @@ pub struct Plugin {
             report: *const Report,
         ) -> *mut c_void,
     >,
-    /// Begins an episode of each of `num_resets` slots, or observes the slot, and
-    /// writes observation and infos to its row. No slot and no row is there twice.
-    /// Where some fail, the others begin all the same.
+    /// Begins an episode of each of `num_resets` slots, or only observes the slot, and
+    /// writes observation and infos to the slot's row. No slot and no row is given twice.
+    /// Where some slots fail, the others begin nevertheless.
     pub reset: Option<
         unsafe extern "C" fn(
             chunk: *mut c_void,
@@ -408,10 +407,10 @@ pub struct Plugin {
             report: *const Report,
         ) -> i32,
     >,
-    /// Plays the actions of `num_slots` slots from `first_slot` on into the rows,
-    /// but not of those for which `skip` is 1: what is written there does not
-    /// count. `skip` and `actions` (a block per leaf; for one that is not of fixed
-    /// shape an array of `corral_value`) begin with slot 0.
+    /// Plays the actions of `num_slots` slots from `first_slot` on and writes the rows.
+    /// Slots for which `skip` is 1 are not stepped, and what is written to their rows is
+    /// ignored. `skip` and `actions` begin with slot 0. `actions` has a block per leaf; for a
+    /// leaf that is not of fixed shape the block is an array of `corral_value`.
     pub step: Option<
         unsafe extern "C" fn(
             chunk: *mut c_void,
@@ -423,13 +422,13 @@ pub struct Plugin {
             report: *const Report,
         ) -> i32,
     >,
-    /// Whether a reset would take these options; nothing changes. May be NULL
-    /// without `CORRAL_CAP_OPTIONS`, as the next four without theirs.
+    /// Checks whether a reset would take these options, and changes nothing. May be NULL
+    /// without `CORRAL_CAP_OPTIONS`; the next four may be NULL without their capability.
     pub check_options:
         Option<unsafe extern "C" fn(chunk: *mut c_void, options: *const Value, report: *const Report) -> i32>,
-    /// Tells `report.state` the state of `slot`.
+    /// Passes the state of `slot` to `report.state`.
     pub save: Option<unsafe extern "C" fn(chunk: *mut c_void, slot: usize, report: *const Report) -> i32>,
-    /// Takes up a state.
+    /// Restores a state of `slot`.
     pub load: Option<
         unsafe extern "C" fn(
             chunk: *mut c_void,
@@ -439,11 +438,11 @@ pub struct Plugin {
             report: *const Report,
         ) -> i32,
     >,
-    /// Tells `report.frame` a picture of `slot`.
+    /// Passes a picture of `slot` to `report.frame`.
     pub render: Option<unsafe extern "C" fn(chunk: *mut c_void, slot: usize, report: *const Report) -> i32>,
-    /// Does to `slot` what is asked of a name, and tells `report.answer`: `kind` is
-    /// `CORRAL_CALL_…`, the name UTF-8 without a NUL, `args` a list, `kwargs` a map of
-    /// named arguments.
+    /// Makes a call by name to `slot`, and passes the answer to `report.answer`. `kind` is
+    /// `CORRAL_CALL_…`, the name is UTF-8 without a NUL, `args` is a list, and `kwargs` is a
+    /// map of named arguments.
     pub call: Option<
         unsafe extern "C" fn(
             chunk: *mut c_void,
@@ -456,7 +455,7 @@ pub struct Plugin {
             report: *const Report,
         ) -> i32,
     >,
-    /// Ends every env; called once, before `free_chunk`. May be NULL.
+    /// Ends every env. It is called once, before `free_chunk`. May be NULL.
     pub close: Option<unsafe extern "C" fn(chunk: *mut c_void, report: *const Report) -> i32>,
     /// Frees a chunk.
     pub free_chunk: Option<unsafe extern "C" fn(chunk: *mut c_void)>,

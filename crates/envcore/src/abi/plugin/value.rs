@@ -1,9 +1,9 @@
-//! Loose values across the boundary, both ways.
+//! Conversion of loose values between host and plugin, both ways.
 //!
-//! Above 400 lines because both ways of one encoding stand side by side, with the
-//! tests that hold them together.
+//! Above 400 lines because both directions of one encoding are side by side, with the
+//! tests that compare them.
 
-// Each side of the boundary is a feature.
+// Each side of the boundary is a feature of this crate.
 #![cfg_attr(not(all(feature = "export", feature = "load")), allow(dead_code))]
 
 use std::ffi::c_char;
@@ -15,10 +15,10 @@ use crate::call::CallKind;
 use crate::error::{Error, Result};
 use crate::space::{Array, DType, MAX_AXES, Options, Value};
 
-/// Lists and maps within each other, at most: the stack is not endless.
+/// How deep lists and maps may be nested, because the stack is limited.
 const MAX_DEPTH: usize = 64;
 
-/// The number of `dtype` here.
+/// The number of `dtype` in `corral.h`.
 pub(super) fn dtype_to(dtype: DType) -> u32 {
     1 + DType::ALL.iter().position(|one| *one == dtype).expect("all are listed") as u32
 }
@@ -37,7 +37,7 @@ const CALL_KINDS: [(CallKind, u32); 4] = [
     (CallKind::List, sys::CORRAL_CALL_LIST),
 ];
 
-/// The number of `kind` here.
+/// The number of `kind` in `corral.h`.
 pub(super) fn call_kind_to(kind: CallKind) -> u32 {
     CALL_KINDS.iter().find(|(one, _)| *one == kind).expect("all are listed").1
 }
@@ -48,11 +48,11 @@ pub(super) fn call_kind_from(number: u32) -> Result<CallKind> {
     found.ok_or_else(|| Error::Argument(format!("{number} is no kind of call of corral.h")))
 }
 
-/// The greatest number of bytes of one part of what a plugin says.
+/// The largest number of bytes of one part of a plugin's report.
 pub(super) const MAX_BYTES: usize = 1 << 32;
 
-/// How much of what a plugin says in one call is copied. A few values that hold
-/// each other can stand for any number of values.
+/// How much of what a plugin reports in one call is copied. The limit is needed because
+/// a few values that hold each other can stand for any number of values.
 pub(super) struct Allowance {
     values: usize,
     bytes: usize,
@@ -74,7 +74,7 @@ impl Allowance {
         Ok(())
     }
 
-    /// Errors where `count` values, the `what`, are more than are left.
+    /// Errors where `count` values exceed what is left; `what` names them.
     fn check(&self, count: usize, what: &str) -> Result<()> {
         if count <= self.values {
             return Ok(());
@@ -103,22 +103,22 @@ pub(super) const NOTHING: sys::Value = sys::Value {
     data: sys::ValueData { integer: 0 },
 };
 
-/// What a `sys::Value` points to, apart from what it borrows from the value that
-/// it was made of.
+/// The memory that a `sys::Value` points to, apart from what it borrows from the value
+/// that it encodes.
 #[derive(Default)]
 pub(super) struct ValueParts {
     lists: Vec<Vec<sys::Value>>,
     maps: Vec<Vec<sys::Field>>,
 }
 
-// SAFETY: what they point to is owned here, or borrowed from values that nobody
-// changes.
+// SAFETY: the struct owns what its pointers point to, or borrows it from values that
+// nobody changes.
 unsafe impl Send for ValueParts {}
-// SAFETY: as above; they are only read.
+// SAFETY: the struct owns or borrows what its pointers point to, and only reads it.
 unsafe impl Sync for ValueParts {}
 
 impl ValueParts {
-    /// `value` for the other side; holds while `self` and `value` do.
+    /// `value` in the other side's form, which is valid while `self` and `value` live.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for an opaque object.
@@ -143,7 +143,7 @@ impl ValueParts {
                 let items = items.iter().map(|item| self.encode(item)).collect::<Result<Vec<_>>>()?;
                 let data = Data { items: items.as_ptr() };
                 let value = plain(sys::CORRAL_VALUE_LIST, items.len(), data);
-                // Its elements stay where they are.
+                // The elements of the vector do not move when the vector does.
                 self.lists.push(items);
                 value
             }
@@ -154,7 +154,7 @@ impl ValueParts {
         })
     }
 
-    /// As [`encode`](Self::encode), of a map.
+    /// A map in the other side's form; see [`encode`](Self::encode).
     pub(super) fn encode_map(&mut self, options: &Options) -> Result<sys::Value> {
         let values = options.iter().map(|(_, value)| self.encode(value)).collect::<Result<Vec<_>>>()?;
         let field = |((key, _), value): ((&str, &Value), &sys::Value)| named(key, value);
@@ -167,16 +167,16 @@ impl ValueParts {
     }
 }
 
-/// `value` under a name; holds while both do.
+/// `value` under a name, which is valid while both live.
 pub(super) fn named(key: &str, value: &sys::Value) -> sys::Field {
     sys::Field { key: key.as_ptr().cast(), key_length: key.len(), value }
 }
 
-/// The bytes at `from`, which may be null for none.
+/// The `length` elements at `from`; a null `from` stands for none.
 ///
 /// # Safety
-/// Unless `length` is 0 there must be that many `T`s at `from`, unchanged while
-/// the slice lives.
+/// Unless `length` is 0 there must be that many `T`s at `from`, unchanged while the
+/// slice lives.
 pub(super) unsafe fn slice<'a, T>(from: *const T, length: usize) -> &'a [T] {
     if length == 0 || from.is_null() {
         return &[];
@@ -185,12 +185,11 @@ pub(super) unsafe fn slice<'a, T>(from: *const T, length: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(from, length) }
 }
 
-/// The `length` `what` at `from`, of which there are at most `most`. Nothing is
-/// read where this fails.
+/// The `length` elements at `from`; `what` names them. Nothing is read where this fails.
 ///
 /// # Errors
-/// [`Error::Space`] for a greater `length`, and for a null `from` with a `length`
-/// above 0.
+/// [`Error::Space`] for a `length` greater than `most`, and for a null `from` with a
+/// `length` above 0.
 ///
 /// # Safety
 /// As [`slice()`], for a `length` of at most `most` and a `from` that is not null.
@@ -238,17 +237,17 @@ pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>> {
 /// A copy of `value`.
 ///
 /// # Errors
-/// [`Error::Space`] where it contradicts itself, or is more than the
+/// [`Error::Space`] where the value contradicts itself, or is larger than the
 /// [`Allowance`] of a call.
 ///
 /// # Safety
-/// It must be as `corral.h` says: everything that it points to must be there.
+/// `value` must be as `corral.h` says, and everything that it points to must be valid.
 pub(super) unsafe fn decode(value: &sys::Value) -> Result<Value> {
     // SAFETY: the caller guarantees what this function requires.
     unsafe { decode_within(value, &mut Allowance::default()) }
 }
 
-/// As [`decode`], of which `allowance` is left.
+/// A copy of `value`, which counts against `allowance`.
 ///
 /// # Safety
 /// As [`decode`].
@@ -257,7 +256,7 @@ pub(super) unsafe fn decode_within(value: &sys::Value, allowance: &mut Allowance
     unsafe { decode_at(value, 0, allowance) }
 }
 
-/// As [`decode`], of a map, or of nothing.
+/// A copy of a map; a null pointer and no value stand for an empty map.
 ///
 /// # Safety
 /// As [`decode`].
@@ -270,7 +269,7 @@ pub(super) unsafe fn decode_map(value: *const sys::Value) -> Result<Options> {
     }
 }
 
-/// As [`decode_within`], with its name.
+/// A copy of a field's name and value, which count against `allowance`.
 ///
 /// # Safety
 /// As [`decode`].
@@ -288,8 +287,8 @@ unsafe fn decode_at(value: &sys::Value, depth: usize, allowance: &mut Allowance)
     }
     allowance.value()?;
     let (data, length) = (value.data, value.length);
-    // SAFETY: `kind` says which field of the union holds, and the caller vouches
-    // for what that points to.
+    // SAFETY: `kind` says which field of the union is set, and the caller guarantees what
+    // the field points to.
     unsafe {
         Ok(match value.kind {
             sys::CORRAL_VALUE_NONE => Value::None,
@@ -347,14 +346,14 @@ mod tests {
         );
         let mut parts = ValueParts::default();
         let encoded = parts.encode(&value).unwrap();
-        // SAFETY: `parts` and `value` are here.
+        // SAFETY: `parts` and `value` are alive.
         assert_eq!(unsafe { decode(&encoded) }.unwrap(), value);
     }
 
     #[test]
     fn values_that_contradict_themselves_are_errors() {
         let fault = |value: sys::Value| {
-            // SAFETY: they point to nothing.
+            // SAFETY: the values point to nothing.
             unsafe { decode(&value) }.unwrap_err().to_string()
         };
         assert!(fault(sys::Value { kind: 99, ..NOTHING }).contains("99 is no kind"));
@@ -369,7 +368,7 @@ mod tests {
     #[test]
     fn counts_that_nothing_can_have_are_errors_and_nothing_is_read() {
         let fault = |value: sys::Value| {
-            // SAFETY: what is at the addresses is never read.
+            // SAFETY: the memory at the addresses is never read.
             unsafe { decode(&value) }.unwrap_err().to_string()
         };
         let huge = 1usize << 50;
@@ -396,20 +395,20 @@ mod tests {
 
     #[test]
     fn a_call_says_no_more_values_and_bytes_than_its_allowance() {
-        // Lists within lists, each twice in the one around it: 2^30 values.
+        // Each list holds the next list twice, which makes 2^30 values.
         let mut pairs = vec![[NOTHING; 2]; 31];
         for k in (0..30).rev() {
             let data = sys::ValueData { items: pairs[k + 1].as_ptr() };
             pairs[k] = [sys::Value { kind: sys::CORRAL_VALUE_LIST, length: 2, data, ..NOTHING }; 2];
         }
         let mut allowance = Allowance { values: 1000, bytes: 5 };
-        // SAFETY: `pairs` is here.
+        // SAFETY: `pairs` is alive.
         let error = unsafe { decode_within(&pairs[0][0], &mut allowance) }.unwrap_err();
         assert!(error.to_string().contains("values in one call"), "{error}");
         let mut allowance = Allowance { values: 1000, bytes: 5 };
         let data = sys::ValueData { text: c"abc".as_ptr() };
         let word = sys::Value { kind: sys::CORRAL_VALUE_TEXT, length: 3, data, ..NOTHING };
-        // SAFETY: the text is here.
+        // SAFETY: the text is alive.
         let mut say = || unsafe { decode_within(&word, &mut allowance) };
         assert_eq!(say().unwrap(), Value::from("abc"));
         let error = say().unwrap_err().to_string();

@@ -136,7 +136,7 @@ pub(super) struct Board {
     base: *mut u8,
     pub(super) plan: Plan,
     /// How long to poll before sleeping.
-    look: Duration,
+    spin: Duration,
 }
 
 // SAFETY: all access to the memory is through atomics.
@@ -151,9 +151,9 @@ impl Board {
     /// `plan.bytes()` bytes at `base`, aligned to [`LINE`], must stay mapped
     /// while the board lives. They must be zeros at first, and only boards of that
     /// plan may use them.
-    pub(super) unsafe fn new(base: *mut u8, plan: Plan, look: Duration) -> Self {
+    pub(super) unsafe fn new(base: *mut u8, plan: Plan, spin: Duration) -> Self {
         assert!((base as usize).is_multiple_of(LINE));
-        Board { base, plan, look }
+        Board { base, plan, spin }
     }
 
     fn line(&self, k: usize) -> &AtomicU32 {
@@ -266,7 +266,7 @@ impl Board {
         self.busy(worker).0.store(0, Ordering::SeqCst);
     }
 
-    /// Adds `entry` as the worker's entry number `posted`; [`ring`](Self::ring)
+    /// Adds `entry` as the worker's entry number `posted`; [`wake_if_asleep`](Self::wake_if_asleep)
     /// wakes the worker for it.
     pub(super) fn post(&self, worker: usize, posted: u64, entry: WorkEntry) {
         self.job(worker, posted).store(entry.pack(), Ordering::Relaxed);
@@ -274,7 +274,7 @@ impl Board {
     }
 
     /// Wakes the worker, if it sleeps.
-    pub(super) fn ring(&self, worker: usize) {
+    pub(super) fn wake_if_asleep(&self, worker: usize) {
         if self.worker_line(worker, WORKER_SLEEPS).load(Ordering::SeqCst) != 0 {
             self.wake(worker);
         }
@@ -287,7 +287,7 @@ impl Board {
     /// first, it would take the idle CPU on which another worker slept. The other
     /// worker would queue behind it, while the caller's CPU falls idle as soon as the
     /// caller sleeps.
-    pub(super) fn ring_all(&self, workers: impl Iterator<Item = usize>) {
+    pub(super) fn wake_all(&self, workers: impl Iterator<Item = usize>) {
         let here = 1 + sched_getcpu() as u32;
         let mut last = None;
         for worker in workers {
@@ -322,7 +322,7 @@ impl Board {
     /// Waits until the count of what is done reaches `need`, but not beyond `until`.
     pub(super) fn wait(&self, need: u32, until: Instant) {
         let reached = || (self.done().wrapping_sub(need) as i32) >= 0;
-        if look(self.look, reached) {
+        if spin(self.spin, reached) {
             return;
         }
         self.line(NEED).store(need, Ordering::SeqCst);
@@ -354,7 +354,7 @@ impl Board {
     pub(super) fn next(&self, worker: usize, taken: u64) -> Option<WorkEntry> {
         let posted = self.worker_line(worker, POSTED);
         let there = || posted.load(Ordering::SeqCst) != taken as u32;
-        if !look(self.look, there) {
+        if !spin(self.spin, there) {
             let sleeps = self.worker_line(worker, WORKER_SLEEPS);
             sleeps.store(1 + sched_getcpu() as u32, Ordering::SeqCst);
             if !there() {
@@ -404,7 +404,7 @@ fn now() -> u64 {
 
 /// Polls `holds` for `time` and returns whether it holds. Lets other threads run
 /// meanwhile, because the one that will make it hold may need this core.
-fn look(time: Duration, holds: impl Fn() -> bool) -> bool {
+fn spin(time: Duration, holds: impl Fn() -> bool) -> bool {
     if holds() {
         return true;
     }
@@ -447,11 +447,11 @@ mod tests {
         let arena = Arena::new().unwrap();
         let block = arena.take(plan.bytes()).unwrap();
         // SAFETY: the block has as many bytes, is aligned, and outlives the boards.
-        let board = |look| unsafe { Board::new(block.as_ptr(), plan.clone(), look) };
+        let board = |spin| unsafe { Board::new(block.as_ptr(), plan.clone(), spin) };
         // A lost wake-up costs a worker one second, so lost wake-ups would pass this deadline.
         let deadline = Instant::now() + Duration::from_secs(120);
-        for look in [Duration::ZERO, Duration::from_micros(20)] {
-            let (parent, worker) = (board(look), board(look));
+        for spin in [Duration::ZERO, Duration::from_micros(20)] {
+            let (parent, worker) = (board(spin), board(spin));
             parent.clear(1);
             let before = parent.done();
             std::thread::scope(|scope| {
@@ -468,7 +468,7 @@ mod tests {
                 for posted in 0..1000u64 {
                     let entry = WorkEntry { work: Work::Step, mail: posted % 3 == 0, first: 2, count: 1 };
                     parent.post(1, posted, entry);
-                    parent.ring_all(0..2);
+                    parent.wake_all(0..2);
                     parent.wait(before.wrapping_add(posted as u32 + 1), deadline);
                     assert_eq!(parent.completed(1, posted), (posted + 1, entry));
                 }

@@ -22,14 +22,14 @@ use serde::de::DeserializeOwned;
 const HEAD: usize = 8;
 
 /// How many bytes one call reads at most, so that an endless sender stops nobody.
-const GULP: usize = 4 << 20;
+const READ_LIMIT: usize = 4 << 20;
 
 /// How much capacity of an empty outbox is kept for later messages.
 const KEPT: usize = 1 << 20;
 
 /// Why no message could be sent or received.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Cut {
+pub(super) enum LinkError {
     #[error("the other end is gone")]
     Gone,
     /// The bytes are no message, or the message cannot be encoded.
@@ -50,9 +50,9 @@ pub(super) struct Link {
     was_full: bool,
     is_read: bool,
     /// Whether the other end takes nothing any more.
-    deaf: bool,
+    write_closed: bool,
     /// Whether nothing more will come from the other end.
-    gone: bool,
+    closed: bool,
 }
 
 impl Link {
@@ -67,19 +67,19 @@ impl Link {
             moved: 0,
             was_full: false,
             is_read: false,
-            deaf: false,
-            gone: false,
+            write_closed: false,
+            closed: false,
         })
     }
 
     /// Whether the other end is closed.
-    pub(super) fn is_gone(&mut self) -> bool {
+    pub(super) fn is_closed(&mut self) -> bool {
         self.fill();
-        self.gone
+        self.closed
     }
 
     /// Whether some of what was posted is still to be sent.
-    pub(super) fn owes(&self) -> bool {
+    pub(super) fn has_unsent(&self) -> bool {
         self.sent < self.outbox.len()
     }
 
@@ -97,12 +97,12 @@ impl Link {
     /// Puts `message` into the outbox and sends what can be sent at once.
     ///
     /// # Errors
-    /// [`Cut::Garbage`] where `message` cannot be encoded.
-    pub(super) fn post<T: Serialize>(&mut self, message: &T) -> Result<(), Cut> {
-        if self.deaf {
+    /// [`LinkError::Garbage`] where `message` cannot be encoded.
+    pub(super) fn post<T: Serialize>(&mut self, message: &T) -> Result<(), LinkError> {
+        if self.write_closed {
             return Ok(());
         }
-        let body = postcard::to_allocvec(message).map_err(|error| Cut::Garbage(error.to_string()))?;
+        let body = postcard::to_allocvec(message).map_err(|error| LinkError::Garbage(error.to_string()))?;
         self.outbox.extend((body.len() as u64).to_ne_bytes());
         self.outbox.extend(body);
         self.flush();
@@ -110,11 +110,11 @@ impl Link {
     }
 
     /// The next message, if all of it has arrived.
-    pub(super) fn next<T: DeserializeOwned>(&mut self) -> Option<Result<T, Cut>> {
+    pub(super) fn next<T: DeserializeOwned>(&mut self) -> Option<Result<T, LinkError>> {
         let head = self.inbox.get(..HEAD)?;
         let length = u64::from_ne_bytes(head.try_into().expect("so many bytes")) as usize;
         let body = self.inbox[HEAD..].get(..length)?;
-        let message = postcard::from_bytes(body).map_err(|error| Cut::Garbage(error.to_string()));
+        let message = postcard::from_bytes(body).map_err(|error| LinkError::Garbage(error.to_string()));
         self.inbox.drain(..HEAD + length);
         if self.inbox.is_empty() && self.inbox.capacity() > KEPT {
             self.inbox = Vec::new();
@@ -131,32 +131,32 @@ impl Link {
     /// What to poll for: bytes to receive, or room for what is to be sent. `None` where
     /// neither can come any more.
     pub(super) fn poll(&self) -> Option<PollFd<'_>> {
-        let flags = if self.owes() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        (!self.gone).then(|| PollFd::new(&self.stream, flags))
+        let flags = if self.has_unsent() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        (!self.closed).then(|| PollFd::new(&self.stream, flags))
     }
 
     /// Sends `message` and waits until all of it is sent.
-    pub(super) fn send<T: Serialize>(&mut self, message: &T) -> Result<(), Cut> {
+    pub(super) fn send<T: Serialize>(&mut self, message: &T) -> Result<(), LinkError> {
         self.post(message)?;
         self.finish()
     }
 
     /// Waits until all that was posted is sent.
-    pub(super) fn finish(&mut self) -> Result<(), Cut> {
-        while self.owes() {
+    pub(super) fn finish(&mut self) -> Result<(), LinkError> {
+        while self.has_unsent() {
             self.wait();
         }
-        if self.deaf { Err(Cut::Gone) } else { Ok(()) }
+        if self.write_closed { Err(LinkError::Gone) } else { Ok(()) }
     }
 
     /// Waits for the next message.
-    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Cut> {
+    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T, LinkError> {
         loop {
             if let Some(message) = self.next() {
                 return message;
             }
-            if self.gone {
-                return Err(Cut::Gone);
+            if self.closed {
+                return Err(LinkError::Gone);
             }
             self.wait();
         }
@@ -170,7 +170,7 @@ impl Link {
     }
 
     fn flush(&mut self) {
-        while self.owes() {
+        while self.has_unsent() {
             match self.stream.write(&self.outbox[self.sent..]) {
                 Ok(n) => {
                     self.sent += n;
@@ -184,13 +184,13 @@ impl Link {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // What the other end sent before can still be read.
                 Err(_) => {
-                    self.deaf = true;
+                    self.write_closed = true;
                     self.outbox.clear();
                     self.sent = 0;
                 }
             }
         }
-        if !self.owes() {
+        if !self.has_unsent() {
             self.sent = 0;
             self.outbox.clear();
             self.outbox.shrink_to(KEPT);
@@ -202,17 +202,17 @@ impl Link {
 
     fn fill(&mut self) {
         let mut piece = [0; 1 << 16];
-        let enough = self.inbox.len().saturating_add(GULP);
-        while !self.gone && self.inbox.len() < enough {
+        let enough = self.inbox.len().saturating_add(READ_LIMIT);
+        while !self.closed && self.inbox.len() < enough {
             match self.stream.read(&mut piece) {
-                Ok(0) => self.gone = true,
+                Ok(0) => self.closed = true,
                 Ok(n) => {
                     self.inbox.extend_from_slice(&piece[..n]);
                     self.moved += n as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => self.gone = true,
+                Err(_) => self.closed = true,
             }
         }
     }
@@ -293,7 +293,7 @@ mod tests {
         a.post(&long).unwrap();
         a.post(&"behind it").unwrap();
         a.pump();
-        assert!(a.owes() && !a.is_read());
+        assert!(a.has_unsent() && !a.is_read());
         let before = a.moved();
         a.pump();
         assert_eq!(a.moved(), before);
@@ -308,7 +308,7 @@ mod tests {
         a.pump();
         b.pump();
         assert_eq!(b.next::<String>().unwrap().unwrap(), "behind it");
-        assert!(!a.owes() && a.is_read() && a.moved() > before);
+        assert!(!a.has_unsent() && a.is_read() && a.moved() > before);
         assert!(a.outbox.capacity() <= KEPT && b.inbox.capacity() <= KEPT);
     }
 
@@ -319,11 +319,11 @@ mod tests {
         assert!(!hangs_up(a.stream.as_fd(), Duration::ZERO));
         drop(b);
         assert!(hangs_up(a.stream.as_fd(), Duration::ZERO));
-        assert!(matches!(a.send(&vec![0u8; 1 << 20]), Err(Cut::Gone)));
-        assert!(a.is_gone());
+        assert!(matches!(a.send(&vec![0u8; 1 << 20]), Err(LinkError::Gone)));
+        assert!(a.is_closed());
         assert_eq!(a.receive::<String>().unwrap(), "last words");
-        assert!(matches!(a.receive::<String>(), Err(Cut::Gone)));
-        assert!(matches!(a.send(&"anybody?"), Err(Cut::Gone)));
+        assert!(matches!(a.receive::<String>(), Err(LinkError::Gone)));
+        assert!(matches!(a.send(&"anybody?"), Err(LinkError::Gone)));
     }
 
     #[test]

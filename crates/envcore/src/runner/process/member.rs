@@ -149,8 +149,8 @@ impl Child for Own {
         if self.over.is_some() {
             return self.over;
         }
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-        match waitid(WaitId::Pid(self.pid), look | WaitIdOptions::NOWAIT) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        match waitid(WaitId::Pid(self.pid), options | WaitIdOptions::NOWAIT) {
             Ok(None) | Err(Errno::INTR) => {}
             Ok(Some(status)) => {
                 let ended = match (status.exit_status(), status.terminating_signal()) {
@@ -163,7 +163,7 @@ impl Child for Own {
                     // other group has its number.
                     self.kill_all();
                 }
-                let _ = waitid(WaitId::Pid(self.pid), look);
+                let _ = waitid(WaitId::Pid(self.pid), options);
                 self.over = Some(ended);
             }
             // Somebody else has waited for the child, or SIGCHLD is ignored and nobody has to.
@@ -207,7 +207,7 @@ struct StderrTail {
 }
 
 impl StderrTail {
-    fn hear(&mut self, bytes: &[u8]) {
+    fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = BYTES.saturating_sub(self.rest.len());
             self.rest.extend_from_slice(&piece[..piece.len().min(room)]);
@@ -230,28 +230,28 @@ impl StderrTail {
 }
 
 /// Reads a worker's standard error, remembers its end, and passes it on.
-pub(super) struct Ear {
-    said: Arc<Mutex<StderrTail>>,
+pub(super) struct StderrReader {
+    tail: Arc<Mutex<StderrTail>>,
     /// A pipe; a byte written to it ends the thread.
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Ear {
+impl StderrReader {
     /// The reader, and the pipe that becomes the worker's standard error.
     pub(super) fn new(worker: usize) -> Result<(Self, OwnedFd)> {
         let flags = rustix::pipe::PipeFlags::CLOEXEC;
         let system = |error| Error::from(std::io::Error::from(error));
-        let (hears, speaks) = rustix::pipe::pipe_with(flags).map_err(system)?;
+        let (reader, writer) = rustix::pipe::pipe_with(flags).map_err(system)?;
         let (stopped, stop) = rustix::pipe::pipe_with(flags).map_err(system)?;
-        let [hears, speaks, stopped, stop] = [hears, speaks, stopped, stop].map(super::aside);
-        let (hears, speaks, stopped, stop) = (hears?, speaks?, stopped?, stop?);
-        let said = Arc::<Mutex<StderrTail>>::default();
-        let heard = said.clone();
+        let [reader, writer, stopped, stop] = [reader, writer, stopped, stop].map(super::aside);
+        let (reader, writer, stopped, stop) = (reader?, writer?, stopped?, stop?);
+        let tail = Arc::<Mutex<StderrTail>>::default();
+        let thread_tail = tail.clone();
         let thread = std::thread::Builder::new()
             .name(format!("corral-ear-{worker}"))
-            .spawn(move || listen(hears, &stopped, &heard))?;
-        Ok((Ear { said, stop, thread: Some(thread) }, speaks))
+            .spawn(move || read_stderr(reader, &stopped, &thread_tail))?;
+        Ok((StderrReader { tail, stop, thread: Some(thread) }, writer))
     }
 
     /// The last lines that the worker wrote, once the worker has ended.
@@ -261,11 +261,11 @@ impl Ear {
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).text()
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 }
 
-impl Drop for Ear {
+impl Drop for StderrReader {
     fn drop(&mut self) {
         // To close the pipe would not end the thread, because forks have copies of it.
         let _ = rustix::io::write(&self.stop, &[0]);
@@ -282,18 +282,18 @@ impl Drop for Ear {
     }
 }
 
-fn listen(hears: OwnedFd, stopped: &OwnedFd, said: &Mutex<StderrTail>) {
-    let mut file = std::fs::File::from(hears);
+fn read_stderr(reader: OwnedFd, stopped: &OwnedFd, tail: &Mutex<StderrTail>) {
+    let mut file = std::fs::File::from(reader);
     let mut piece = [0; 4096];
     loop {
         let mut fds = [PollFd::new(&file, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
         if poll(&mut fds, None).is_err() {
             continue;
         }
-        let (speaks, ends) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
-        if speaks {
+        let (is_ready, ends) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        if is_ready {
             let Ok(n @ 1..) = file.read(&mut piece) else { return };
-            said.lock().unwrap_or_else(PoisonError::into_inner).hear(&piece[..n]);
+            tail.lock().unwrap_or_else(PoisonError::into_inner).push(&piece[..n]);
             if !pass_on(&piece[..n], stopped) {
                 return;
             }
@@ -332,12 +332,12 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_remembered_however_much_was_said() {
-        let mut said = StderrTail::default();
+        let mut tail = StderrTail::default();
         for k in 0..1000 {
-            said.hear(format!("line {k}\nand ").as_bytes());
+            tail.push(format!("line {k}\nand ").as_bytes());
         }
-        said.hear(&[b'x'; 3 * BYTES]);
-        let text = said.text();
+        tail.push(&[b'x'; 3 * BYTES]);
+        let text = tail.text();
         assert!(text.starts_with("and line 980\n") && text.contains("and line 999\nand xxx"), "{text}");
         assert!(text.len() < 2 * BYTES);
     }

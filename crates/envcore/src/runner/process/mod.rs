@@ -9,16 +9,16 @@
 //! observations once (`parts`), and work is handed over on a `board` of atomics. All
 //! else travels as messages (`wire`) over a socket (`link`). `worker_pool` and `member`
 //! are the processes themselves; a [`Host`] starts them, because the core does not know
-//! how. `mirror` is what the parent knows of a slot. It serves to refuse invalid
+//! how. `slot_states` is what the parent knows of a slot. It serves to refuse invalid
 //! requests and to tell what was lost with a worker.
 
 mod board;
 mod link;
 mod member;
-mod mirror;
 mod parent;
 mod parts;
 mod shm;
+mod slot_states;
 mod vec_env;
 mod wire;
 mod worker;
@@ -50,7 +50,7 @@ fn board_span(plan: &Plan) -> Span {
 }
 
 /// How long parent and workers poll before they sleep.
-fn look_for(workers: usize) -> Duration {
+fn spin_time(workers: usize) -> Duration {
     // Workers that outnumber the cores would poll in each other's time.
     if workers > super::thread_pool::available_cores() { Duration::ZERO } else { Duration::from_micros(50) }
 }

@@ -45,7 +45,7 @@ struct Segment {
 }
 
 #[derive(Default)]
-struct Ground {
+struct ArenaState {
     segments: Vec<Segment>,
     /// How many bytes at the end of the last segment were never lent.
     rest: u64,
@@ -55,7 +55,7 @@ struct Ground {
 /// env needs its blocks for as long as it lives.
 pub(super) struct Arena {
     file: File,
-    ground: Mutex<Ground>,
+    state: Mutex<ArenaState>,
     taken: AtomicU64,
 }
 
@@ -83,7 +83,7 @@ impl Arena {
             .map_err(std::io::Error::from)?;
         Ok(Arc::new(Arena {
             file: File::from(super::aside(file)?),
-            ground: Mutex::default(),
+            state: Mutex::default(),
             taken: AtomicU64::new(0),
         }))
     }
@@ -100,24 +100,24 @@ impl Arena {
     /// A new block of `bytes` bytes, zeroed.
     pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Result<SharedBlock> {
         let size = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or(Error::Memory(bytes))?;
-        let mut ground = self.ground.lock().unwrap_or_else(PoisonError::into_inner);
-        if ground.rest < size as u64 {
-            let offset = ground.segments.last().map_or(0, |last| last.offset + last.len);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.rest < size as u64 {
+            let offset = state.segments.last().map_or(0, |last| last.offset + last.len);
             // The kernel would promise more memory than it has, and later kill a process for it.
             check_machine_has(size)?;
             let len = segment_for(size);
             rustix::fs::ftruncate(&self.file, offset + len as u64).map_err(|_| Error::Memory(size))?;
             let map = MmapOptions::new().offset(offset).len(len).map_raw(&self.file);
             let map = map.map_err(|_| Error::Memory(size))?;
-            ground.segments.push(Segment { map, offset, len: len as u64 });
-            ground.rest = len as u64;
+            state.segments.push(Segment { map, offset, len: len as u64 });
+            state.rest = len as u64;
         }
-        let segment = ground.segments.last().expect("there is one with room");
-        let within = segment.len - ground.rest;
+        let segment = state.segments.last().expect("there is one with room");
+        let within = segment.len - state.rest;
         // SAFETY: `within + size` is at most the segment's length.
         let ptr = unsafe { segment.map.as_mut_ptr().add(within as usize) };
         let span = Span { segment: segment.offset, segment_len: segment.len, at: segment.offset + within };
-        ground.rest -= size as u64;
+        state.rest -= size as u64;
         self.taken.fetch_add(1, Ordering::Relaxed);
         let ptr = NonNull::new(ptr).expect("a map is not at 0");
         Ok(SharedBlock { _arena: self.clone(), ptr, span, bytes: size })
@@ -144,7 +144,7 @@ impl SharedBlock {
         // SAFETY: the block's `bytes` bytes are mapped while the arena lives, which the
         // block holds. They are lent to nobody else in this process, and began as zeros.
         // Workers write to them. A draft in this memory is only written as long as no
-        // worker was told of it, and is then copied from as bytes (`Window::said`,
+        // worker was told of it, and is then copied from as bytes (`Window::row_status`,
         // `Window::copy_row`, `Fixed::take`), which turns them into valid bools. Actions in
         // this memory are written as bytes (`Actions::copy_to`) and not read in this process.
         unsafe { Lease::kept(ptr, bytes, Box::new(self)) }

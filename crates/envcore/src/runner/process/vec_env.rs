@@ -4,10 +4,10 @@
 //! handle a worker that died.
 
 use super::board::{Work, WorkEntry};
-use super::mirror::Sent;
 use super::parent::{Change, Process};
+use super::slot_states::Sent;
 use super::wire::{Answer, PackedFrame, PackedValue, Question, ToWorker, pack_call};
-use super::worker_pool::Mute;
+use super::worker_pool::NoAnswer;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::Call;
@@ -55,8 +55,8 @@ impl Process {
                     rows: std::mem::take(&mut rows[worker]),
                 })
                 .collect()),
-            Err((_, Mute::Failed(error) | Mute::Stopped(error))) => Err(error),
-            Err((worker, Mute::Dead | Mute::Silent(_))) => Err(self.dead(worker)),
+            Err((_, NoAnswer::Failed(error) | NoAnswer::Stopped(error))) => Err(error),
+            Err((worker, NoAnswer::Dead | NoAnswer::Silent(_))) => Err(self.dead(worker)),
         }
     }
 
@@ -65,16 +65,16 @@ impl Process {
     /// # Errors
     /// The user's wish to stop.
     pub(super) fn answer(&mut self, worker: usize, question: u64, phase: Phase) -> Result<Result<Answer>> {
-        match self.hear_answer(worker, question) {
+        match self.await_answer(worker, question) {
             Ok(answer) => Ok(Ok(answer)),
-            Err(Mute::Stopped(stop)) => Err(stop),
-            Err(Mute::Failed(error)) => Ok(Err(error)),
-            Err(Mute::Silent(slot)) => {
-                let (slot, text) = self.bury_silent(worker, slot);
+            Err(NoAnswer::Stopped(stop)) => Err(stop),
+            Err(NoAnswer::Failed(error)) => Ok(Err(error)),
+            Err(NoAnswer::Silent(slot)) => {
+                let (slot, text) = self.lose_silent_worker(worker, slot);
                 let failure = Failure::new(phase, Cause::Silence, text);
-                Ok(Err(Error::Slots(vec![self.mirror.lives.error(slot, failure)])))
+                Ok(Err(Error::Slots(vec![self.slot_states.lives.error(slot, failure)])))
             }
-            Err(Mute::Dead) => Ok(Err(self.dead(worker))),
+            Err(NoAnswer::Dead) => Ok(Err(self.dead(worker))),
         }
     }
 
@@ -115,7 +115,7 @@ impl Process {
         change: impl Fn(&[usize]) -> Change,
     ) -> Result<()> {
         for PendingQuestion { worker, question, rows } in self.question(slots, question)? {
-            self.owe(worker, question, phase, change(&rows));
+            self.add_pending(worker, question, phase, change(&rows));
         }
         self.settle()?
     }
@@ -123,7 +123,7 @@ impl Process {
     /// The error for a worker that cannot answer.
     fn dead(&mut self, worker: usize) -> Error {
         if self.worker_pool.members[worker].live.is_some() {
-            return Error::env(self.bury(worker, None));
+            return Error::env(self.lose_worker(worker, None));
         }
         let slots = &self.worker_pool.members[worker].slots;
         Error::NeedsReset(format!(
@@ -148,7 +148,7 @@ impl Process {
                 all[row] = Some(value);
             }
         }
-        self.worker_pool.heed()?;
+        self.worker_pool.check_stopped()?;
         all.into_iter().map(|value| value.ok_or_else(|| Error::env("a worker answered too little"))).collect()
     }
 
@@ -158,7 +158,7 @@ impl Process {
         self.front.check_slots(slots)?;
         self.check_chunks(slots, None)?;
         self.settle_earlier()?;
-        let lives = &self.mirror.lives;
+        let lives = &self.slot_states.lives;
         slots.iter(lives.len()).try_for_each(|slot| lives.check_step(slot))?;
         self.actions.store(slots, actions, lives.pending())?;
         self.actions.copy_to(slots, &self.told);
@@ -169,7 +169,7 @@ impl Process {
             let packed: Vec<PackedValue> =
                 values.iter().map(|value| PackedValue::of(value, &*host)).collect();
             // The user may have pressed Ctrl-C meanwhile, which is no fault of the action.
-            self.worker_pool.heed()?;
+            self.worker_pool.check_stopped()?;
             if let Some((row, why)) =
                 packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
             {
@@ -202,11 +202,11 @@ impl VecEnv for Process {
         let n = self.front.spec.num_slots;
         let options = options.filter(|options| !options.is_empty());
         for (slot, &begin) in slots.iter(n).zip(begin) {
-            self.mirror.lives.check_reset(slot, begin, options.is_some())?;
+            self.slot_states.lives.check_reset(slot, begin, options.is_some())?;
         }
         let Some(options) = options else { return Ok(()) };
         let packed = PackedValue::options(options, &*self.worker_pool.host);
-        self.worker_pool.heed()?;
+        self.worker_pool.check_stopped()?;
         if let Some(why) = packed.trouble() {
             return Err(Error::Argument(format!("an option cannot go to another process: {why}")));
         }
@@ -239,10 +239,10 @@ impl VecEnv for Process {
         for (slot, &begin) in slots.iter(n).zip(begin) {
             self.worker_pool.board().set_begin(slot, begin);
             let own = self.options_of(slot, options, begin);
-            self.mirror.depart(slot, begin, options);
+            self.slot_states.depart(slot, begin, options);
             given.push(own);
         }
-        let rest = self.land_doomed(slots);
+        let rest = self.land_unreported(slots);
         let rest = self.land_lost(rest, lost);
         let host = self.worker_pool.host.clone();
         let mut of = slots.iter(n).zip(&given).collect::<Vec<_>>();
@@ -257,13 +257,13 @@ impl VecEnv for Process {
                 let (first, mail) = (of[at].0, options.is_some());
                 self.worker_pool.post(worker, WorkEntry { work: Work::Reset, mail, first, count: same });
                 if let Some(options) = options {
-                    self.worker_pool.ring(worker);
+                    self.worker_pool.wake_if_asleep(worker);
                     self.worker_pool.mail(worker, &ToWorker::Options(PackedValue::options(options, &*host)));
                 }
                 at += same;
             }
         }
-        self.ring_for(&rest, n);
+        self.wake_workers_of(&rest, n);
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl VecEnv for Process {
         self.settle_earlier()?;
         let n = self.front.spec.num_slots;
         for (slot, &begin) in slots.iter(n).zip(begin) {
-            self.mirror.lives.check_next(slot, begin)?;
+            self.slot_states.lives.check_next(slot, begin)?;
         }
         self.order(
             slots,
@@ -287,7 +287,7 @@ impl VecEnv for Process {
         let mut loose = self.accept(slots, actions)?;
         let whole = self.prepare(slots)?;
         self.depart(slots, |_| Sent::Step);
-        let rest = self.land_doomed(slots);
+        let rest = self.land_unreported(slots);
         if rest == *slots {
             self.post_steps(slots, loose, whole);
             return Ok(());
@@ -354,7 +354,7 @@ impl VecEnv for Process {
         self.front.check_slots(slots)?;
         self.front.spec.caps.require(Caps::RENDER, &self.front.spec.id, "draw a picture")?;
         self.settle_earlier()?;
-        let lives = &self.mirror.lives;
+        let lives = &self.slot_states.lives;
         slots.iter(lives.len()).try_for_each(|slot| lives.check_begun(slot, "shows nothing"))?;
         let frames = |_: &Self, answer| match answer {
             Answer::Frames(frames) => frames
@@ -373,7 +373,7 @@ impl VecEnv for Process {
         let host = self.worker_pool.host.clone();
         for value in call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value)) {
             let packed = PackedValue::of(value, &*host);
-            self.worker_pool.heed()?;
+            self.worker_pool.check_stopped()?;
             if let Some(why) = packed.trouble() {
                 let why = format!("{id}: an argument of {} cannot go to another process: {why}", call.name);
                 return Err(Error::ArgumentType(why));

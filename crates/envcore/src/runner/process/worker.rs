@@ -8,10 +8,10 @@ use std::time::Duration;
 use rustix::process::{Signal, getpgrp, getpid, getppid, kill_process, kill_process_group};
 
 use super::board::{Board, Work, WorkEntry};
-use super::link::{Cut, Link, hangs_up};
-use super::look_for;
+use super::link::{Link, LinkError, hangs_up};
 use super::parts::{Counts, SharedRows};
 use super::shm::Mapped;
+use super::spin_time;
 use super::wire::{
     Answer, FromWorker, News, Objects, Order, PackedError, PackedFailure, PackedSpec, PackedValue, Question,
     ToWorker, open_call, pack_extras, pack_frames,
@@ -64,10 +64,10 @@ pub unsafe fn serve(
     let ToWorker::Plan(plan) = receive(&mut link)? else { return Err(confused()) };
     let mut mapped = Mapped::new(memory);
     let base = mapped.at(super::board_span(&plan), plan.bytes())?;
-    let look = look_for(plan.workers.len());
+    let spin = spin_time(plan.workers.len());
     // SAFETY: the parent laid the board out at this address by the same plan, as the
     // caller guarantees. The bytes are mapped for as long as the worker lives.
-    let board = unsafe { Board::new(base.as_ptr(), plan, look) };
+    let board = unsafe { Board::new(base.as_ptr(), plan, spin) };
     send(&mut link, &FromWorker::Ready)?;
     let (counts, action) = (Counts::of(envs.spec()), envs.spec().action.clone());
     Worker { worker, first, link, board, mapped, envs, action, objects, counts, completed: 0 }.run()
@@ -109,10 +109,10 @@ fn receive(link: &mut Link) -> Result<ToWorker> {
 }
 
 fn send(link: &mut Link, message: &FromWorker) -> Result<()> {
-    link.send(message).map_err(|cut| unheard(&cut))
+    link.send(message).map_err(|cut| link_failure(&cut))
 }
 
-fn unheard(cut: &Cut) -> Error {
+fn link_failure(cut: &LinkError) -> Error {
     Error::env(format!("the parent takes no message: {cut}"))
 }
 
@@ -151,11 +151,11 @@ impl Worker<'_> {
                     // The part of the message that fits into the socket is there with the
                     // result. The parent reads the rest once it knows of the message.
                     if mail {
-                        self.link.post(&FromWorker::News(news)).map_err(|cut| unheard(&cut))?;
+                        self.link.post(&FromWorker::News(news)).map_err(|cut| link_failure(&cut))?;
                     }
                     self.complete(WorkEntry { mail, ..entry });
                     if mail {
-                        self.link.finish().map_err(|cut| unheard(&cut))?;
+                        self.link.finish().map_err(|cut| link_failure(&cut))?;
                     }
                 }
                 Work::Ask => {

@@ -15,12 +15,16 @@ use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, spin_loop};
 pub(super) struct Gate {
     sleepers: CachePadded<AtomicUsize>,
     lock: Mutex<()>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 impl Gate {
     pub(super) fn new() -> Self {
-        Gate { sleepers: CachePadded::new(AtomicUsize::new(0)), lock: Mutex::new(()), bell: Condvar::new() }
+        Gate {
+            sleepers: CachePadded::new(AtomicUsize::new(0)),
+            lock: Mutex::new(()),
+            condvar: Condvar::new(),
+        }
     }
 
     /// Sleeps until `holds`, at most until `deadline`. Returns whether it holds.
@@ -32,9 +36,9 @@ impl Gate {
                 break true;
             }
             match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                None => guard = ignore_poison(self.bell.wait(guard)),
+                None => guard = ignore_poison(self.condvar.wait(guard)),
                 Some(left) if left.is_zero() => break false,
-                Some(left) => guard = ignore_poison(self.bell.wait_timeout(guard, left)).0,
+                Some(left) => guard = ignore_poison(self.condvar.wait_timeout(guard, left)).0,
             }
         };
         drop(guard);
@@ -53,9 +57,9 @@ impl Gate {
         // While this thread holds the lock, no other is between its check and its sleep.
         drop(ignore_poison(self.lock.lock()));
         if threads >= sleepers {
-            self.bell.notify_all();
+            self.condvar.notify_all();
         } else {
-            (0..threads).for_each(|_| self.bell.notify_one());
+            (0..threads).for_each(|_| self.condvar.notify_one());
         }
     }
 }
@@ -66,7 +70,7 @@ fn ignore_poison<T>(result: Result<T, std::sync::PoisonError<T>>) -> T {
 }
 
 /// Polls `holds` for `time`, but not beyond `deadline`. Returns whether it holds.
-pub(super) fn look(time: Duration, deadline: Option<Instant>, holds: impl Fn() -> bool) -> bool {
+pub(super) fn spin(time: Duration, deadline: Option<Instant>, holds: impl Fn() -> bool) -> bool {
     if time.is_zero() {
         return holds();
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) use claim::Claim;
-use gate::{Gate, look};
+use gate::{Gate, spin};
 use ring::Ring;
 use sync::{AtomicBool, AtomicUsize, Ordering, yield_now};
 
@@ -29,7 +29,7 @@ use crate::os;
 
 /// How long a thread without work polls for work before it sleeps; to wake a thread
 /// takes about as long.
-const LOOKING: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(50) };
+const SPIN_TIME: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(50) };
 
 /// What the threads of a thread pool do.
 pub(super) trait Task: Send + Sync + 'static {
@@ -41,38 +41,38 @@ pub(super) trait Task: Send + Sync + 'static {
 /// Both rings and both gates.
 struct Exchange<T> {
     /// Tasks to be done, as `Arc::into_raw` gives them.
-    out: Ring,
+    queued: Ring,
     /// Tasks that are done, also as `Arc::into_raw` gives them.
-    home: Ring,
+    done: Ring,
     /// Where threads wait for work.
     work: Gate,
     /// Where the runner waits for tasks to come back.
-    door: Gate,
+    done_gate: Gate,
     /// How many tasks have ever come back.
     arrived: AtomicUsize,
     /// How many tasks must have come back for the runner to wake.
     awaited: AtomicUsize,
     stop: AtomicBool,
     /// Threads that poll for work without sleeping.
-    lookers: AtomicUsize,
-    most_lookers: usize,
+    spinners: AtomicUsize,
+    most_spinners: usize,
     /// Threads that have not ended, except those that were given up.
     alive: AtomicUsize,
     owns: std::marker::PhantomData<Arc<T>>,
 }
 
 impl<T: Task> Exchange<T> {
-    fn new(capacity: usize, most_lookers: usize) -> Self {
+    fn new(capacity: usize, most_spinners: usize) -> Self {
         Exchange {
-            out: Ring::new(capacity),
-            home: Ring::new(capacity),
+            queued: Ring::new(capacity),
+            done: Ring::new(capacity),
             work: Gate::new(),
-            door: Gate::new(),
+            done_gate: Gate::new(),
             arrived: AtomicUsize::new(0),
             awaited: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
-            lookers: AtomicUsize::new(0),
-            most_lookers,
+            spinners: AtomicUsize::new(0),
+            most_spinners,
             alive: AtomicUsize::new(0),
             owns: std::marker::PhantomData,
         }
@@ -95,17 +95,17 @@ impl<T: Task> Exchange<T> {
 
     /// The next task for a thread; `None` once the thread pool stops.
     fn next(&self) -> Option<Arc<T>> {
-        let found = || self.out.has_some() || self.stop.load(Ordering::Acquire);
+        let found = || self.queued.has_some() || self.stop.load(Ordering::Acquire);
         loop {
             if self.stop.load(Ordering::Acquire) {
                 return None;
             }
-            if let Some(task) = Self::take(&self.out) {
+            if let Some(task) = Self::take(&self.queued) {
                 return Some(task);
             }
-            let may_look = self.lookers.fetch_add(1, Ordering::Relaxed) < self.most_lookers;
-            let seen = may_look && look(LOOKING, None, found);
-            self.lookers.fetch_sub(1, Ordering::Relaxed);
+            let may_spin = self.spinners.fetch_add(1, Ordering::Relaxed) < self.most_spinners;
+            let seen = may_spin && spin(SPIN_TIME, None, found);
+            self.spinners.fetch_sub(1, Ordering::Relaxed);
             if !seen {
                 self.work.sleep(None, found);
             }
@@ -118,21 +118,21 @@ impl<T: Task> Exchange<T> {
             if !task.run() {
                 return;
             }
-            Self::put(&self.home, task);
+            Self::put(&self.done, task);
             let arrived = self.arrived.fetch_add(1, Ordering::AcqRel) + 1;
             // The runner sets `awaited` before it counts itself among the sleepers.
             // So a thread that sees the runner asleep sees what the runner awaits.
-            self.door.open(1, || arrived >= self.awaited.load(Ordering::Relaxed));
+            self.done_gate.open(1, || arrived >= self.awaited.load(Ordering::Relaxed));
         }
         self.alive.fetch_sub(1, Ordering::AcqRel);
-        self.door.open(1, || true);
+        self.done_gate.open(1, || true);
     }
 
     /// Waits until `count` tasks in all have come back. Returns whether they have.
     fn await_arrivals(&self, count: usize, deadline: Option<Instant>) -> bool {
         let enough = || self.arrived.load(Ordering::Acquire) >= count;
         self.awaited.store(count, Ordering::Relaxed);
-        look(LOOKING, deadline, enough) || self.door.sleep(deadline, enough)
+        spin(SPIN_TIME, deadline, enough) || self.done_gate.sleep(deadline, enough)
     }
 
     /// Tells every thread to end after its task.
@@ -144,7 +144,7 @@ impl<T: Task> Exchange<T> {
 
 impl<T> Drop for Exchange<T> {
     fn drop(&mut self) {
-        for ring in [&self.out, &self.home] {
+        for ring in [&self.queued, &self.done] {
             while let Some(number) = ring.pop() {
                 // SAFETY: as `take`.
                 drop(unsafe { Arc::from_raw(number as *const T) });
@@ -219,7 +219,7 @@ impl<T: Task> ThreadPool<T> {
 
     /// Hands a task out. [`call`](Self::call) wakes the threads for it.
     pub(super) fn put(&self, task: Arc<T>) {
-        Exchange::put(&self.exchange.out, task);
+        Exchange::put(&self.exchange.queued, task);
     }
 
     /// Wakes up to `threads` threads that sleep.
@@ -229,11 +229,11 @@ impl<T: Task> ThreadPool<T> {
 
     /// A task that no thread has taken yet, for the caller to do.
     pub(super) fn help(&self) -> Option<Arc<T>> {
-        Exchange::take(&self.exchange.out)
+        Exchange::take(&self.exchange.queued)
     }
 
     /// How many tasks have come back and were not received.
-    pub(super) fn at_home(&self) -> usize {
+    pub(super) fn num_done(&self) -> usize {
         self.exchange.arrived.load(Ordering::Acquire) - self.received
     }
 
@@ -245,10 +245,10 @@ impl<T: Task> ThreadPool<T> {
 
     /// Takes a task that has come back.
     pub(super) fn receive(&mut self) -> Arc<T> {
-        debug_assert!(self.at_home() > 0);
+        debug_assert!(self.num_done() > 0);
         self.received += 1;
         loop {
-            match Exchange::take(&self.exchange.home) {
+            match Exchange::take(&self.exchange.done) {
                 Some(task) => return task,
                 // The task is counted, but its ring does not show it yet.
                 None => yield_now(),
@@ -261,7 +261,8 @@ impl<T: Task> ThreadPool<T> {
     pub(super) fn dismiss(&mut self, deadline: Instant) -> Vec<Arc<T>> {
         self.exchange.dismiss();
         let ended = || self.exchange.alive.load(Ordering::Acquire) == 0;
-        let _ = look(LOOKING, Some(deadline), ended) || self.exchange.door.sleep(Some(deadline), ended);
+        let _ =
+            spin(SPIN_TIME, Some(deadline), ended) || self.exchange.done_gate.sleep(Some(deadline), ended);
         std::iter::from_fn(|| self.help()).collect()
     }
 }

@@ -161,18 +161,18 @@ fn rounds(threads: usize, tasks: usize, rounds: usize, caller_works: bool) {
     let mut received = 0;
     for round in 0..rounds {
         for task in &all {
-            Exchange::<Counted>::put(&exchange.out, task.clone());
+            Exchange::<Counted>::put(&exchange.queued, task.clone());
         }
         exchange.work.open(tasks, || true);
         let mut left = tasks;
-        while caller_works && let Some(task) = Exchange::<Counted>::take(&exchange.out) {
+        while caller_works && let Some(task) = Exchange::<Counted>::take(&exchange.queued) {
             task.run();
             left -= 1;
         }
         assert!(exchange.await_arrivals(received + left, None));
         for _ in 0..left {
             received += 1;
-            while Exchange::<Counted>::take(&exchange.home).is_none() {
+            while Exchange::<Counted>::take(&exchange.done).is_none() {
                 loom::thread::yield_now();
             }
         }
@@ -198,7 +198,7 @@ fn one_by_one(threads: usize, tasks: usize) {
         .collect();
     let all: Vec<Arc<Counted>> = (0..tasks).map(|_| Counted::new()).collect();
     for task in &all {
-        Exchange::<Counted>::put(&exchange.out, task.clone());
+        Exchange::<Counted>::put(&exchange.queued, task.clone());
         exchange.work.open(1, || true);
     }
     assert!(exchange.await_arrivals(tasks, None));

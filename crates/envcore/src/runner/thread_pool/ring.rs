@@ -10,13 +10,13 @@ use crossbeam_utils::CachePadded;
 
 use super::sync::{AtomicUsize, Ordering};
 
-struct Seat {
+struct RingPlace {
     turn: AtomicUsize,
     number: AtomicUsize,
 }
 
 pub(super) struct Ring {
-    places: Box<[Seat]>,
+    places: Box<[RingPlace]>,
     /// How many numbers were ever put in.
     tail: CachePadded<AtomicUsize>,
     /// How many numbers were ever taken out.
@@ -26,7 +26,7 @@ pub(super) struct Ring {
 impl Ring {
     /// A ring with room for `capacity` numbers.
     pub(super) fn new(capacity: usize) -> Self {
-        let place = |turn| Seat { turn: AtomicUsize::new(turn), number: AtomicUsize::new(0) };
+        let place = |turn| RingPlace { turn: AtomicUsize::new(turn), number: AtomicUsize::new(0) };
         Ring {
             // With one place, a full ring and an empty ring would look the same.
             places: (0..capacity.max(2)).map(place).collect(),

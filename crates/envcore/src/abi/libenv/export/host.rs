@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use super::super::sys;
-use super::face::Face;
+use super::wire_leaf::WireLeaf;
 use crate::buffer::{Buffers, Lease, Part};
 
 /// The addresses of a leaf's rows.
@@ -91,12 +91,14 @@ impl HostBuffers {
     pub(super) unsafe fn read(
         buffers: &sys::Buffers,
         num: usize,
-        (observation, info, action): (&[Face], &[Face], &[Face]),
+        (observation, info, action): (&[WireLeaf], &[WireLeaf], &[WireLeaf]),
     ) -> Self {
-        let rows = |all: *mut *mut c_void, faces: &[Face]| -> Vec<Option<BufferRows>> {
+        let rows = |all: *mut *mut c_void, wire_leaves: &[WireLeaf]| -> Vec<Option<BufferRows>> {
             // SAFETY: the caller guarantees what this function requires.
-            let of = |(k, face): (usize, &Face)| unsafe { BufferRows::read(all, k, num, face.row_bytes()) };
-            faces.iter().enumerate().map(of).collect()
+            let of = |(k, wire_leaf): (usize, &WireLeaf)| unsafe {
+                BufferRows::read(all, k, num, wire_leaf.row_bytes())
+            };
+            wire_leaves.iter().enumerate().map(of).collect()
         };
         let mut host = HostBuffers {
             observation: rows(buffers.ob, observation),
@@ -108,9 +110,9 @@ impl HostBuffers {
         };
         let mut taken = Vec::new();
         let all = [(&host.observation, observation), (&host.info, info), (&host.action, action)];
-        for (rows, faces) in all {
-            for (rows, face) in rows.iter().zip(faces) {
-                taken.extend(rows.iter().flat_map(|rows| rows.extents(num, face.row_bytes())));
+        for (rows, wire_leaves) in all {
+            for (rows, wire_leaf) in rows.iter().zip(wire_leaves) {
+                taken.extend(rows.iter().flat_map(|rows| rows.extents(num, wire_leaf.row_bytes())));
             }
         }
         let flat = |address: usize, size: usize| (address, address.saturating_add(num * size));
@@ -128,11 +130,11 @@ impl HostBuffers {
                 alone
             })
             .collect();
-        let direct = |(rows, face): (&Option<BufferRows>, &Face)| {
-            let (Some(BufferRows::Block(first)), Some(dtype)) = (rows, face.is_same_as()) else {
+        let direct = |(rows, wire_leaf): (&Option<BufferRows>, &WireLeaf)| {
+            let (Some(BufferRows::Block(first)), Some(dtype)) = (rows, wire_leaf.is_same_as()) else {
                 return None;
             };
-            let bytes = num * face.row_bytes();
+            let bytes = num * wire_leaf.row_bytes();
             let at = taken.binary_search(&(*first as usize, *first as usize + bytes)).ok()?;
             let fits = (*first as usize).is_multiple_of(dtype.size());
             (lonely[at] && fits).then_some((NonNull::new(*first)?, bytes))
@@ -177,7 +179,7 @@ mod tests {
     /// `float32[2]` and two slots at these addresses.
     fn direct(ob: [usize; 4], rew: usize) -> Vec<bool> {
         let leaf = Leaf::real::<f32>(&[2]).named("x");
-        let faces = [0; 2].map(|_| Face::strict(&leaf, 2, "observation", "", false).unwrap());
+        let wire_leaves = [0; 2].map(|_| WireLeaf::strict(&leaf, 2, "observation", "", false).unwrap());
         let mut ob = ob.map(|address| address as *mut c_void);
         let none = std::ptr::null_mut::<*mut c_void>();
         let buffers = sys::Buffers {
@@ -188,7 +190,7 @@ mod tests {
             ac: none.cast(),
         };
         // SAFETY: the pointers are compared and not followed; `ob` has its four.
-        let host = unsafe { HostBuffers::read(&buffers, 2, (&faces, &[], &[])) };
+        let host = unsafe { HostBuffers::read(&buffers, 2, (&wire_leaves, &[], &[])) };
         host.direct.iter().map(Option::is_some).collect()
     }
 

@@ -11,12 +11,12 @@
 use std::sync::Arc;
 
 use super::super::sys::{self, ours};
-use super::face::Face;
 use super::host::{BufferRows, HostBuffers};
 use super::options::{asked, explain};
 use super::queue::IndexQueue;
-use super::spaces::Faces;
+use super::spaces::WireSpaces;
 use super::sums::{Narrow, Sums, begins};
+use super::wire_leaf::WireLeaf;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Fixed, RowKind, Slots};
 use crate::caps::Caps;
@@ -54,7 +54,7 @@ struct SavedView {
 pub(super) struct ExportedInstance {
     envs: FailurePolicy,
     num: usize,
-    faces: Faces,
+    spaces: WireSpaces,
     /// How the slots are to begin; `None` once they have begun.
     begin: Option<Vec<Begin>>,
     queue: IndexQueue,
@@ -85,7 +85,7 @@ impl ExportedInstance {
         // SAFETY: the caller guarantees what this function requires.
         let (asked, cast) = unsafe { asked(table, num, options) }.map_err(explain)?;
         let source = asked.entry.source(&asked.config).map_err(explain)?;
-        let faces = Faces::of(source.spec(), num, cast)?;
+        let spaces = WireSpaces::of(source.spec(), num, cast)?;
         let usual = source.spec().max_episode_steps;
         let config = VecConfig {
             num_slots: num,
@@ -103,8 +103,8 @@ impl ExportedInstance {
         Ok(ExportedInstance {
             envs,
             num,
-            staging: faces.action.iter().map(Face::staging).collect(),
-            faces,
+            staging: spaces.action.iter().map(WireLeaf::staging).collect(),
+            spaces,
             begin: Some(asked.begin),
             queue: IndexQueue::new(asked.indices, num),
             host: None,
@@ -119,11 +119,11 @@ impl ExportedInstance {
     }
 
     /// The leaves of a space.
-    pub(super) fn faces(&self, space: i32) -> Result<&[Face]> {
+    pub(super) fn wire_leaves(&self, space: i32) -> Result<&[WireLeaf]> {
         match space {
-            sys::space_name::OBSERVATION => Ok(&self.faces.observation),
-            sys::space_name::ACTION => Ok(&self.faces.action),
-            sys::space_name::INFO => Ok(&self.faces.info),
+            sys::space_name::OBSERVATION => Ok(&self.spaces.observation),
+            sys::space_name::ACTION => Ok(&self.spaces.action),
+            sys::space_name::INFO => Ok(&self.spaces.info),
             other => Err(Error::Argument(format!("there is no space {other}: 1 is ob, 2 ac, 3 info"))),
         }
     }
@@ -134,9 +134,9 @@ impl ExportedInstance {
         if buffers.is_null() {
             return Err(Error::Argument("the buffers are NULL: those of before stay".into()));
         }
-        let faces = (&self.faces.observation[..], &self.faces.info[..], &self.faces.action[..]);
+        let wire_leaves = (&self.spaces.observation[..], &self.spaces.info[..], &self.spaces.action[..]);
         // SAFETY: the caller guarantees what this function requires.
-        let host = unsafe { HostBuffers::read(&buffers.read_unaligned(), self.num, faces) };
+        let host = unsafe { HostBuffers::read(&buffers.read_unaligned(), self.num, wire_leaves) };
         let missing = host.missing();
         self.host = Some(host);
         self.is_host_new = true;
@@ -183,24 +183,24 @@ impl ExportedInstance {
     pub(super) unsafe fn act(&mut self) -> Result<()> {
         self.host()?;
         self.settle(false)?;
-        let ExportedInstance { envs, faces, host, staging, .. } = self;
+        let ExportedInstance { envs, spaces, host, staging, .. } = self;
         let host = host.as_ref().expect("asked for above");
         let mut few = [ColumnIn::Values(&[]); FEW];
         let mut many = Vec::new();
-        let leaves = faces.action.len();
+        let leaves = spaces.action.len();
         let columns = if leaves <= FEW {
             &mut few[..leaves]
         } else {
             many.resize(leaves, ColumnIn::Values(&[]));
             &mut many[..]
         };
-        let each = columns.iter_mut().zip(&faces.action).zip(&host.action).zip(staging);
-        for (((column, face), rows), staging) in each {
-            let name = &face.name;
+        let each = columns.iter_mut().zip(&spaces.action).zip(&host.action).zip(staging);
+        for (((column, wire_leaf), rows), staging) in each {
+            let name = &wire_leaf.name;
             let rows =
                 rows.as_ref().ok_or_else(|| Error::Action(format!("the actions '{name}' are at NULL")))?;
             // SAFETY: the caller guarantees what this function requires.
-            *column = unsafe { face.take(rows, staging) }?;
+            *column = unsafe { wire_leaf.take(rows, staging) }?;
         }
         envs.send(&Slots::All, columns)?;
         self.last = None;
@@ -379,16 +379,18 @@ impl ExportedInstance {
                 let from = &batch.reward.as_slice::<f64>()[..count];
                 Narrow { from, to: reward.as_ptr().add(to) }.run();
             }
-            let leaves = self.faces.observation.iter().zip(&host.observation).zip(&batch.observation);
-            for ((face, rows), column) in leaves {
-                give(face, rows, column.as_fixed().map(Fixed::bytes), count, to);
+            let leaves = self.spaces.observation.iter().zip(&host.observation).zip(&batch.observation);
+            for ((wire_leaf, rows), column) in leaves {
+                give(wire_leaf, rows, column.as_fixed().map(Fixed::bytes), count, to);
             }
             let stale = if all { &self.ended[..] } else { &[to] };
-            for ((face, rows), tell) in self.faces.info.iter().zip(&host.info).zip(&self.faces.tells) {
+            for ((wire_leaf, rows), tell) in
+                self.spaces.info.iter().zip(&host.info).zip(&self.spaces.info_sources)
+            {
                 if !tell.is_of_ends() {
-                    give(face, rows, tell.bytes(batch, &self.sums), count, to);
+                    give(wire_leaf, rows, tell.bytes(batch, &self.sums), count, to);
                 } else if let Some(rows) = rows {
-                    let size = face.row_bytes();
+                    let size = wire_leaf.row_bytes();
                     stale.iter().for_each(|&row| rows.at(row, size).write_bytes(0, size));
                 }
             }
@@ -405,12 +407,14 @@ impl ExportedInstance {
             };
             self.ended.clear();
             self.ended.extend(self.sums.begun().filter(over));
-            for ((face, rows), tell) in self.faces.info.iter().zip(&host.info).zip(&self.faces.tells) {
+            for ((wire_leaf, rows), tell) in
+                self.spaces.info.iter().zip(&host.info).zip(&self.spaces.info_sources)
+            {
                 if let (true, Some(rows), Some(bytes)) =
                     (tell.is_of_ends(), rows, tell.bytes(batch, &self.sums))
                 {
                     let told = |row: &usize| !tell.is_of_finals() || has_last(row);
-                    give_some(face, rows, bytes, self.ended.iter().copied().filter(told), 0);
+                    give_some(wire_leaf, rows, bytes, self.ended.iter().copied().filter(told), 0);
                 }
             }
         }
@@ -422,17 +426,23 @@ impl ExportedInstance {
 ///
 /// # Safety
 /// As [`ExportedInstance::observe`].
-unsafe fn give(face: &Face, host: &Option<BufferRows>, bytes: Option<&[u8]>, count: usize, to: usize) {
+unsafe fn give(
+    wire_leaf: &WireLeaf,
+    host: &Option<BufferRows>,
+    bytes: Option<&[u8]>,
+    count: usize,
+    to: usize,
+) {
     let (Some(host), Some(bytes)) = (host, bytes) else { return };
     match host {
         BufferRows::Block(first) if bytes.as_ptr() == first.cast_const() => {}
         BufferRows::Block(_) => {
-            let bytes = &bytes[..count * face.own_row_bytes()];
+            let bytes = &bytes[..count * wire_leaf.own_row_bytes()];
             // SAFETY: the caller guarantees what this function requires.
-            unsafe { face.give(std::iter::once((bytes, host.at(to, face.row_bytes())))) }
+            unsafe { wire_leaf.give(std::iter::once((bytes, host.at(to, wire_leaf.row_bytes())))) }
         }
         // SAFETY: the caller guarantees what this function requires.
-        BufferRows::Each(_) => unsafe { give_some(face, host, bytes, 0..count, to) },
+        BufferRows::Each(_) => unsafe { give_some(wire_leaf, host, bytes, 0..count, to) },
     }
 }
 
@@ -441,16 +451,16 @@ unsafe fn give(face: &Face, host: &Option<BufferRows>, bytes: Option<&[u8]>, cou
 /// # Safety
 /// As [`ExportedInstance::observe`].
 unsafe fn give_some(
-    face: &Face,
+    wire_leaf: &WireLeaf,
     host: &BufferRows,
     bytes: &[u8],
     rows: impl Iterator<Item = usize>,
     to: usize,
 ) {
-    let (from, size) = (face.own_row_bytes(), face.row_bytes());
+    let (from, size) = (wire_leaf.own_row_bytes(), wire_leaf.row_bytes());
     let run = |row| (&bytes[row * from..(row + 1) * from], host.at(to + row, size));
     // SAFETY: the caller guarantees what this function requires.
-    unsafe { face.give(rows.map(run)) }
+    unsafe { wire_leaf.give(rows.map(run)) }
 }
 
 fn nothing_yet() -> Error {

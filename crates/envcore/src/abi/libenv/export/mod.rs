@@ -15,16 +15,16 @@
 //! as a `first`, and reported in the same way. After a panic outside every env the
 //! instance refuses all further calls.
 //!
-//! A leaf that has no dtype in libenv is refused (`face`). With `cast=1`, floats are
+//! A leaf that has no dtype in libenv is refused (`wire_leaf`). With `cast=1`, floats are
 //! rounded to float32 and labels are limited to int32's range.
 
-mod face;
 mod host;
 mod instance;
 mod options;
 mod queue;
 mod spaces;
 mod sums;
+mod wire_leaf;
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -258,12 +258,12 @@ pub unsafe fn get_tensortypes(handle: *mut c_void, space: c_int, types: *mut sys
     // SAFETY: the caller guarantees what this function requires.
     unsafe {
         on(handle, "libenv_get_tensortypes", 0, |instance| {
-            let faces = instance.faces(space)?;
+            let wire_leaves = instance.wire_leaves(space)?;
             if !types.is_null() {
-                let each = faces.iter().enumerate();
-                each.for_each(|(k, face)| types.add(k).write_unaligned(face.tensor_type()));
+                let each = wire_leaves.iter().enumerate();
+                each.for_each(|(k, wire_leaf)| types.add(k).write_unaligned(wire_leaf.tensor_type()));
             }
-            Ok(faces.len() as c_int)
+            Ok(wire_leaves.len() as c_int)
         })
     }
 }

@@ -9,8 +9,8 @@
 
 use std::collections::HashSet;
 
-use super::face::Face;
 use super::sums::Sums;
+use super::wire_leaf::WireLeaf;
 use crate::buffer::{Batch, Fixed};
 use crate::error::{Error, Result};
 use crate::source::SourceSpec;
@@ -18,7 +18,7 @@ use crate::space::Leaf;
 
 /// The source of an info in a batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Tell {
+pub(super) enum InfoSource {
     Info(usize),
     Terminated,
     Truncated,
@@ -29,54 +29,56 @@ pub(super) enum Tell {
     FinalInfo(usize),
 }
 
-impl Tell {
+impl InfoSource {
     /// Whether only rows that end an episode have the info.
     pub(super) fn is_of_ends(self) -> bool {
-        !matches!(self, Tell::Info(_) | Tell::Terminated | Tell::Truncated)
+        !matches!(self, InfoSource::Info(_) | InfoSource::Terminated | InfoSource::Truncated)
     }
 
     /// Whether only rows whose episode's last observation was seen have the info.
     pub(super) fn is_of_finals(self) -> bool {
-        matches!(self, Tell::FinalObservation(_) | Tell::FinalInfo(_))
+        matches!(self, InfoSource::FinalObservation(_) | InfoSource::FinalInfo(_))
     }
 
     /// The bytes of all rows, where the batch has the info.
     pub(super) fn bytes<'a>(self, batch: &'a Batch, sums: &'a Sums) -> Option<&'a [u8]> {
         let finals = batch.finals.as_ref();
         match self {
-            Tell::Info(leaf) => batch.infos.columns[leaf].as_fixed(),
-            Tell::Terminated => Some(&batch.terminated),
-            Tell::Truncated => Some(&batch.truncated),
-            Tell::Return => return Some(bytemuck::cast_slice(&sums.last_returns)),
-            Tell::Length => return Some(bytemuck::cast_slice(&sums.last_lengths)),
-            Tell::Failed => return Some(bytemuck::cast_slice(&sums.last_failed)),
-            Tell::FinalObservation(leaf) => finals.and_then(|finals| finals.observation[leaf].as_fixed()),
-            Tell::FinalInfo(leaf) => finals.and_then(|finals| finals.infos.columns[leaf].as_fixed()),
+            InfoSource::Info(leaf) => batch.infos.columns[leaf].as_fixed(),
+            InfoSource::Terminated => Some(&batch.terminated),
+            InfoSource::Truncated => Some(&batch.truncated),
+            InfoSource::Return => return Some(bytemuck::cast_slice(&sums.last_returns)),
+            InfoSource::Length => return Some(bytemuck::cast_slice(&sums.last_lengths)),
+            InfoSource::Failed => return Some(bytemuck::cast_slice(&sums.last_failed)),
+            InfoSource::FinalObservation(leaf) => {
+                finals.and_then(|finals| finals.observation[leaf].as_fixed())
+            }
+            InfoSource::FinalInfo(leaf) => finals.and_then(|finals| finals.infos.columns[leaf].as_fixed()),
         }
         .map(Fixed::bytes)
     }
 }
 
 /// The leaves of all spaces in libenv's form.
-pub(super) struct Faces {
-    pub(super) observation: Vec<Face>,
-    pub(super) action: Vec<Face>,
-    pub(super) info: Vec<Face>,
+pub(super) struct WireSpaces {
+    pub(super) observation: Vec<WireLeaf>,
+    pub(super) action: Vec<WireLeaf>,
+    pub(super) info: Vec<WireLeaf>,
     /// The source of each info.
-    pub(super) tells: Vec<Tell>,
+    pub(super) info_sources: Vec<InfoSource>,
 }
 
-impl Faces {
+impl WireSpaces {
     /// The leaves of `num` slots of `spec`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for leaves that libenv cannot carry.
     pub(super) fn of(spec: &SourceSpec, num: usize, cast: bool) -> Result<Self> {
-        let strict = |leaves: &[Leaf], what: &str, unnamed: &str| -> Result<Vec<Face>> {
-            let faces = leaves.iter().map(|leaf| Face::strict(leaf, num, what, unnamed, cast));
-            let faces = faces.collect::<Result<Vec<_>>>()?;
-            check_names(&faces, what)?;
-            Ok(faces)
+        let strict = |leaves: &[Leaf], what: &str, unnamed: &str| -> Result<Vec<WireLeaf>> {
+            let wire_leaves = leaves.iter().map(|leaf| WireLeaf::strict(leaf, num, what, unnamed, cast));
+            let wire_leaves = wire_leaves.collect::<Result<Vec<_>>>()?;
+            check_names(&wire_leaves, what)?;
+            Ok(wire_leaves)
         };
         let named = |error| match error {
             Error::Unsupported(why) => Error::Unsupported(format!("{}: {why}", spec.id)),
@@ -84,59 +86,59 @@ impl Faces {
         };
         let observation = strict(spec.observation.leaves(), "observation", "obs").map_err(named)?;
         let action = strict(spec.action.leaves(), "action", "action").map_err(named)?;
-        let (mut info, mut tells): (Vec<Face>, Vec<Tell>) = (Vec::new(), Vec::new());
+        let (mut info, mut info_sources): (Vec<WireLeaf>, Vec<InfoSource>) = (Vec::new(), Vec::new());
         for (k, leaf) in spec.info.leaves().iter().enumerate() {
-            if let Some(face) = Face::loose(leaf, num).map_err(named)? {
-                info.push(face);
-                tells.push(Tell::Info(k));
+            if let Some(wire_leaf) = WireLeaf::loose(leaf, num).map_err(named)? {
+                info.push(wire_leaf);
+                info_sources.push(InfoSource::Info(k));
             }
         }
         check_names(&info, "info").map_err(named)?;
         let ours = [
-            (Leaf::real::<bool>(&[]).named("terminated"), Tell::Terminated),
-            (Leaf::real::<bool>(&[]).named("truncated"), Tell::Truncated),
-            (Leaf::real::<f32>(&[]).named("episode_return"), Tell::Return),
-            (Leaf::real::<i32>(&[]).named("episode_length"), Tell::Length),
-            (Leaf::real::<bool>(&[]).named("failed"), Tell::Failed),
+            (Leaf::real::<bool>(&[]).named("terminated"), InfoSource::Terminated),
+            (Leaf::real::<bool>(&[]).named("truncated"), InfoSource::Truncated),
+            (Leaf::real::<f32>(&[]).named("episode_return"), InfoSource::Return),
+            (Leaf::real::<i32>(&[]).named("episode_length"), InfoSource::Length),
+            (Leaf::real::<bool>(&[]).named("failed"), InfoSource::Failed),
         ];
         let ours =
-            ours.into_iter().filter_map(|(leaf, tell)| Some(Ok((Face::loose(&leaf, num).ok()??, tell))));
-        let last = |(k, face): (usize, &Face)| {
-            Ok((face.called(format!("final_{}", face.name))?, Tell::FinalObservation(k)))
+            ours.into_iter().filter_map(|(leaf, tell)| Some(Ok((WireLeaf::loose(&leaf, num).ok()??, tell))));
+        let last = |(k, wire_leaf): (usize, &WireLeaf)| {
+            Ok((wire_leaf.called(format!("final_{}", wire_leaf.name))?, InfoSource::FinalObservation(k)))
         };
-        for face in ours.chain(observation.iter().enumerate().map(last)) {
-            let (face, tell) = face.map_err(named)?;
-            if info.iter().any(|own| own.name == face.name) {
-                let name = &face.name;
+        for wire_leaf in ours.chain(observation.iter().enumerate().map(last)) {
+            let (wire_leaf, tell) = wire_leaf.map_err(named)?;
+            if info.iter().any(|own| own.name == wire_leaf.name) {
+                let name = &wire_leaf.name;
                 let why =
                     format!("{}: libenv has an info '{name}' from us: give its own another name", spec.id);
                 return Err(Error::Unsupported(why));
             }
-            info.push(face);
-            tells.push(tell);
+            info.push(wire_leaf);
+            info_sources.push(tell);
         }
-        for k in 0..tells.len() {
-            let Tell::Info(leaf) = tells[k] else { break };
+        for k in 0..info_sources.len() {
+            let InfoSource::Info(leaf) = info_sources[k] else { break };
             let name = format!("final_{}", info[k].name);
             if info.iter().all(|other| other.name != name)
-                && let Ok(face) = info[k].called(name)
+                && let Ok(wire_leaf) = info[k].called(name)
             {
-                info.push(face);
-                tells.push(Tell::FinalInfo(leaf));
+                info.push(wire_leaf);
+                info_sources.push(InfoSource::FinalInfo(leaf));
             }
         }
-        Ok(Faces { observation, action, info, tells })
+        Ok(WireSpaces { observation, action, info, info_sources })
     }
 }
 
 /// # Errors
 /// [`Error::Unsupported`] where two leaves have the same name, because libenv writes
 /// the levels of a space with dots.
-fn check_names(faces: &[Face], what: &str) -> Result<()> {
+fn check_names(wire_leaves: &[WireLeaf], what: &str) -> Result<()> {
     let mut names = HashSet::new();
-    match faces.iter().find(|face| !names.insert(&face.name)) {
+    match wire_leaves.iter().find(|wire_leaf| !names.insert(&wire_leaf.name)) {
         None => Ok(()),
-        Some(Face { name, .. }) => Err(Error::Unsupported(format!(
+        Some(WireLeaf { name, .. }) => Err(Error::Unsupported(format!(
             "libenv has no levels, and would call two leaves of the {what} '{name}': give one another name"
         ))),
     }
@@ -164,14 +166,14 @@ mod tests {
             num_agents: 1,
             config: String::new(),
         };
-        assert!(Faces::of(&spec(one(), one(), Space::empty()), 2, false).is_ok());
+        assert!(WireSpaces::of(&spec(one(), one(), Space::empty()), 2, false).is_ok());
         let specs = [
             (spec(twice(), one(), Space::empty()), "observation"),
             (spec(one(), twice(), Space::empty()), "action"),
             (spec(one(), one(), twice()), "info"),
         ];
         for (spec, what) in specs {
-            let error = Faces::of(&spec, 2, false).map(drop).unwrap_err().to_string();
+            let error = WireSpaces::of(&spec, 2, false).map(drop).unwrap_err().to_string();
             assert!(error.contains(&format!("two leaves of the {what} 'a.b'")), "{error}");
         }
     }

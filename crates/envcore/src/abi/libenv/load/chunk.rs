@@ -35,7 +35,7 @@ use crate::with_element;
 const SEED: &str = "seed";
 
 /// What is needed to make an instance, and to make it again.
-pub(super) struct Recipe {
+pub(super) struct InstancePlan {
     pub(super) library: Arc<LibenvLibrary>,
     pub(super) options: Vec<LibenvOption>,
     pub(super) num: usize,
@@ -48,7 +48,7 @@ pub(super) struct Recipe {
     pub(super) seeds: Option<Vec<i64>>,
 }
 
-impl Recipe {
+impl InstancePlan {
     /// This recipe for envs that begin from these seeds, which count up.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Broken {
 }
 
 pub(super) struct LibenvChunk {
-    recipe: Recipe,
+    plan: InstancePlan,
     instance: Option<LoadedInstance>,
     /// Why there is no instance, where there is none.
     broken: Option<Broken>,
@@ -118,44 +118,44 @@ pub(super) struct LibenvChunk {
     seen: bool,
     /// Whether the first observation of the instance began an index in every env, as a
     /// placeholder.
-    placeheld: bool,
+    began_placeholder: bool,
 }
 
 impl LibenvChunk {
-    pub(super) fn new(recipe: Recipe, instance: LoadedInstance) -> Self {
+    pub(super) fn new(plan: InstancePlan, instance: LoadedInstance) -> Self {
         LibenvChunk {
-            born: vec![0; recipe.num],
-            recipe,
+            born: vec![0; plan.num],
+            plan,
             instance: Some(instance),
             broken: None,
             made: 1,
             seen: false,
-            placeheld: false,
+            began_placeholder: false,
         }
     }
 
     fn is_ours(&self) -> bool {
-        self.recipe.library.reset.is_some()
+        self.plan.library.reset.is_some()
     }
 
     /// Gives the instance up, because what it shows or says makes no sense.
     fn give_up(&mut self, phase: Phase, fault: InstanceFault) {
         self.instance = None;
-        self.broken = Some(Broken::new(&self.recipe.library, phase, fault));
+        self.broken = Some(Broken::new(&self.plan.library, phase, fault));
     }
 
     /// The failure of `slot` while there is no instance.
     fn broken(&self, slot: usize, phase: Phase) -> Failure {
         let unknown = || Failure::new(phase, Cause::Instance, "it is gone: reset it");
-        self.broken.as_ref().map_or_else(unknown, |broken| broken.of(slot, self.recipe.num))
+        self.broken.as_ref().map_or_else(unknown, |broken| broken.of(slot, self.plan.num))
     }
 
     fn make_anew(&mut self) -> Result<()> {
         // The old instance is closed first, because a library may not bear two at once.
         self.instance = None;
         self.made += 1;
-        (self.seen, self.placeheld) = (false, false);
-        self.instance = Some(self.recipe.make()?);
+        (self.seen, self.began_placeholder) = (false, false);
+        self.instance = Some(self.plan.make()?);
         self.broken = None;
         Ok(())
     }
@@ -176,7 +176,7 @@ impl LibenvChunk {
     /// The reset calls that begin `reset`'s slot in a library of Corral's.
     fn calls(&self, reset: &ResetArgs) -> Vec<(c_int, i64)> {
         let first_time = self.born[reset.slot] != self.made;
-        let seed = match (reset.rebuild, &self.recipe.seeds) {
+        let seed = match (reset.rebuild, &self.plan.seeds) {
             (Some(seed), _) => Some(seed),
             (None, Some(seeds)) if first_time => Some(seeds[reset.slot]),
             _ => None,
@@ -190,7 +190,7 @@ impl LibenvChunk {
             }
             (Begin::Index(index), None) => vec![(ours::HOW_INDEX, index as i64)],
             // The first observation of an instance is the beginning of an episode.
-            (Begin::Own, None) if first_time && !self.placeheld => vec![],
+            (Begin::Own, None) if first_time && !self.began_placeholder => vec![],
             (Begin::Own, None) => vec![(ours::HOW_OWN, 0)],
         }
     }
@@ -206,10 +206,10 @@ impl LibenvChunk {
         if let (Some(instance), Some(index), false) = (&mut self.instance, index, self.seen) {
             // The first observation begins every env. Begun with an index, the envs do not
             // advance their own streams until they are told what to begin.
-            for env in 0..self.recipe.num {
+            for env in 0..self.plan.num {
                 let _ = instance.reset(env, ours::HOW_INDEX, index);
             }
-            self.placeheld = true;
+            self.began_placeholder = true;
         }
         for reset in resets {
             let calls = self.calls(reset);
@@ -217,7 +217,7 @@ impl LibenvChunk {
             // Each call leaves the other envs as they are.
             let told = calls.iter().try_for_each(|(how, value)| instance.reset(reset.slot, *how, *value));
             if let Err(error) = told {
-                side.failures.push((reset.slot, failure(&self.recipe.library, Phase::Reset, error)));
+                side.failures.push((reset.slot, failure(&self.plan.library, Phase::Reset, error)));
                 continue;
             }
             // The next call must come after this observation, because a library keeps its
@@ -239,7 +239,7 @@ impl LibenvChunk {
     /// Plays the actions of all envs and observes the result. Returns whether there is an
     /// instance afterwards.
     fn play(&mut self, actions: StepArgs<'_>) -> bool {
-        let all = 0..self.recipe.num;
+        let all = 0..self.plan.num;
         if self.born.iter().any(|born| *born != self.made) {
             let why = "it failed, and was made anew without all of its envs: reset them together";
             self.give_up(Phase::Step, Error::env(why).into());
@@ -341,13 +341,13 @@ impl Chunk for LibenvChunk {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        if slots != (0..self.recipe.num) {
+        if slots != (0..self.plan.num) {
             let why = "an instance of a libenv library steps all its envs together";
             let failure = Failure::new(Phase::Step, Cause::Instance, why);
             side.failures.extend(slots.map(|slot| (slot, failure.clone())));
         } else if self.play(actions) {
             let instance = self.instance.as_ref().expect("it was just played");
-            write(instance, &self.recipe.extras, rows);
+            write(instance, &self.plan.extras, rows);
         } else {
             side.failures.extend(slots.map(|slot| (slot, self.broken(slot, Phase::Step))));
         }
@@ -363,7 +363,7 @@ impl Chunk for LibenvChunk {
         for reset in resets {
             show(instance, reset.slot, rows, reset.row);
             if reset.begin != Begin::Keep {
-                tell(instance, &self.recipe.extras, reset.slot, rows, reset.row);
+                tell(instance, &self.plan.extras, reset.slot, rows, reset.row);
             }
         }
     }
@@ -385,12 +385,12 @@ impl Chunk for LibenvChunk {
 
     /// Calls a function of the library for `slot`.
     fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
-        let functions = self.recipe.functions.clone();
+        let functions = self.plan.functions.clone();
         let Some(function) = functions.iter().find(|(function, _)| function.name == call.name) else {
             let names: Vec<&str> = functions.iter().map(|(function, _)| function.name.as_str()).collect();
             return Err(Error::Unsupported(format!(
                 "{} has no function '{}' here: declare it in functions= (there are: {})",
-                self.recipe.library.path().display(),
+                self.plan.library.path().display(),
                 call.name,
                 names.join(", ")
             )));

@@ -26,7 +26,7 @@ pub use library::is_ours;
 pub use option::LibenvOption;
 
 use crate::abi::library::Address;
-use chunk::{LibenvChunk, Recipe};
+use chunk::{InstancePlan, LibenvChunk};
 use instance::LoadedInstance;
 use library::LibenvLibrary;
 use tensors::{Spaces, tensor};
@@ -211,7 +211,7 @@ impl Source for LibenvSource {
         let (n, instances) = (self.config.num_slots, self.config.instances.len());
         let number = (0..instances).find(|k| n * k / instances == first_slot);
         let options = number.and_then(|number| self.config.instances.get(number));
-        let recipe = Recipe {
+        let plan = InstancePlan {
             library: self.library.clone(),
             options: options.unwrap_or(&self.config.instances[0]).clone(),
             num: seeds.len(),
@@ -226,8 +226,8 @@ impl Source for LibenvSource {
             .flatten()
             // The first instance was made without a seed.
             .filter(|instance| instance.num == seeds.len() && !self.config.seeded);
-        let instance = kept.map_or_else(|| recipe.make(), Ok)?;
-        Ok(Box::new(LibenvChunk::new(recipe, instance)))
+        let instance = kept.map_or_else(|| plan.make(), Ok)?;
+        Ok(Box::new(LibenvChunk::new(plan, instance)))
     }
 
     fn chunks(&self) -> Option<usize> {

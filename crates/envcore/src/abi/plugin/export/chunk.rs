@@ -1,4 +1,4 @@
-//! The functions of a chunk.
+//! The functions of a plugin's chunk.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -16,19 +16,19 @@ use crate::guard::guard;
 use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::Value;
 
-/// A chunk and what it takes to hear a host and to answer.
+/// A chunk, and buffers for what a host passes and gets back.
 struct ChunkHandle {
     chunk: Box<dyn Chunk>,
     rows: HostRows,
     actions: HostActions,
     addresses: Addresses,
     num_slots: usize,
-    /// Within a call: what it resets.
+    /// The resets of the current call.
     resets: Vec<ResetArgs>,
     side: Side,
 }
 
-/// Errors unless a chunk of `num_slots` has `count` slots from `first` on.
+/// Errors unless a chunk of `num_slots` slots has `count` slots from `first` on.
 fn check(first: usize, count: usize, num_slots: usize) -> Result<()> {
     if first <= num_slots && count <= num_slots - first {
         return Ok(());
@@ -37,12 +37,12 @@ fn check(first: usize, count: usize, num_slots: usize) -> Result<()> {
     Err(Error::Argument(format!("slots {first} to {end} of a chunk of {num_slots}")))
 }
 
-/// Does `work` with the chunk at `handle`, guarded, and tells `report` of what
-/// came of it beside the rows.
+/// Does `work` with the chunk at `handle` under a guard, and tells `report` of failures
+/// and of what has no place in the rows.
 ///
 /// # Safety
-/// `handle` must be null or a chunk that [`chunk`] gave, not yet freed and in
-/// no other call; `report` null or the host's of this call.
+/// `handle` must be null or a chunk that [`chunk`] returned, which is not freed and in
+/// no other call; `report` must be null or the host's report of this call.
 unsafe fn with_chunk(
     handle: *mut c_void,
     report: *const sys::Report,
@@ -81,7 +81,7 @@ unsafe fn with_chunk(
 /// Tells `report` of failures and of what has no place in the rows.
 ///
 /// # Safety
-/// `report` must be null or the host's of this call.
+/// `report` must be null or the host's report of this call.
 unsafe fn tell(handle: &mut ChunkHandle, report: *const sys::Report) -> Result<(), Failure> {
     // SAFETY: the caller guarantees what this function requires.
     let Some(report) = (unsafe { report.as_ref() }) else { return Ok(()) };
@@ -90,7 +90,7 @@ unsafe fn tell(handle: &mut ChunkHandle, report: *const sys::Report) -> Result<(
         let value = parts.encode(&extra.value).map_err(|error| Failure::error(Phase::Step, error))?;
         let field = value::named(&extra.key, &value);
         if let Some(info) = report.info {
-            // SAFETY: the caller's duty; what the field points to is here.
+            // SAFETY: the caller guarantees the report; what the field points to is alive.
             unsafe { info(report.context, extra.row, &field) }
         }
     }
@@ -99,7 +99,7 @@ unsafe fn tell(handle: &mut ChunkHandle, report: *const sys::Report) -> Result<(
         let part = if is_info { sys::CORRAL_PART_INFO } else { sys::CORRAL_PART_OBSERVATION };
         let mut parts = value::ValueParts::default();
         match (parts.encode(&value), report.leaf) {
-            // SAFETY: the caller's duty; what the value points to is here.
+            // SAFETY: the caller guarantees the report; what the value points to is alive.
             (Ok(value), Some(tell)) => unsafe { tell(report.context, part, leaf, row, &value) },
             (Err(error), _) => told = Err(Failure::error(Phase::Step, error)),
             _ => {}
@@ -120,7 +120,7 @@ pub(super) unsafe extern "C" fn chunk(
 ) -> *mut c_void {
     let mut made = ptr::null_mut();
     let outcome = guard(Phase::Build, || {
-        // SAFETY: the host's duty: a source that `make` gave, or null.
+        // SAFETY: the host guarantees that this is a source of `make`, or null.
         let handle = unsafe { source.cast::<SourceHandle>().as_ref() };
         let source = &handle.ok_or_else(|| Error::Argument("a source that is NULL".into()))?.source;
         let chunk = if seeds.is_null() {
@@ -129,7 +129,7 @@ pub(super) unsafe extern "C" fn chunk(
             }
             source.vacant(0)?
         } else {
-            // SAFETY: the host's duty: so many seeds.
+            // SAFETY: the host guarantees that there are `num_slots` seeds.
             source.chunk(0, unsafe { slice(seeds, num_slots) })?
         };
         let spec = source.spec();
@@ -145,16 +145,16 @@ pub(super) unsafe extern "C" fn chunk(
         made = Handle::open(handle);
         Ok(())
     });
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { conclude(report, outcome) };
     made
 }
 
-/// Notes where the host's rows are; how many.
+/// Notes where the host's rows are. Returns how many there are.
 ///
 /// # Safety
-/// `rows` must be the host's of this call, with `observation` leaves and so many
-/// of the infos.
+/// `rows` must be the host's rows of this call, with as many leaves of the observation
+/// and of the infos as the chunk has.
 unsafe fn locate(handle: &mut ChunkHandle, rows: *const sys::Rows) -> Result<usize> {
     // SAFETY: the caller guarantees what this function requires.
     let rows = unsafe { rows.as_ref() }.ok_or_else(|| Error::Argument("rows that are NULL".into()))?;
@@ -174,10 +174,10 @@ unsafe fn locate(handle: &mut ChunkHandle, rows: *const sys::Rows) -> Result<usi
     Ok(rows.num_rows)
 }
 
-/// What the host's `reset` says, for a chunk of `num_slots` slots and so many rows.
+/// What the host's `reset` asks for, in a chunk of `num_slots` slots and `num_rows` rows.
 ///
 /// # Safety
-/// Its options must be null or the host's of this call.
+/// The options of `reset` must be null or the host's options of this call.
 unsafe fn reset_of(reset: &sys::Reset, num_slots: usize, num_rows: usize) -> Result<ResetArgs> {
     let &sys::Reset { slot, row, value, .. } = reset;
     if row >= num_rows {
@@ -211,20 +211,20 @@ pub(super) unsafe extern "C" fn reset(
         if resets.is_null() && num_resets > 0 {
             return Err(Error::Argument("resets that are NULL".into()));
         }
-        // SAFETY: the host's duty (`corral.h`).
+        // SAFETY: the host guarantees what `corral.h` requires.
         let len = unsafe { locate(handle, rows) }?;
         handle.resets.clear();
-        // SAFETY: the host's duty: so many resets.
+        // SAFETY: the host guarantees that there are `num_resets` resets.
         for reset in unsafe { slice(resets, num_resets) } {
-            // SAFETY: as above.
+            // SAFETY: the host guarantees that the options are null or valid in this call.
             handle.resets.push(unsafe { reset_of(reset, handle.num_slots, len) }?);
         }
-        // SAFETY: the host's duty: its rows are this call's.
+        // SAFETY: the host guarantees that the rows belong to this call.
         let mut rows = unsafe { handle.rows.at(&handle.addresses, len) };
         handle.chunk.reset(&handle.resets, &mut rows, &mut handle.side);
         Ok(())
     };
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { with_chunk(chunk, report, Phase::Reset, work) }
 }
 
@@ -239,30 +239,30 @@ pub(super) unsafe extern "C" fn step(
 ) -> i32 {
     let work = |handle: &mut ChunkHandle| {
         check(first_slot, num_slots, handle.num_slots)?;
-        // SAFETY: the host's duty (`corral.h`).
+        // SAFETY: the host guarantees what `corral.h` requires.
         let len = unsafe { locate(handle, rows) }?;
         if len < num_slots || skip.is_null() {
             return Err(Error::Argument(format!("{len} rows for {num_slots} slots")));
         }
-        // SAFETY: the host's duty: a byte per slot, 0 or 1.
+        // SAFETY: the host guarantees a byte per slot, which is 0 or 1.
         let skip = unsafe { slice(skip.cast::<bool>(), handle.num_slots) };
-        // SAFETY: the host's duty: an address per leaf.
+        // SAFETY: the host guarantees an address per leaf.
         let actions = unsafe { slice(actions, handle.actions.leaves()) };
         for leaf in handle.actions.loose() {
             for slot in (first_slot..first_slot + num_slots).filter(|slot| !skip[*slot]) {
-                // SAFETY: the host's duty: a value for each slot.
+                // SAFETY: the host guarantees a value for each slot.
                 let value = unsafe { value::decode(&*actions[leaf].cast::<sys::Value>().add(slot)) }?;
                 handle.actions.set_loose(leaf, slot, value);
             }
         }
-        // SAFETY: the host's duty: rows and actions are this call's.
+        // SAFETY: the host guarantees that rows and actions belong to this call.
         let (mut rows, actions) =
             unsafe { (handle.rows.at(&handle.addresses, len), handle.actions.at(actions)) };
         let slots = first_slot..first_slot + num_slots;
         handle.chunk.step(slots, skip, StepArgs(actions), &mut rows, &mut handle.side);
         Ok(())
     };
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { with_chunk(chunk, report, Phase::Step, work) }
 }
 
@@ -272,11 +272,11 @@ pub(super) unsafe extern "C" fn check_options(
     report: *const sys::Report,
 ) -> i32 {
     let work = |handle: &mut ChunkHandle| {
-        // SAFETY: the host's duty (`corral.h`).
+        // SAFETY: the host guarantees what `corral.h` requires.
         let options = unsafe { decode_map(options) }?;
         handle.chunk.check_options(&options)
     };
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { with_chunk(chunk, report, Phase::Reset, work) }
 }
 
@@ -284,14 +284,14 @@ pub(super) unsafe extern "C" fn save(chunk: *mut c_void, slot: usize, report: *c
     let work = |handle: &mut ChunkHandle| {
         check(slot, 1, handle.num_slots)?;
         let bytes = handle.chunk.save(slot)?;
-        // SAFETY: the host's duty: its report of this call.
+        // SAFETY: the host guarantees that the report is that of this call.
         if let Some((state, context)) = unsafe { report.as_ref() }.and_then(|r| Some((r.state?, r.context))) {
-            // SAFETY: as above; the bytes are there during the call.
+            // SAFETY: the report is valid, and the bytes live during the call.
             unsafe { state(context, bytes.as_ptr().cast(), bytes.len()) }
         }
         Ok(())
     };
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { with_chunk(chunk, report, Phase::Save, work) }
 }
 
@@ -304,10 +304,10 @@ pub(super) unsafe extern "C" fn load(
 ) -> i32 {
     let work = |handle: &mut ChunkHandle| {
         check(slot, 1, handle.num_slots)?;
-        // SAFETY: the host's duty: so many bytes.
+        // SAFETY: the host guarantees `length` bytes.
         handle.chunk.load(slot, unsafe { slice(state.cast::<u8>(), length) })
     };
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { with_chunk(chunk, report, Phase::Load, work) }
 }
 
@@ -315,14 +315,14 @@ pub(super) unsafe extern "C" fn render(chunk: *mut c_void, slot: usize, report: 
     let work = |handle: &mut ChunkHandle| {
         check(slot, 1, handle.num_slots)?;
         let picture = handle.chunk.render(slot)?;
-        // SAFETY: the host's duty: its report of this call.
+        // SAFETY: the host guarantees that the report is that of this call.
         if let Some((frame, context)) = unsafe { report.as_ref() }.and_then(|r| Some((r.frame?, r.context))) {
-            // SAFETY: as above; the pixels are there during the call.
+            // SAFETY: the report is valid, and the pixels live during the call.
             unsafe { frame(context, picture.height(), picture.width(), picture.pixels().as_ptr()) }
         }
         Ok(())
     };
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { with_chunk(chunk, report, Phase::Render, work) }
 }
 
@@ -338,7 +338,7 @@ pub(super) unsafe extern "C" fn call(
 ) -> i32 {
     let work = |handle: &mut ChunkHandle| {
         check(slot, 1, handle.num_slots)?;
-        // SAFETY: the host's duty (`corral.h`).
+        // SAFETY: the host guarantees what `corral.h` requires.
         let call = unsafe {
             let args = match args.as_ref().map(|args| value::decode(args)).transpose()? {
                 None | Some(Value::None) => Vec::new(),
@@ -351,15 +351,15 @@ pub(super) unsafe extern "C" fn call(
         let value = handle.chunk.call(slot, &call)?;
         let mut parts = value::ValueParts::default();
         let encoded = parts.encode(&value)?;
-        // SAFETY: the host's duty: its report of this call.
+        // SAFETY: the host guarantees that the report is that of this call.
         if let Some((answer, context)) = unsafe { report.as_ref() }.and_then(|r| Some((r.answer?, r.context)))
         {
-            // SAFETY: as above; the value is there during the call.
+            // SAFETY: the report is valid, and the value lives during the call.
             unsafe { answer(context, &encoded) }
         }
         Ok(())
     };
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { with_chunk(chunk, report, Phase::Call, work) }
 }
 
@@ -368,12 +368,12 @@ pub(super) unsafe extern "C" fn close(chunk: *mut c_void, report: *const sys::Re
         handle.side.failures = handle.chunk.close();
         Ok(())
     };
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { with_chunk(chunk, report, Phase::Close, work) }
 }
 
 pub(super) unsafe extern "C" fn free_chunk(chunk: *mut c_void) {
-    // SAFETY: the host's duty: `chunk` gave it, and nobody uses it again.
+    // SAFETY: the host guarantees that `chunk` returned it and nobody uses it again.
     if let Ok(hand) = unsafe { Handle::<ChunkHandle>::take(chunk) } {
         hand.close();
     }

@@ -1,9 +1,8 @@
-//! A table of envs as a plugin: what [`export_envs!`](crate::export_envs) puts
-//! into a library.
+//! A table of envs as a plugin, which [`export_envs!`](crate::export_envs) puts into a
+//! library.
 //!
-//! Every function passes one guard: a panic that an env's own guard did not
-//! catch ends the handle that it came through, with a message, and not the
-//! process.
+//! Every function runs under a guard. A panic that an env's own guard did not catch ends
+//! the handle that the call used, with a message, and not the process.
 
 mod chunk;
 
@@ -20,24 +19,24 @@ use crate::error::{Error, Failure, Phase, Result};
 use crate::guard::{drop_guarded, guard};
 use crate::source::Source;
 
-/// What a plugin lists, for as long as the process lives.
+/// The list of a plugin's envs, which lives as long as the process.
 struct Listing {
     table: &'static [Entry],
     plugin: sys::Plugin,
-    /// What `plugin` points to.
+    /// The entries that `plugin` points to.
     _entries: Vec<sys::Entry>,
     _texts: Vec<CString>,
 }
 
-// SAFETY: what it points to is its own, and never changes.
+// SAFETY: the listing owns what it points to and never changes.
 unsafe impl Send for Listing {}
-// SAFETY: as above.
+// SAFETY: the listing owns what it points to and never changes.
 unsafe impl Sync for Listing {}
 
-/// A library has one table; every library has its own copy of this.
+/// The listing of this library's table; every library has its own copy of this variable.
 static LISTING: OnceLock<Listing> = OnceLock::new();
 
-/// The plugin that `table` is; null where it panics.
+/// The plugin of `table`; null where making it panics.
 pub fn plugin(table: &'static [Entry], name: &str, version: &str) -> *const sys::Plugin {
     let listed =
         guard(Phase::Build, || ptr::from_ref(&LISTING.get_or_init(|| list(table, name, version)).plugin));
@@ -48,7 +47,7 @@ fn list(table: &'static [Entry], name: &str, version: &str) -> Listing {
     let mut texts = Vec::new();
     let mut text = |text: &str| {
         texts.push(c_text(text));
-        // Its bytes stay where they are when the vector grows.
+        // The text's bytes do not move when the vector grows.
         texts.last().map_or(ptr::null(), |text| text.as_ptr())
     };
     let entry = |entry: &Entry| sys::Entry {
@@ -87,11 +86,11 @@ fn list(table: &'static [Entry], name: &str, version: &str) -> Listing {
     Listing { table, plugin, _entries: entries, _texts: texts }
 }
 
-/// A source and what `spec` tells of it.
+/// A source, and what `spec` returns for it.
 struct SourceHandle {
     source: Box<dyn Source>,
     spec: sys::Spec,
-    /// What `spec` points to, apart from the source's own.
+    /// The memory that `spec` points to and the source does not own.
     _spaces: space::SpaceParts,
     _values: value::ValueParts,
     _config: CString,
@@ -123,10 +122,10 @@ impl SourceHandle {
     }
 }
 
-/// Tells `report` what went wrong; whether nothing did.
+/// Tells `report` what went wrong. Returns whether nothing did.
 ///
 /// # Safety
-/// The report must be the host's of this call, or null.
+/// `report` must be the host's report of this call, or null.
 unsafe fn conclude(report: *const sys::Report, outcome: Result<Result<()>, Failure>) -> bool {
     // SAFETY: the caller guarantees what this function requires.
     unsafe {
@@ -145,24 +144,24 @@ unsafe extern "C" fn make(env: usize, options: *const sys::Value, report: *const
     let outcome = guard(Phase::Build, || {
         let table = LISTING.get().map_or(&[][..], |listing| listing.table);
         let entry = table.get(env).ok_or_else(|| Error::Argument(format!("there is no env number {env}")))?;
-        // SAFETY: the host's duty (`corral.h`).
+        // SAFETY: the host guarantees what `corral.h` requires.
         let options = unsafe { decode_map(options) }?;
         made = Box::into_raw(SourceHandle::new(entry.source(&options)?)?).cast();
         Ok(())
     });
-    // SAFETY: the host's duty.
+    // SAFETY: the host guarantees what `corral.h` requires.
     unsafe { conclude(report, outcome) };
     made
 }
 
 unsafe extern "C" fn spec(source: *mut c_void) -> *const sys::Spec {
-    // SAFETY: the host's duty: a source that `make` gave, or null.
+    // SAFETY: the host guarantees that this is a source of `make`, or null.
     unsafe { source.cast::<SourceHandle>().as_ref() }.map_or(ptr::null(), |handle| &handle.spec)
 }
 
 unsafe extern "C" fn free_source(source: *mut c_void) {
     if !source.is_null() {
-        // SAFETY: the host's duty: `make` gave it, and nobody uses it again.
+        // SAFETY: the host guarantees that `make` returned it and nobody uses it again.
         drop_guarded(unsafe { Box::from_raw(source.cast::<SourceHandle>()) });
     }
 }

@@ -1,13 +1,13 @@
-//! Some slots of a plugin's env: a call for a range of them, and what it says
-//! put where it belongs.
+//! Some slots of a plugin's env, which steps a range of them by one call. What the plugin
+//! reports is put into the batch.
 //!
-//! Above 400 lines because a call, and the callbacks that answer it, share one state.
+//! Above 400 lines because a call and the callbacks that answer it share one state.
 
 use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr;
 
-use super::heard::{Heard, ToldFailure, nothing_said};
+use super::reported::{PluginReport, ReportedFailure, no_report};
 use super::{PluginHandle, Table};
 use crate::abi::plugin::report::CALL;
 use crate::abi::plugin::sys;
@@ -21,15 +21,15 @@ use crate::source::{Chunk, ResetArgs, Side, SourceSpec, StepArgs};
 use crate::space::check::accept_value;
 use crate::space::{Leaf, LeafKind, Options, Space, Value};
 
-/// What is passed to the plugin by its address.
+/// Memory that is passed to the plugin by its address.
 #[derive(Default)]
 struct Passed {
-    /// Where each leaf's actions are.
+    /// The addresses of each leaf's actions.
     actions: Vec<*const c_void>,
     resets: Vec<sys::Reset>,
 }
 
-// SAFETY: addresses only, of which none is followed here.
+// SAFETY: the struct only holds addresses and does not follow them.
 unsafe impl Send for Passed {}
 
 /// Some slots of a plugin's env.
@@ -38,18 +38,18 @@ pub(super) struct PluginChunk {
     handle: PluginHandle,
     id: String,
     num_slots: usize,
-    /// The leaves that are not of fixed shape.
+    /// The action's leaves that are not of fixed shape.
     loose_actions: Vec<(usize, LeafKind)>,
     loose_observation: Vec<(usize, LeafKind)>,
     loose_info: Vec<(usize, LeafKind)>,
-    /// What its spaces make of rows and actions.
+    /// The layout of rows and actions, by the plugin's spaces.
     layout: ChunkLayout,
     addresses: Addresses,
     passed: Passed,
-    heard: Heard,
+    reported: PluginReport,
 }
 
-/// Of each leaf: dtype and elements, where it is of fixed shape.
+/// The dtype and number of elements of each leaf of fixed shape.
 struct ChunkLayout {
     observation: Vec<LeafLayout>,
     action: Vec<LeafLayout>,
@@ -70,14 +70,15 @@ impl ChunkLayout {
 
 /// The slots that a call is about, and their rows.
 enum Of<'a> {
-    /// These, but for those that are skipped; the first has row 0.
+    /// The slots of a range, except those that are skipped. The first has row 0.
     Range(&'a Range<usize>, &'a [bool]),
-    /// Those of these.
+    /// The slots of these resets.
     Resets(&'a [ResetArgs]),
 }
 
 impl Of<'_> {
-    /// Whether a chunk of so many slots has these, and so many rows one for each.
+    /// Whether a chunk of `num_slots` slots has these slots, and `rows` rows have one for
+    /// each of them.
     fn fits(&self, num_slots: usize, rows: usize) -> bool {
         match self {
             Of::Range(range, skip) => {
@@ -105,7 +106,7 @@ impl Of<'_> {
     }
 }
 
-/// Notes a failure of `slot`, unless one is known.
+/// Notes a failure of `slot`, unless one is noted already.
 fn note(side: &mut Side, slot: usize, failure: Failure) {
     if side.failures.iter().all(|(known, _)| *known != slot) {
         side.failures.push((slot, failure));
@@ -118,7 +119,7 @@ fn note_all(side: &mut Side, of: &Of<'_>, failure: &Failure) {
 }
 
 impl PluginChunk {
-    /// The `num_slots` slots at `handle`, of the source that is `spec`.
+    /// The `num_slots` slots at `handle`, of the source that has `spec`.
     pub(super) fn new(raw: Table, handle: *mut c_void, spec: &SourceSpec, num_slots: usize) -> Self {
         let loose = |space: &Space| {
             let leaves = space.leaves().iter().enumerate();
@@ -136,11 +137,11 @@ impl PluginChunk {
             layout: ChunkLayout::of(spec),
             addresses: Addresses::default(),
             passed: Passed::default(),
-            heard: Heard::default(),
+            reported: PluginReport::default(),
         }
     }
 
-    /// The rows at `addresses`, for the plugin.
+    /// The rows at `addresses`, in the form that the plugin takes.
     fn rows(addresses: &Addresses, len: usize) -> sys::Rows {
         sys::Rows {
             num_rows: len,
@@ -153,8 +154,8 @@ impl PluginChunk {
         }
     }
 
-    /// Calls the plugin with `rows`, and puts what it said where it belongs: what
-    /// is the whole call's failure is each slot's.
+    /// Calls the plugin with `rows`, and puts what it reported into the batch. A failure of
+    /// the whole call is one of each slot.
     fn call(
         &mut self,
         phase: Phase,
@@ -163,20 +164,20 @@ impl PluginChunk {
         side: &mut Side,
         call: impl FnOnce(&Self, *mut c_void, &sys::Rows, &sys::Report) -> i32,
     ) {
-        // The plugin writes by its own spaces, into whatever rows it is given.
+        // The plugin writes by the layout of its own spaces, whatever rows it is given.
         if !rows.are_of(&self.layout.observation, &self.layout.info) || !of.fits(self.num_slots, rows.len()) {
             let why = Error::Space("rows or slots that are not of its plugin's spaces".into());
             return note_all(side, of, &Failure::error(phase, why));
         }
         rows.addresses(&mut self.addresses);
         let raw_rows = Self::rows(&self.addresses, rows.len());
-        // Taken out, so that nobody else has it while the plugin tells it.
-        let mut heard = std::mem::take(&mut self.heard);
-        heard.allowance = Allowance::default();
-        let code = call(self, self.handle.0, &raw_rows, &heard.report());
+        // Taken out of `self`, so that nobody else uses it while the plugin writes to it.
+        let mut reported = std::mem::take(&mut self.reported);
+        reported.allowance = Allowance::default();
+        let code = call(self, self.handle.0, &raw_rows, &reported.report());
         rows.make_bools();
-        let failed = self.take(code, phase, of, rows, side, &mut heard);
-        self.heard = heard;
+        let failed = self.take(code, phase, of, rows, side, &mut reported);
+        self.reported = reported;
         if let Some(failure) = failed {
             note_all(side, of, &failure);
         }
@@ -190,26 +191,26 @@ impl PluginChunk {
         of: &Of<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
-        heard: &mut Heard,
+        reported: &mut PluginReport,
     ) -> Option<Failure> {
-        let silent = heard.extras.is_empty() && heard.leaves.is_empty() && heard.failures.is_empty();
+        let silent = reported.extras.is_empty() && reported.leaves.is_empty() && reported.failures.is_empty();
         if silent && code == 0 && self.loose_observation.is_empty() {
             return None;
         }
-        // How many loose leaves of the observation each row of the call has; `None`
-        // for rows of others.
+        // How many loose leaves of the observation each row of the call has; `None` for
+        // rows that the call is not about.
         let mut shown = vec![None; rows.len()];
         of.each().for_each(|(_, row)| shown[row] = Some(0));
         let has_row = |shown: &[Option<usize>], row: usize| shown.get(row).is_some_and(Option::is_some);
         let mut misplaced = None;
-        for (row, key, value) in heard.extras.drain(..) {
+        for (row, key, value) in reported.extras.drain(..) {
             if has_row(&shown, row) {
                 side.extras.push(Extra { row: rows.start() + row, key, value });
             } else {
                 misplaced = Some(format!("info '{key}' for row {row}, which is not of this call"));
             }
         }
-        for (is_info, leaf, row, value) in heard.leaves.drain(..) {
+        for (is_info, leaf, row, value) in reported.leaves.drain(..) {
             let loose = if is_info { &self.loose_info } else { &self.loose_observation };
             let kind = loose.iter().find(|(k, _)| *k == leaf).map(|(_, kind)| kind);
             let misfit = match kind.filter(|_| has_row(&shown, row)) {
@@ -228,7 +229,7 @@ impl PluginChunk {
         }
         let mut whole = misplaced.map(|why| Failure::error(phase, Error::Space(why)));
         let mut told = false;
-        for told_of in heard.failures.drain(..) {
+        for told_of in reported.failures.drain(..) {
             let slot = told_of.slot;
             if slot == CALL {
                 whole.get_or_insert(told_of.failure(phase));
@@ -251,18 +252,26 @@ impl PluginChunk {
             }
         }
         if code != 0 && !told && whole.is_none() {
-            whole = Some(Failure::error(phase, nothing_said(&self.id, phase)));
+            whole = Some(Failure::error(phase, no_report(&self.id, phase)));
         }
         whole
     }
 
-    /// As [`call`](Self::call), without rows.
-    fn ask(&mut self, phase: Phase, call: impl FnOnce(*mut c_void, &sys::Report) -> i32) -> Result<Heard> {
-        let (code, heard) = Heard::during(|report| call(self.handle.0, report));
-        if code == 0 && heard.failures.is_empty() { Ok(heard) } else { Err(heard.error(&self.id, phase)) }
+    /// Makes a call without rows.
+    fn ask(
+        &mut self,
+        phase: Phase,
+        call: impl FnOnce(*mut c_void, &sys::Report) -> i32,
+    ) -> Result<PluginReport> {
+        let (code, reported) = PluginReport::during(|report| call(self.handle.0, report));
+        if code == 0 && reported.failures.is_empty() {
+            Ok(reported)
+        } else {
+            Err(reported.error(&self.id, phase))
+        }
     }
 
-    /// Errors where there is no such slot: the plugin would not look.
+    /// Errors where there is no such slot, because the plugin would not check the number.
     fn check_slot(&self, slot: usize) -> Result<()> {
         if slot < self.num_slots {
             return Ok(());
@@ -307,8 +316,8 @@ impl Chunk for PluginChunk {
         let of = Of::Range(&slots, skip);
         self.call(Phase::Step, &of, rows, side, |chunk, handle, rows, report| {
             let actions = chunk.passed.actions.as_ptr();
-            // SAFETY: `chunk` gave the handle; rows, actions and flags are there
-            // during the call, of these slots, and `rows` nobody else's.
+            // SAFETY: `chunk` returned the handle. Rows, actions and flags are those of these
+            // slots and live during the call, and nobody else uses `rows`.
             unsafe { (chunk.raw.step)(handle, range.start, range.len(), skipped, actions, rows, report) }
         });
     }
@@ -344,8 +353,8 @@ impl Chunk for PluginChunk {
         self.passed.resets.extend(resets.iter().map(&mut raw));
         self.call(Phase::Reset, &of, rows, side, |chunk, handle, rows, report| {
             let resets = &chunk.passed.resets;
-            // SAFETY: `chunk` gave the handle; what is passed is there during the
-            // call, and the rows are nobody else's.
+            // SAFETY: `chunk` returned the handle. The arguments live during the call, and
+            // nobody else uses the rows.
             unsafe { (chunk.raw.reset)(handle, resets.as_ptr(), resets.len(), rows, report) }
         });
     }
@@ -354,32 +363,32 @@ impl Chunk for PluginChunk {
         let Some(check) = self.raw.all.check_options else { return Err(self.lacks("take options")) };
         let mut parts = value::ValueParts::default();
         let options = parts.encode_map(options)?;
-        // SAFETY: `chunk` gave the handle; the options are there during the call.
+        // SAFETY: `chunk` returned the handle; the options live during the call.
         self.ask(Phase::Reset, |handle, report| unsafe { check(handle, &options, report) }).map(drop)
     }
 
     fn save(&mut self, slot: usize) -> Result<Vec<u8>> {
         let Some(save) = self.raw.all.save else { return Err(self.lacks("save its state")) };
         self.check_slot(slot)?;
-        // SAFETY: `chunk` gave the handle, and has such a slot.
-        let heard = self.ask(Phase::Save, |handle, report| unsafe { save(handle, slot, report) })?;
-        heard.state.ok_or_else(|| Error::env(format!("{}: its plugin saved nothing", self.id)))
+        // SAFETY: `chunk` returned the handle, and the chunk has this slot.
+        let reported = self.ask(Phase::Save, |handle, report| unsafe { save(handle, slot, report) })?;
+        reported.state.ok_or_else(|| Error::env(format!("{}: its plugin saved nothing", self.id)))
     }
 
     fn load(&mut self, slot: usize, state: &[u8]) -> Result<()> {
         let Some(load) = self.raw.all.load else { return Err(self.lacks("load a state")) };
         self.check_slot(slot)?;
         let (bytes, length) = (state.as_ptr().cast(), state.len());
-        // SAFETY: `chunk` gave the handle; the bytes are there during the call.
+        // SAFETY: `chunk` returned the handle; the bytes live during the call.
         self.ask(Phase::Load, |handle, report| unsafe { load(handle, slot, bytes, length, report) }).map(drop)
     }
 
     fn render(&mut self, slot: usize) -> Result<Frame> {
         let Some(render) = self.raw.all.render else { return Err(self.lacks("draw a picture")) };
         self.check_slot(slot)?;
-        // SAFETY: `chunk` gave the handle, and has such a slot.
-        let heard = self.ask(Phase::Render, |handle, report| unsafe { render(handle, slot, report) })?;
-        heard.frame.unwrap_or_else(|| Err(Error::env(format!("{}: its plugin drew nothing", self.id))))
+        // SAFETY: `chunk` returned the handle, and the chunk has this slot.
+        let reported = self.ask(Phase::Render, |handle, report| unsafe { render(handle, slot, report) })?;
+        reported.frame.unwrap_or_else(|| Err(Error::env(format!("{}: its plugin drew nothing", self.id))))
     }
 
     fn call(&mut self, slot: usize, call: &Call) -> Result<Value> {
@@ -390,31 +399,31 @@ impl Chunk for PluginChunk {
         let (args, kwargs) = (parts.encode(&args)?, parts.encode_map(&call.kwargs)?);
         let (name, length) = (call.name.as_ptr().cast(), call.name.len());
         let kind = call_kind_to(call.kind);
-        let heard = self.ask(Phase::Call, |handle, report| {
-            // SAFETY: `chunk` gave the handle, and has such a slot; what is passed is
-            // there during the call.
+        let reported = self.ask(Phase::Call, |handle, report| {
+            // SAFETY: `chunk` returned the handle, and the chunk has this slot; the
+            // arguments live during the call.
             unsafe { by_name(handle, slot, kind, name, length, &args, &kwargs, report) }
         })?;
-        Ok(heard.answer.unwrap_or_default())
+        Ok(reported.answer.unwrap_or_default())
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {
         let Some(close) = self.raw.all.close else { return Vec::new() };
-        let (code, heard) = Heard::during(|report| {
-            // SAFETY: `chunk` gave the handle.
+        let (code, reported) = PluginReport::during(|report| {
+            // SAFETY: `chunk` returned the handle.
             unsafe { close(self.handle.0, report) }
         });
-        if code != 0 && heard.failures.is_empty() {
-            return vec![(0, Failure::error(Phase::Close, nothing_said(&self.id, Phase::Close)))];
+        if code != 0 && reported.failures.is_empty() {
+            return vec![(0, Failure::error(Phase::Close, no_report(&self.id, Phase::Close)))];
         }
-        let slot = |told: &ToldFailure| if told.slot < self.num_slots { told.slot } else { 0 };
-        heard.failures.iter().map(|told| (slot(told), told.failure(Phase::Close))).collect()
+        let slot = |told: &ReportedFailure| if told.slot < self.num_slots { told.slot } else { 0 };
+        reported.failures.iter().map(|told| (slot(told), told.failure(Phase::Close))).collect()
     }
 }
 
 impl Drop for PluginChunk {
     fn drop(&mut self) {
-        // SAFETY: `chunk` gave it, and this is its one owner.
+        // SAFETY: `chunk` returned the handle, which only this struct owns.
         unsafe { (self.raw.free_chunk)(self.handle.0) }
     }
 }

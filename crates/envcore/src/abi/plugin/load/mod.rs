@@ -1,11 +1,11 @@
-//! A plugin as sources.
+//! A plugin as sources of envs.
 //!
-//! What a plugin says is held to its layout and its spaces before anyone relies
-//! on it, and flags to 0 and 1 after every call. That it writes where it was
-//! told to, nobody can check: it is code in this process.
+//! What a plugin declares is checked against its layout and its spaces before anyone
+//! relies on it, and flags are made 0 or 1 after every call. Nobody can check that a
+//! plugin writes only where it was told to, because it is code in this process.
 
 mod chunk;
-mod heard;
+mod reported;
 mod source;
 
 use std::ffi::c_void;
@@ -15,7 +15,7 @@ use libloading::os::unix::{RTLD_LOCAL, RTLD_NOW};
 
 pub use source::PluginSource;
 
-use heard::Heard;
+use reported::PluginReport;
 
 use super::space::{MAX_NAME, MAX_TEXT, owned_text};
 use super::sys;
@@ -25,29 +25,29 @@ use crate::config::nearest;
 use crate::error::{Error, Phase, Result};
 use crate::space::Options;
 
-/// The greatest number of envs that a plugin lists.
+/// How many envs a plugin may list.
 const MAX_ENVS: usize = 1 << 16;
 
 /// An env that a plugin lists.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// Its id, without the plugin's name before it.
+    /// The env's id, without the plugin's name before it.
     pub id: String,
-    /// One line on what it is.
+    /// One line on what the env is.
     pub about: String,
-    /// Its usual time limit, in steps.
+    /// The env's usual time limit in steps.
     pub max_episode_steps: Option<u64>,
-    /// The mean return from which it counts as solved.
+    /// The mean return from which the env counts as solved.
     pub reward_threshold: Option<f64>,
-    /// Frames per second at which its episodes look natural.
+    /// The frames per second at which the env's episodes look natural.
     pub render_fps: u32,
-    /// Whether it is to be found by its id and listed nowhere.
+    /// Whether the env can be made by its id but is not listed.
     pub hidden: bool,
-    /// Its options and their defaults, as JSON text.
+    /// The env's options and their defaults, as JSON text.
     pub options: String,
 }
 
-/// A plugin that was loaded; it stays loaded for as long as the process lives.
+/// A plugin that was loaded. It stays loaded for as long as the process lives.
 pub struct Plugin {
     raw: Table,
     path: PathBuf,
@@ -56,8 +56,7 @@ pub struct Plugin {
     listed: Vec<Listed>,
 }
 
-/// The functions of a plugin that every one must have, and the table for the
-/// others.
+/// The functions that every plugin must have, and the table that has the others.
 #[derive(Clone, Copy)]
 struct Table {
     all: &'static sys::Plugin,
@@ -84,24 +83,24 @@ struct Table {
     free_chunk: unsafe extern "C" fn(*mut c_void),
 }
 
-// SAFETY: a plugin's functions may be called from any thread (`corral.h`), and
-// its table never changes.
+// SAFETY: a plugin's functions may be called from any thread (`corral.h`), and its
+// table never changes.
 unsafe impl Send for Table {}
-// SAFETY: as above.
+// SAFETY: a plugin's functions may be called from any thread, and its table never changes.
 unsafe impl Sync for Table {}
 
 impl Plugin {
     /// Loads the plugin at `path`.
     ///
     /// # Errors
-    /// [`Error::Library`] for a file that is not there, is no library, is no
-    /// plugin, or is one of another version: the message says which side is old.
+    /// [`Error::Library`] for a file that does not exist, is no library, is no plugin, or
+    /// is a plugin of another version. The message says which side is old.
     ///
     /// # Safety
-    /// Loading a library runs its code.
+    /// To load a library runs its code.
     pub unsafe fn open(path: &Path) -> Result<Self> {
         let fault = |why: String| Error::Library(format!("{}: {why}", path.display()));
-        // A name without a slash would be looked for along the system's paths.
+        // The system would search its own paths for a name without a slash.
         let file = path.canonicalize().map_err(|error| fault(error.to_string()))?;
         // SAFETY: the caller guarantees what this function requires.
         let library = unsafe { Library::open(&file, RTLD_NOW | RTLD_LOCAL) }?;
@@ -113,24 +112,24 @@ impl Plugin {
             let hint = if is_libenv { ": it is a libenv library, for corral.load_libenv" } else { "" };
             return Err(library.fault(format_args!("it has no function {}{hint}", sys::CORRAL_PLUGIN_SYMBOL)));
         };
-        // SAFETY: as above.
+        // SAFETY: the function takes nothing and may be called at any time.
         let raw = unsafe { entrance() };
-        // SAFETY: what that function gives stays as long as the library.
+        // SAFETY: what that function returns stays valid as long as the library is loaded.
         unsafe { Plugin::over(raw, file) }.map_err(|error| fault(error.to_string()))
     }
 
-    /// The plugin whose table is at `raw`, of a library that somebody else loaded
-    /// from `path`.
+    /// The plugin whose table is at `raw`, in a library that somebody else loaded from
+    /// `path`.
     ///
     /// # Errors
-    /// [`Error::Library`] for one of another version, [`Error::Space`] for counts
-    /// and texts that make no sense.
+    /// [`Error::Library`] for a plugin of another version, [`Error::Space`] for counts and
+    /// texts that make no sense.
     ///
     /// # Safety
-    /// `raw` must be null or a `corral_plugin` of any version, as `corral.h` says,
-    /// that stays for as long as the process lives.
+    /// `raw` must be null or a `corral_plugin` of any version, as `corral.h` says, that
+    /// stays valid for as long as the process lives.
     pub unsafe fn over(raw: *const sys::Plugin, path: PathBuf) -> Result<Self> {
-        // SAFETY: the caller's duty, of all of these.
+        // SAFETY: the caller guarantees what all of these calls require.
         unsafe {
             let raw = Table::check(raw).map_err(Error::Library)?;
             let all = raw.all;
@@ -159,31 +158,31 @@ impl Plugin {
         }
     }
 
-    /// Where it was loaded from.
+    /// The path that the plugin was loaded from.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What comes before the `/` of its ids.
+    /// The text before the `/` of the plugin's ids.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its own version.
+    /// The version of the plugin itself.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// What it lists.
+    /// The envs that the plugin lists, without hidden ones.
     pub fn envs(&self) -> impl Iterator<Item = &Listed> {
         self.listed.iter().filter(|listed| !listed.hidden)
     }
 
-    /// A source of its env `id` with `options` laid over its default config,
-    /// which messages call `namespace/id`.
+    /// A source of the plugin's env `id`. `options` replace values of the env's default
+    /// config. Messages call the source `namespace/id`.
     ///
     /// # Errors
-    /// [`Error::UnknownEnv`]; for options whatever the plugin says.
+    /// [`Error::UnknownEnv`]; the plugin's own error for options.
     pub fn source(&self, namespace: &str, id: &str, options: &Options) -> Result<PluginSource> {
         let Some(number) = self.listed.iter().position(|listed| listed.id == id) else {
             let ids = || self.envs().map(|listed| listed.id.as_str());
@@ -194,15 +193,15 @@ impl Plugin {
         };
         let mut parts = value::ValueParts::default();
         let options = parts.encode_map(options)?;
-        let (handle, heard) = Heard::during(|report| {
-            // SAFETY: what is passed is there during the call.
+        let (handle, reported) = PluginReport::during(|report| {
+            // SAFETY: the arguments live during the call.
             unsafe { (self.raw.make)(number, &options, report) }
         });
         let id = format!("{namespace}/{id}");
         if handle.is_null() {
-            return Err(heard.error(&id, Phase::Build));
+            return Err(reported.error(&id, Phase::Build));
         }
-        // SAFETY: `make` gave the handle just now.
+        // SAFETY: `make` has just returned the handle.
         unsafe { PluginSource::new(self.raw, handle, id, &self.listed[number]) }
     }
 }
@@ -211,12 +210,12 @@ impl Table {
     /// The table at `raw`, if it is of this version.
     ///
     /// # Safety
-    /// `raw` must be null or a `corral_plugin`, of any version, that stays.
+    /// `raw` must be null or a `corral_plugin` of any version that stays valid.
     unsafe fn check(raw: *const sys::Plugin) -> Result<Self, String> {
         if raw.is_null() {
             return Err("it has no envs: what makes its table failed".into());
         }
-        // SAFETY: the caller's duty: these two stand first in every version.
+        // SAFETY: the caller guarantees the table; these two fields are first in every version.
         let (version, entry_size) = unsafe { ((*raw).abi_version, (*raw).entry_size as usize) };
         let ours = sys::CORRAL_ABI_VERSION;
         let old_plugin = "the plugin is old: run `corral vendor` in its folder (or take the new corral.h) \
@@ -235,7 +234,7 @@ impl Table {
                 env!("CARGO_PKG_VERSION")
             ));
         }
-        // SAFETY: of this version: the size stands third.
+        // SAFETY: the table is of this version, in which the size is the third field.
         let size = unsafe { (*raw).size };
         let (whole, entry) = (size_of::<sys::Plugin>(), size_of::<sys::Entry>());
         if size < whole || entry_size != entry {
@@ -247,7 +246,7 @@ impl Table {
                 env!("CARGO_PKG_VERSION")
             ));
         }
-        // SAFETY: it is large enough, and stays (the caller's duty).
+        // SAFETY: the table is large enough, and the caller guarantees that it stays valid.
         let all: &'static sys::Plugin = unsafe { &*raw };
         let missing = |what: &str| format!("its table has no function '{what}'");
         Ok(Table {
@@ -263,11 +262,11 @@ impl Table {
     }
 }
 
-/// A plugin's own, with one owner.
+/// A plugin's handle, which has one owner.
 struct PluginHandle(*mut c_void);
 
-// SAFETY: `corral.h` lets any thread use it.
+// SAFETY: `corral.h` lets any thread use a handle.
 unsafe impl Send for PluginHandle {}
-// SAFETY: a source's functions may overlap (`corral.h`); a chunk's are called
-// through `&mut` alone.
+// SAFETY: calls of a source's functions may overlap (`corral.h`); those of a chunk are
+// made through `&mut` alone.
 unsafe impl Sync for PluginHandle {}

@@ -1,4 +1,4 @@
-//! An env of a plugin with its options.
+//! An env of a plugin, with its options.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -6,7 +6,7 @@ use std::ptr;
 use serde_json::Value as Json;
 
 use super::chunk::PluginChunk;
-use super::heard::{Heard, ToldFailure};
+use super::reported::{PluginReport, ReportedFailure};
 use super::{Listed, PluginHandle, Table};
 use crate::abi::plugin::space::{self, MAX_TEXT, owned_text};
 use crate::abi::plugin::{sys, value};
@@ -16,13 +16,13 @@ use crate::env_source::OPTIONAL;
 use crate::error::{Error, Phase, Result, SlotError};
 use crate::source::{Chunk, Source, SourceSpec};
 
-/// An env of a plugin with its options, ready to fill slots.
+/// An env of a plugin with its options, which can fill slots.
 pub struct PluginSource {
     made: MadeSource,
     spec: SourceSpec,
 }
 
-/// What `make` gave; freed when dropped.
+/// The source that `make` returned; freed when dropped.
 struct MadeSource {
     raw: Table,
     handle: PluginHandle,
@@ -30,25 +30,23 @@ struct MadeSource {
 
 impl Drop for MadeSource {
     fn drop(&mut self) {
-        // SAFETY: `make` gave it, and this is its one owner.
+        // SAFETY: `make` returned the handle, which only this struct owns.
         unsafe { (self.raw.free_source)(self.handle.0) }
     }
 }
 
 impl PluginSource {
-    /// The source that `make` gave, of an env that is `listed` and which messages
-    /// call `id`.
+    /// The source that `make` returned for the env `listed`. Messages call it `id`.
     ///
     /// # Errors
-    /// [`Error::Space`], [`Error::Library`] where what it says of itself makes no
-    /// sense.
+    /// [`Error::Space`], [`Error::Library`] where the source's spec makes no sense.
     ///
     /// # Safety
-    /// The plugin at `raw` must have given `handle`, whose one owner this is from
-    /// now on.
+    /// The plugin at `raw` must have returned `handle`, and from then on only this value
+    /// may own the handle.
     pub(super) unsafe fn new(raw: Table, handle: *mut c_void, id: String, listed: &Listed) -> Result<Self> {
         let made = MadeSource { raw, handle: PluginHandle(handle) };
-        // SAFETY: the caller's duty, and the plugin's (`corral.h`).
+        // SAFETY: the caller guarantees the handle, and the plugin what `corral.h` requires.
         let spec = unsafe {
             let spec = (raw.spec)(handle).as_ref();
             spec_of(raw, spec.ok_or_else(|| Error::Space(format!("{id}: it has no spec")))?, id, listed)
@@ -59,28 +57,28 @@ impl PluginSource {
     fn chunk_of(&self, first_slot: usize, seeds: &[i64], num_slots: usize) -> Result<Box<dyn Chunk>> {
         let MadeSource { raw, handle: source } = &self.made;
         let seeds_at = if seeds.is_empty() { ptr::null() } else { seeds.as_ptr() };
-        let (handle, heard) = Heard::during(|report| {
-            // SAFETY: `make` gave the source; what is passed is there during the
+        let (handle, reported) = PluginReport::during(|report| {
+            // SAFETY: `make` returned the source; the arguments live during the
             // call.
             unsafe { (raw.chunk)(source.0, seeds_at, num_slots, report) }
         });
         if !handle.is_null() {
             return Ok(Box::new(PluginChunk::new(*raw, handle, &self.spec, num_slots)));
         }
-        let of_slots = |told: &&ToldFailure| told.slot < seeds.len();
-        let slot_error = |told: &ToldFailure| {
+        let of_slots = |told: &&ReportedFailure| told.slot < seeds.len();
+        let slot_error = |told: &ReportedFailure| {
             let (slot, begin) = (first_slot + told.slot, Begin::Seed(seeds[told.slot]));
             SlotError::in_build(self.spec.id.as_str(), slot, begin, told.failure(Phase::Build))
         };
-        let slots: Vec<_> = heard.failures.iter().filter(of_slots).map(slot_error).collect();
-        Err(if slots.is_empty() { heard.error(&self.spec.id, Phase::Build) } else { Error::Slots(slots) })
+        let slots: Vec<_> = reported.failures.iter().filter(of_slots).map(slot_error).collect();
+        Err(if slots.is_empty() { reported.error(&self.spec.id, Phase::Build) } else { Error::Slots(slots) })
     }
 }
 
-/// What `spec` says.
+/// The spec that a plugin declared in `spec`.
 ///
 /// # Safety
-/// It must be as `corral.h` says.
+/// `spec` must be as `corral.h` says.
 unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> Result<SourceSpec> {
     if spec.size < size_of::<sys::Spec>() {
         let (theirs, ours) = (spec.size, size_of::<sys::Spec>());
@@ -93,7 +91,7 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
             observation: space::decode(&spec.observation, &format!("{id}: observation"))?,
             action: space::decode(&spec.action, &format!("{id}: action"))?,
             info: space::decode(&spec.info, &format!("{id}: info"))?,
-            // The host's runner does the rest.
+            // The host's runner can do the rest for every env.
             caps: Caps::from_bits_truncate(spec.caps) & known | (Caps::ENV - Caps::SEED - Caps::INDEX),
             autoreset: None,
             max_episode_steps: listed.max_episode_steps,
@@ -134,7 +132,7 @@ impl Source for PluginSource {
     }
 
     fn chunk(&self, first_slot: usize, seeds: &[i64]) -> Result<Box<dyn Chunk>> {
-        // Without seeds a plugin makes a vacant chunk.
+        // Without seeds a plugin would make a vacant chunk.
         if seeds.is_empty() {
             return Err(Error::Argument(format!("{}: a chunk has at least 1 slot", self.spec.id)));
         }

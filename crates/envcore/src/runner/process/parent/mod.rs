@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 use super::board::{Board, Plan};
 use super::member::Host;
-use super::mirror::{Mirror, Sent};
 use super::parts::{Counts, Lender};
+use super::slot_states::{Sent, SlotStates};
 use super::wire::Answer;
-use super::worker_pool::{Mute, WorkerPool};
-use super::{board_span, look_for};
+use super::worker_pool::{NoAnswer, WorkerPool};
+use super::{board_span, spin_time};
 use crate::begin::Begin;
 use crate::buffer::{Actions, BatchPool, Draft, Layout, Lease, Slots};
 use crate::caps::Caps;
 use crate::episode::Life;
 use crate::error::{Cause, Error, Failure, Phase, Result};
-use crate::fork::Native;
+use crate::fork::ProcessLocal;
 use crate::landing::{Landing, Notes};
 use crate::runner::front::{Front, seeds};
 use crate::runner::limits::{Limit, Limits};
@@ -54,8 +54,8 @@ const ROUND: Duration = Duration::from_millis(200);
 /// next reset of any of these slots starts the worker again.
 pub struct Process {
     pub(super) front: Front,
-    pub(super) worker_pool: Native<WorkerPool>,
-    pub(super) mirror: Mirror,
+    pub(super) worker_pool: ProcessLocal<WorkerPool>,
+    pub(super) slot_states: SlotStates,
     /// What each slot is in flight for. `None` where the slot's row has landed, or the
     /// slot is not in flight.
     in_flight: Vec<Option<Sent>>,
@@ -74,7 +74,7 @@ pub struct Process {
     landing: Landing,
     /// Orders to workers whose answers are still to be received, because Ctrl-C may
     /// have ended an earlier wait for them.
-    owed: VecDeque<Owed>,
+    pending_orders: VecDeque<PendingOrder>,
     /// When the workers were last checked.
     looked: Instant,
     config: VecConfig,
@@ -84,7 +84,7 @@ pub struct Process {
 }
 
 /// An order to a worker, and what changes in the parent once it is answered.
-struct Owed {
+struct PendingOrder {
     worker: usize,
     question: u64,
     phase: Phase,
@@ -121,12 +121,12 @@ fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) ->
 fn limit_of(
     limits: &Limits,
     in_flight: &[Option<Sent>],
-    mirror: &Mirror,
+    slot_states: &SlotStates,
 ) -> impl Fn(Option<usize>) -> Option<Limit> {
     move |slot| match slot.and_then(|slot| Some((slot, in_flight.get(slot)?))) {
         None => limits.longest(),
         Some((_, Some(Sent::Reset(_)))) => limits.of(true),
-        Some((slot, Some(Sent::Step))) => limits.of(mirror.lives.pending()[slot]),
+        Some((slot, Some(Sent::Step))) => limits.of(slot_states.lives.pending()[slot]),
         Some((_, None)) => limits.of(false),
     }
 }
@@ -217,12 +217,12 @@ impl Process {
         let counts = Counts::of(&spec);
         let plan =
             Plan { num_slots: n, workers: ranges, parts: counts.parts(), leaves: spec.action.leaves().len() };
-        let ground = worker_pool.arena.take(plan.bytes())?;
-        debug_assert_eq!(ground.span, board_span(&plan));
+        let board_block = worker_pool.arena.take(plan.bytes())?;
+        debug_assert_eq!(board_block.span, board_span(&plan));
         let workers: Vec<usize> = (0..plan.workers.len()).collect();
         // SAFETY: the block has as many bytes and is new, therefore zeros. It lives as
         // long as the worker pool, which also has the board.
-        let board = unsafe { Board::new(ground.as_ptr(), plan, look_for(workers.len())) };
+        let board = unsafe { Board::new(board_block.as_ptr(), plan, spin_time(workers.len())) };
         let actions = Actions::new(&spec.id, &spec.action, n, config.action_bounds)?;
         let mut told = Vec::new();
         for (k, leaf) in spec.action.leaves().iter().enumerate() {
@@ -244,16 +244,16 @@ impl Process {
         if let Some(error) = lender.failed {
             return Err(error);
         }
-        (worker_pool.board, worker_pool.ground) = (Some(board), Some(ground));
-        if let Some((_, error)) = worker_pool.seat(&workers, config.timeout)?.into_iter().next() {
+        (worker_pool.board, worker_pool.board_block) = (Some(board), Some(board_block));
+        if let Some((_, error)) = worker_pool.send_plan(&workers, config.timeout)?.into_iter().next() {
             return Err(error);
         }
-        let mirror = Mirror::new(&spec, &seeds);
+        let slot_states = SlotStates::new(&spec, &seeds);
         Ok(Process {
             limits: Limits::new(&config, spec.autoreset),
             front: Front::of(spec),
-            worker_pool: Native::new(worker_pool),
-            mirror,
+            worker_pool: ProcessLocal::new(worker_pool),
+            slot_states,
             in_flight: vec![None; n],
             actions,
             told,
@@ -264,7 +264,7 @@ impl Process {
             staging,
             notes: (0..n).map(|_| Notes::default()).collect(),
             landing: Landing::new(n),
-            owed: VecDeque::new(),
+            pending_orders: VecDeque::new(),
             looked: Instant::now(),
             config,
             seeds,
@@ -288,7 +288,7 @@ impl Process {
         self.front.forget();
         self.landing.clear();
         self.in_flight.fill(None);
-        self.owed.clear();
+        self.pending_orders.clear();
     }
 
     pub(super) fn is_in_flight(&self, slot: usize) -> bool {
@@ -304,12 +304,12 @@ impl Process {
     }
 
     /// The answer to a question of a worker, within the time limit of the worker's slots.
-    pub(super) fn hear_answer(&mut self, worker: usize, question: u64) -> Result<Answer, Mute> {
-        let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
+    pub(super) fn await_answer(&mut self, worker: usize, question: u64) -> Result<Answer, NoAnswer> {
+        let limit = limit_of(&self.limits, &self.in_flight, &self.slot_states);
         self.worker_pool.answer(worker, question, &|slot| Some(limit(slot)?.time))
     }
 
     pub(super) fn options_of(&self, slot: usize, options: Option<&Options>, begin: Begin) -> Option<Options> {
-        if begin == Begin::Keep { None } else { self.mirror.options_for(slot, options) }
+        if begin == Begin::Keep { None } else { self.slot_states.options_for(slot, options) }
     }
 }

@@ -116,20 +116,20 @@ impl Process {
     pub(super) fn land(&mut self, slot: usize) {
         let window = self.draft(slot).window();
         // SAFETY: the draft is alive, and in this process only `self` uses it.
-        let said = unsafe { window.said(slot) };
-        let Some(mut kind) = RowKind::of(said.kind).filter(|_| said.is_sound) else {
+        let row_status = unsafe { window.row_status(slot) };
+        let Some(mut kind) = RowKind::of(row_status.kind).filter(|_| row_status.is_sound) else {
             let why = "its worker wrote bytes that are no truth values";
             self.fail_row(slot, Failure::new(Phase::Step, Cause::Error, why));
             return;
         };
-        let ended = said.ended;
+        let ended = row_status.ended;
         let sent = self.in_flight[slot].take().expect("only slots in flight land");
-        if kind == RowKind::Reset && self.mirror.lives.status(slot) == Status::Lost {
+        if kind == RowKind::Reset && self.slot_states.lives.status(slot) == Status::Lost {
             kind = RowKind::Restarted;
             // SAFETY: the draft is alive, and in this process only `self` uses it.
             unsafe { window.set_kind(slot, kind as u8) }
         }
-        self.mirror.land(slot, sent, kind, ended);
+        self.slot_states.land(slot, sent, kind, ended);
         self.landing.land(slot);
     }
 
@@ -137,7 +137,7 @@ impl Process {
     pub(super) fn fail_row(&mut self, slot: usize, failure: Failure) {
         let Some(sent) = self.in_flight[slot].take() else { return };
         let action = self.actions.describe(slot);
-        let error = self.mirror.lose(slot, sent, Some(action), failure);
+        let error = self.slot_states.lose(slot, sent, Some(action), failure);
         let window = self.draft(slot).window();
         // SAFETY: the draft is alive, and in this process only `self` uses it.
         unsafe { window.clear_row(slot, RowKind::Failed as u8) }

@@ -7,8 +7,8 @@ use crate::buffer::Slots;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::runner::process::board::{Work, WorkEntry};
-use crate::runner::process::mirror::Sent;
 use crate::runner::process::parts::Lender;
+use crate::runner::process::slot_states::Sent;
 use crate::runner::process::wire::{PackedValue, ToWorker};
 use crate::runner::process::worker_pool::WorkerPool;
 
@@ -54,13 +54,13 @@ impl Process {
             },
         )?;
         dead.retain(|worker| worker_pool.members[*worker].live.is_some());
-        lost.extend(worker_pool.seat(&dead, self.config.timeout)?);
+        lost.extend(worker_pool.send_plan(&dead, self.config.timeout)?);
         dead.retain(|worker| worker_pool.members[*worker].live.is_some());
         for &worker in &dead {
             let member = &worker_pool.members[worker];
             let first = seed(member.slots.start, member.launches - 1);
             for (k, slot) in member.slots.clone().enumerate() {
-                self.mirror.rebuild(slot, first + k as i64, seeded);
+                self.slot_states.rebuild(slot, first + k as i64, seeded);
             }
         }
         Ok(lost)
@@ -95,14 +95,14 @@ impl Process {
 
     /// Lands failed rows of those of `slots` whose worker died earlier. Returns the other
     /// slots.
-    pub(in crate::runner::process) fn land_doomed(&mut self, slots: &Slots) -> Slots {
+    pub(in crate::runner::process) fn land_unreported(&mut self, slots: &Slots) -> Slots {
         let n = self.front.spec.num_slots;
-        if !self.mirror.any_doomed() {
+        if !self.slot_states.any_unreported() {
             return slots.clone();
         }
         let mut rest = Vec::new();
         for slot in slots.iter(n) {
-            match self.mirror.take_doom(slot) {
+            match self.slot_states.take_unreported(slot) {
                 Some(failure) => self.fail_row(slot, (*failure).clone()),
                 None => rest.push(slot),
             }
@@ -113,7 +113,7 @@ impl Process {
     /// Returns whether a step of `slots` will be written to a draft of all slots, and makes
     /// that draft where there is none.
     pub(in crate::runner::process) fn prepare(&mut self, slots: &Slots) -> Result<bool> {
-        let whole = *slots == Slots::All && !self.is_apart() && !self.mirror.any_doomed();
+        let whole = *slots == Slots::All && !self.is_apart() && !self.slot_states.any_unreported();
         if whole && self.whole.is_none() {
             self.draft_whole()?;
         }
@@ -133,7 +133,7 @@ impl Process {
         let mail = !loose.is_empty();
         let mut rows = |worker_pool: &mut WorkerPool, worker: usize, rows: usize| {
             if mail {
-                worker_pool.ring(worker);
+                worker_pool.wake_if_asleep(worker);
                 let columns = loose.iter_mut().map(|column| column.drain(..rows).collect());
                 worker_pool.mail(worker, &ToWorker::Actions(columns.collect()));
             }
@@ -146,7 +146,7 @@ impl Process {
                     .post(worker, WorkEntry { work: Work::StepWhole, mail, first, count: end - first });
                 rows(&mut self.worker_pool, worker, end - first);
             }
-            self.worker_pool.board().ring_all(0..self.worker_pool.members.len());
+            self.worker_pool.board().wake_all(0..self.worker_pool.members.len());
             return;
         }
         for (worker, run) in self.runs(slots, self.most_together()) {
@@ -154,7 +154,7 @@ impl Process {
             self.worker_pool.post(worker, WorkEntry { work: Work::Step, mail, first, count });
             rows(&mut self.worker_pool, worker, count);
         }
-        self.ring_for(slots, n);
+        self.wake_workers_of(slots, n);
     }
 
     /// How many slots one entry on the board may have.
@@ -162,11 +162,11 @@ impl Process {
         if self.is_apart() && self.front.spec.caps.contains(Caps::SUBSET) { 1 } else { usize::MAX }
     }
 
-    pub(in crate::runner::process) fn ring_for(&mut self, slots: &Slots, n: usize) {
+    pub(in crate::runner::process) fn wake_workers_of(&mut self, slots: &Slots, n: usize) {
         let mut last = usize::MAX;
         let workers = slots.iter(n).map(|slot| self.worker_pool.of(slot));
         let workers = workers.filter(|worker| std::mem::replace(&mut last, *worker) != *worker);
-        self.worker_pool.board().ring_all(workers);
+        self.worker_pool.board().wake_all(workers);
     }
 
     /// The runs of consecutive slots of one worker in `slots`, in their order, each of at

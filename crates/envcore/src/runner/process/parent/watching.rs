@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Change, MOMENT, Owed, Process, ROUND, SLICE, limit_of};
+use super::{Change, MOMENT, PendingOrder, Process, ROUND, SLICE, limit_of};
 use crate::caps::Caps;
 use crate::error::{Cause, Failure, Phase, Result};
 use crate::runner::limits::Limit;
@@ -11,7 +11,7 @@ use crate::runner::limits::Limit;
 impl Process {
     /// Ends a worker that died, or whose slot was silent for too long, and lands failed
     /// rows of its slots in flight. Returns what became of the worker.
-    pub(in crate::runner::process) fn bury(
+    pub(in crate::runner::process) fn lose_worker(
         &mut self,
         worker: usize,
         silent: Option<(usize, Limit)>,
@@ -30,7 +30,7 @@ impl Process {
             end = format!("{who} gave {limit}, and {end}");
         }
         // A new worker numbers its questions from the beginning.
-        self.owed.retain(|owed| owed.worker != worker);
+        self.pending_orders.retain(|order| order.worker != worker);
         let text = format!("{end}{words}");
         let failure = Failure::new(Phase::Step, Cause::Death, text.clone());
         let shared = Arc::new(failure.clone());
@@ -43,7 +43,7 @@ impl Process {
                 self.fail_row(slot, Failure { cause, ..failure.clone() });
             } else {
                 // The slot's last row was good. Its next row reports the failure.
-                self.mirror.doom(slot, &shared);
+                self.slot_states.report_later(slot, &shared);
             }
         }
         text
@@ -57,15 +57,15 @@ impl Process {
         self.looked = Instant::now();
         for worker in 0..self.worker_pool.members.len() {
             if self.worker_pool.is_dead(worker) {
-                self.bury(worker, None);
+                self.lose_worker(worker, None);
                 continue;
             }
             let silence = {
-                let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
+                let limit = limit_of(&self.limits, &self.in_flight, &self.slot_states);
                 self.worker_pool.silence(worker, &|slot| Some(limit(slot)?.time))
             };
             if let Some(slot) = silence {
-                self.bury_silent(worker, slot);
+                self.lose_silent_worker(worker, slot);
             }
         }
         self.worker_pool.host.pulse()
@@ -73,14 +73,14 @@ impl Process {
 
     /// Ends a worker that was silent for too long, at slot `at` where that is known.
     /// Returns the slot that the failure names, and what became of the worker.
-    pub(in crate::runner::process) fn bury_silent(
+    pub(in crate::runner::process) fn lose_silent_worker(
         &mut self,
         worker: usize,
         at: Option<usize>,
     ) -> (usize, String) {
         let slot = self.silent_slot(worker, at);
-        let limit = limit_of(&self.limits, &self.in_flight, &self.mirror)(at.map(|_| slot));
-        (slot, self.bury(worker, limit.map(|limit| (slot, limit))))
+        let limit = limit_of(&self.limits, &self.in_flight, &self.slot_states)(at.map(|_| slot));
+        (slot, self.lose_worker(worker, limit.map(|limit| (slot, limit))))
     }
 
     /// The slot that the failure of a silent worker names: `at`, where that is known.
@@ -95,7 +95,7 @@ impl Process {
 
     /// When the next slot will have been silent for too long.
     pub(super) fn expiry(&self, now: Instant) -> Option<Instant> {
-        let limit = limit_of(&self.limits, &self.in_flight, &self.mirror);
+        let limit = limit_of(&self.limits, &self.in_flight, &self.slot_states);
         let left = |worker: usize| match self.worker_pool.board().at_work(worker) {
             Some((time, slot)) => Some(limit(Some(slot))?.time.saturating_sub(time)),
             None => self.limits.any().then(|| self.limits.shortest()),
@@ -115,7 +115,7 @@ impl Process {
             if overdue || (in_vain && self.landing.len() < least) {
                 self.look_after()?;
             }
-            self.worker_pool.heed()?;
+            self.worker_pool.check_stopped()?;
             if self.landing.len() >= least {
                 return Ok(true);
             }
@@ -137,14 +137,14 @@ impl Process {
     }
 
     /// Notes that `change` is to be applied once `question` is answered.
-    pub(in crate::runner::process) fn owe(
+    pub(in crate::runner::process) fn add_pending(
         &mut self,
         worker: usize,
         question: u64,
         phase: Phase,
         change: Change,
     ) {
-        self.owed.push_back(Owed { worker, question, phase, change });
+        self.pending_orders.push_back(PendingOrder { worker, question, phase, change });
     }
 
     /// Waits for the answers that are still to come and applies their changes, so that
@@ -155,13 +155,13 @@ impl Process {
     /// the last order itself is in the inner result.
     pub(in crate::runner::process) fn settle(&mut self) -> Result<Result<()>> {
         let mut last = Ok(());
-        while let Some(owed) = self.owed.pop_front() {
-            last = match self.answer(owed.worker, owed.question, owed.phase) {
+        while let Some(order) = self.pending_orders.pop_front() {
+            last = match self.answer(order.worker, order.question, order.phase) {
                 Err(stop) => {
-                    self.owed.push_front(owed);
+                    self.pending_orders.push_front(order);
                     return Err(stop);
                 }
-                Ok(answer) => answer.map(|_| self.apply(owed.change)),
+                Ok(answer) => answer.map(|_| self.apply(order.change)),
             };
         }
         Ok(last)
@@ -170,9 +170,9 @@ impl Process {
     pub(super) fn apply(&mut self, change: Change) {
         match change {
             Change::Next(begins) => {
-                begins.into_iter().for_each(|(slot, begin)| self.mirror.lives.set_next(slot, begin));
+                begins.into_iter().for_each(|(slot, begin)| self.slot_states.lives.set_next(slot, begin));
             }
-            Change::Life(slot, life) => self.mirror.load(slot, life.map(|life| *life)),
+            Change::Life(slot, life) => self.slot_states.load(slot, life.map(|life| *life)),
         }
     }
 }

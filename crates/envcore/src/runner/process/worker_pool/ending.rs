@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{BURIAL, GRACE, Live, Mute, WorkerPool};
+use super::{GRACE, KILL_TIMEOUT, Live, NoAnswer, WorkerPool};
 use crate::error::{Error, Result};
 use crate::runner::process::board::{Work, WorkEntry};
 use crate::runner::process::wire::{FromWorker, PackedError};
@@ -31,16 +31,16 @@ impl WorkerPool {
         let name = format!("worker {worker} of {count} ({slots})");
         let Some(live) = &mut member.live else { return format!("{name} is gone") };
         // A worker that hung up is about to exit by itself, and its exit code says why.
-        let hung_up = live.link.is_gone();
-        let brink = Instant::now() + if hung_up { Duration::from_millis(300) } else { Duration::ZERO };
-        let patience = Instant::now() + BURIAL;
+        let hung_up = live.link.is_closed();
+        let kill_at = Instant::now() + if hung_up { Duration::from_millis(300) } else { Duration::ZERO };
+        let patience = Instant::now() + KILL_TIMEOUT;
         let mut killed = false;
         let ended = loop {
             if let Some(ended) = live.child.ended() {
                 break Some(ended);
             }
             let now = Instant::now();
-            if now >= brink && !killed {
+            if now >= kill_at && !killed {
                 live.child.kill();
                 killed = true;
             }
@@ -67,7 +67,7 @@ impl WorkerPool {
     /// Drops what is left of a worker that was stopped. Returns its last words.
     pub(in crate::runner::process) fn forget(&mut self, worker: usize) -> String {
         let Some(mut live) = self.members[worker].live.take() else { return String::new() };
-        match live.ear.last_words() {
+        match live.stderr_reader.last_words() {
             words if words.is_empty() => String::new(),
             words => format!("\n  its last words:\n    {}", words.replace('\n', "\n    ")),
         }
@@ -78,7 +78,7 @@ impl WorkerPool {
         for worker in 0..self.members.len() {
             if self.board.is_some() {
                 self.post(worker, WorkEntry { work: Work::Close, mail: false, first: 0, count: 0 });
-                self.ring(worker);
+                self.wake_if_asleep(worker);
             }
         }
         let began = Instant::now();
@@ -90,7 +90,7 @@ impl WorkerPool {
                 self.end(worker);
                 continue;
             }
-            match self.hear_closed(worker, began, timeout) {
+            match self.await_closed(worker, began, timeout) {
                 Ok(None) => {}
                 Ok(Some(error)) => errors.push(error.open(first, &*self.host)),
                 Err(stop) => {
@@ -113,7 +113,7 @@ impl WorkerPool {
         errors
     }
 
-    fn hear_closed(
+    fn await_closed(
         &mut self,
         worker: usize,
         began: Instant,
@@ -128,16 +128,16 @@ impl WorkerPool {
             _ => None,
         };
         let heard = self.wait_for(worker, closed, |_, board| {
-            host.pulse().map_err(Mute::Stopped)?;
+            host.pulse().map_err(NoAnswer::Stopped)?;
             match board.and_then(|board| board.at_work(worker)) {
                 // The envs may take their time to close, unless there is a timeout.
                 Some((time, CLOSING)) if timeout.is_none_or(|timeout| time < timeout) => Ok(()),
                 _ if began.elapsed() < host.patience() => Ok(()),
-                _ => Err(Mute::Silent(None)),
+                _ => Err(NoAnswer::Silent(None)),
             }
         });
-        heard.map_err(|mute| match mute {
-            Mute::Stopped(stop) => Some(stop),
+        heard.map_err(|no_answer| match no_answer {
+            NoAnswer::Stopped(stop) => Some(stop),
             _ => None,
         })
     }

@@ -20,14 +20,14 @@ use rustix::time::Timespec;
 use self::pace::WorkerPace;
 use super::board::{Board, QUESTIONS, Work, WorkEntry};
 use super::link::Link;
-use super::member::{Child, Ear, Host};
+use super::member::{Child, Host, StderrReader};
 use super::shm::{Arena, SharedBlock};
 use super::wire::{Answer, FromWorker, News, PackedError, Question, ToWorker};
 use crate::error::{Error, Result};
 use crate::vec_env::Spec;
 
 /// How long a process that was killed may take to end.
-const BURIAL: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long `close` waits for a process that has no work left.
 const GRACE: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ const ARRIVAL: Duration = Duration::from_secs(30);
 pub(super) struct Live {
     child: Box<dyn Child>,
     pub(super) link: Link,
-    ear: Ear,
+    stderr_reader: StderrReader,
     pace: WorkerPace,
     /// Entries that were posted to the worker and are not collected, in order.
     jobs: VecDeque<WorkEntry>,
@@ -78,7 +78,7 @@ pub(super) struct WorkerPool {
     pub(super) arena: Arc<Arena>,
     /// `None` until all workers have told of their envs.
     pub(super) board: Option<Board>,
-    pub(super) ground: Option<SharedBlock>,
+    pub(super) board_block: Option<SharedBlock>,
     pub(super) host: Arc<dyn Host>,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Built {
 
 impl Live {
     fn is_alive(&mut self) -> bool {
-        self.broken.is_none() && self.child.ended().is_none() && !self.link.is_gone()
+        self.broken.is_none() && self.child.ended().is_none() && !self.link.is_closed()
     }
 
     /// Sorts the messages that have arrived by their kinds.
@@ -127,7 +127,7 @@ impl Live {
 pub(super) type TimeLimit<'a> = &'a dyn Fn(Option<usize>) -> Option<Duration>;
 
 /// Why a question got no answer.
-pub(super) enum Mute {
+pub(super) enum NoAnswer {
     Dead,
     /// The worker was silent for longer than its time limit, on this slot.
     Silent(Option<usize>),
@@ -136,18 +136,18 @@ pub(super) enum Mute {
     Failed(Error),
 }
 
-impl From<Error> for Mute {
+impl From<Error> for NoAnswer {
     fn from(error: Error) -> Self {
-        Mute::Failed(error)
+        NoAnswer::Failed(error)
     }
 }
 
-impl Mute {
+impl NoAnswer {
     /// The reason as an error. `end` says what became of the worker.
     pub(super) fn error(self, end: String) -> Error {
         match self {
-            Mute::Stopped(error) | Mute::Failed(error) => error,
-            Mute::Dead | Mute::Silent(_) => Error::env(end),
+            NoAnswer::Stopped(error) | NoAnswer::Failed(error) => error,
+            NoAnswer::Dead | NoAnswer::Silent(_) => Error::env(end),
         }
     }
 }
@@ -159,7 +159,7 @@ impl WorkerPool {
             members: ranges.into_iter().map(member).collect(),
             arena: Arena::new()?,
             board: None,
-            ground: None,
+            board_block: None,
             host,
         })
     }
@@ -174,7 +174,7 @@ impl WorkerPool {
     }
 
     /// Errors where the user wished to stop while objects were packed or unpacked.
-    pub(super) fn heed(&self) -> Result<()> {
+    pub(super) fn check_stopped(&self) -> Result<()> {
         if self.host.is_stopped() { self.host.pulse() } else { Ok(()) }
     }
 
@@ -188,8 +188,8 @@ impl WorkerPool {
         live.pace.last_post = Instant::now();
     }
 
-    pub(super) fn ring(&self, worker: usize) {
-        self.board().ring(worker);
+    pub(super) fn wake_if_asleep(&self, worker: usize) {
+        self.board().wake_if_asleep(worker);
     }
 
     /// Sends a message that belongs to the entry posted last. Later waits send what the
@@ -253,7 +253,7 @@ impl WorkerPool {
     /// could then last for ever.
     pub(super) fn corresponds(&self) -> bool {
         let lives = self.members.iter().filter_map(|member| member.live.as_ref());
-        lives.into_iter().any(|live| live.lacks_news || live.link.owes())
+        lives.into_iter().any(|live| live.lacks_news || live.link.has_unsent())
     }
 
     /// Waits up to `time` until messages can be sent or received, then sends and receives
@@ -283,24 +283,24 @@ impl WorkerPool {
         &mut self,
         worker: usize,
         mut seek: impl FnMut(&mut Live) -> Option<T>,
-        mut go_on: impl FnMut(&mut Live, Option<&Board>) -> Result<(), Mute>,
-    ) -> Result<T, Mute> {
+        mut go_on: impl FnMut(&mut Live, Option<&Board>) -> Result<(), NoAnswer>,
+    ) -> Result<T, NoAnswer> {
         let mut looked = Instant::now();
         // The message may have arrived already.
         self.exchange(Duration::ZERO);
         loop {
-            let Some(live) = &mut self.members[worker].live else { return Err(Mute::Dead) };
+            let Some(live) = &mut self.members[worker].live else { return Err(NoAnswer::Dead) };
             if let Some(found) = seek(live) {
                 return Ok(found);
             }
-            if live.broken.is_some() || live.link.is_gone() {
+            if live.broken.is_some() || live.link.is_closed() {
                 live.sort();
-                return seek(live).ok_or(Mute::Dead);
+                return seek(live).ok_or(NoAnswer::Dead);
             }
             if looked.elapsed() >= SLICE {
                 looked = Instant::now();
                 if live.child.ended().is_some() {
-                    return Err(Mute::Dead);
+                    return Err(NoAnswer::Dead);
                 }
                 go_on(live, self.board.as_ref())?;
             }
@@ -315,13 +315,13 @@ impl WorkerPool {
     pub(super) fn ask(
         &mut self,
         questions: Vec<(usize, Question)>,
-    ) -> Result<Vec<(usize, u64)>, (usize, Mute)> {
+    ) -> Result<Vec<(usize, u64)>, (usize, NoAnswer)> {
         for &(worker, _) in &questions {
-            let Some(live) = &self.members[worker].live else { return Err((worker, Mute::Dead)) };
+            let Some(live) = &self.members[worker].live else { return Err((worker, NoAnswer::Dead)) };
             // The ring has room for this many questions beside an entry for every slot.
             if live.jobs.iter().filter(|job| job.work == Work::Ask).count() >= QUESTIONS {
                 let why = format!("worker {worker} has not answered earlier questions yet");
-                return Err((worker, Mute::Failed(Error::Pending(why))));
+                return Err((worker, NoAnswer::Failed(Error::Pending(why))));
             }
         }
         let mut asked = Vec::with_capacity(questions.len());
@@ -331,7 +331,7 @@ impl WorkerPool {
             let id = live.questions;
             live.asked.push(id);
             self.post(worker, WorkEntry { work: Work::Ask, mail: true, first: 0, count: 0 });
-            self.ring(worker);
+            self.wake_if_asleep(worker);
             self.mail(worker, &ToWorker::Ask(id, question));
             asked.push((worker, id));
         }
@@ -342,7 +342,12 @@ impl WorkerPool {
     ///
     /// # Errors
     /// Why there is no answer.
-    pub(super) fn answer(&mut self, worker: usize, id: u64, limit: TimeLimit<'_>) -> Result<Answer, Mute> {
+    pub(super) fn answer(
+        &mut self,
+        worker: usize,
+        id: u64,
+        limit: TimeLimit<'_>,
+    ) -> Result<Answer, NoAnswer> {
         let host = self.host.clone();
         let first = self.members[worker].slots.start;
         let is_it = |live: &mut Live| {
@@ -350,14 +355,14 @@ impl WorkerPool {
             Some(live.answers.swap_remove(at).1)
         };
         let answer = self.wait_for(worker, is_it, |live, board| {
-            host.pulse().map_err(Mute::Stopped)?;
+            host.pulse().map_err(NoAnswer::Stopped)?;
             let Some(board) = board else { return Ok(()) };
             match live.pace.silence(board.at_work(worker), limit) {
-                Some(slot) => Err(Mute::Silent(slot)),
+                Some(slot) => Err(NoAnswer::Silent(slot)),
                 None => Ok(()),
             }
         })?;
-        answer.map_err(|error| Mute::Failed(error.open(first, &*host)))
+        answer.map_err(|error| NoAnswer::Failed(error.open(first, &*host)))
     }
 
     /// Notes that nobody will ask for the answer to question `id`.

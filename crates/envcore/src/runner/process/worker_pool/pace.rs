@@ -40,8 +40,8 @@ impl WorkerPace {
             // Between two slots the worker is at none, for a moment.
             None => {
                 let since = self.last_post.max(self.progress.1);
-                let owes = self.posted > self.collected;
-                (owes && since.elapsed() > limit(None)?.saturating_add(DELAY)).then_some(None)
+                let is_behind = self.posted > self.collected;
+                (is_behind && since.elapsed() > limit(None)?.saturating_add(DELAY)).then_some(None)
             }
         }
     }

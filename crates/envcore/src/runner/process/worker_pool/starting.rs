@@ -5,12 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::pace::WorkerPace;
-use super::{ARRIVAL, Built, DELAY, Live, Member, Mute, WorkerPool};
+use super::{ARRIVAL, Built, DELAY, Live, Member, NoAnswer, WorkerPool};
 use crate::begin::Begin;
 use crate::error::{Cause, Error, Failure, Phase, Result, SlotError};
 use crate::runner::process::aside;
 use crate::runner::process::link::Link;
-use crate::runner::process::member::Ear;
+use crate::runner::process::member::StderrReader;
 use crate::runner::process::wire::{FromWorker, Order, PackedSpec, ToWorker};
 use crate::space::ActionBounds;
 use crate::vec_config::VecConfig;
@@ -43,15 +43,15 @@ impl WorkerPool {
                 if self.members[worker].live.is_none() {
                     return Ok(());
                 }
-                let built = match self.hear_built(worker, config.timeout) {
+                let built = match self.await_built(worker, config.timeout) {
                     Ok(built) => Ok(built),
-                    Err(Mute::Stopped(stop)) => return Err(stop),
-                    Err(mute) => {
+                    Err(NoAnswer::Stopped(stop)) => return Err(stop),
+                    Err(no_answer) => {
                         let end = self.end(worker);
-                        Err(mute.error(end))
+                        Err(no_answer.error(end))
                     }
                 };
-                self.heed()?;
+                self.check_stopped()?;
                 each(worker, built)
             })
         });
@@ -68,7 +68,7 @@ impl WorkerPool {
             let member = &mut self.members[worker];
             let payload = self.host.payload(member.slots.clone())?;
             let (ours, theirs) = UnixStream::pair()?;
-            let (ear, stderr) = Ear::new(worker)?;
+            let (stderr_reader, stderr) = StderrReader::new(worker)?;
             let (ours, theirs) = (aside(ours.into())?, aside(theirs.into())?);
             if let Some(board) = &self.board {
                 board.clear(worker);
@@ -80,7 +80,7 @@ impl WorkerPool {
             let live = member.live.insert(Live {
                 child,
                 link,
-                ear,
+                stderr_reader,
                 pace: WorkerPace::new(),
                 jobs: VecDeque::new(),
                 mail: VecDeque::new(),
@@ -116,9 +116,9 @@ impl WorkerPool {
         Ok(())
     }
 
-    fn hear_built(&mut self, worker: usize, timeout: Option<Duration>) -> Result<Built, Mute> {
+    fn await_built(&mut self, worker: usize, timeout: Option<Duration>) -> Result<Built, NoAnswer> {
         let first = self.members[worker].slots.start;
-        match self.hear(worker, false, timeout)? {
+        match self.await_word(worker, false, timeout)? {
             FromWorker::Built { spec, about } => {
                 let spec = PackedSpec::open(spec, &*self.host)?;
                 Ok(Built { spec, about })
@@ -133,7 +133,7 @@ impl WorkerPool {
     ///
     /// # Errors
     /// The user's wish to stop; then none of `workers` runs.
-    pub(in crate::runner::process) fn seat(
+    pub(in crate::runner::process) fn send_plan(
         &mut self,
         workers: &[usize],
         timeout: Option<Duration>,
@@ -146,58 +146,58 @@ impl WorkerPool {
         }
         let mut lost = Vec::new();
         for &worker in workers {
-            let mute = match self.hear(worker, true, timeout) {
+            let no_answer = match self.await_word(worker, true, timeout) {
                 Ok(FromWorker::Ready) => continue,
                 Ok(_) => Error::env(format!("worker {worker} said something out of turn")).into(),
-                Err(Mute::Stopped(stop)) => {
+                Err(NoAnswer::Stopped(stop)) => {
                     workers.iter().for_each(|&worker| drop(self.end(worker)));
                     return Err(stop);
                 }
-                Err(mute) => mute,
+                Err(no_answer) => no_answer,
             };
             let end = self.end(worker);
-            lost.push((worker, mute.error(end)));
+            lost.push((worker, no_answer.error(end)));
         }
         Ok(lost)
     }
 
     /// The next message of a worker that is being started. The timeout counts for a worker
     /// that `is_up` or has not read its order yet.
-    pub(super) fn hear(
+    pub(super) fn await_word(
         &mut self,
         worker: usize,
         is_up: bool,
         timeout: Option<Duration>,
-    ) -> Result<FromWorker, Mute> {
+    ) -> Result<FromWorker, NoAnswer> {
         let host = self.host.clone();
         let limit = host.build_timeout();
         let word = |live: &mut Live| live.words.pop_front();
         let heard = self.wait_for(worker, word, |live, _| {
             let WorkerPace { last_post: began, progress, .. } = live.pace;
             if limit.is_some_and(|limit| began.elapsed() >= limit) {
-                return Err(Mute::Silent(None));
+                return Err(NoAnswer::Silent(None));
             }
             // A worker that has read nothing yet is still starting. A worker that has read its
             // whole order may take its time to build its envs.
             let delay = if is_up || live.link.is_read() { DELAY } else { ARRIVAL };
             let patience =
-                timeout.filter(|_| is_up || live.link.owes()).map(|time| time.saturating_add(delay));
+                timeout.filter(|_| is_up || live.link.has_unsent()).map(|time| time.saturating_add(delay));
             match patience {
-                Some(patience) if progress.1.elapsed() > patience => Err(Mute::Silent(Some(0))),
-                _ => host.pulse().map_err(Mute::Stopped),
+                Some(patience) if progress.1.elapsed() > patience => Err(NoAnswer::Silent(Some(0))),
+                _ => host.pulse().map_err(NoAnswer::Stopped),
             }
         });
         let what = host.what();
         match heard {
             Ok(message) => Ok(message),
-            Err(mute @ (Mute::Stopped(_) | Mute::Failed(_))) => Err(mute),
-            Err(Mute::Silent(None)) => {
+            Err(no_answer @ (NoAnswer::Stopped(_) | NoAnswer::Failed(_))) => Err(no_answer),
+            Err(NoAnswer::Silent(None)) => {
                 let end = self.end(worker);
                 let limit = limit.unwrap_or_default();
                 Err(Error::env(format!("{end}\nIt had not built {what} within {limit:?} (make_timeout)."))
                     .into())
             }
-            Err(Mute::Silent(Some(_))) => {
+            Err(NoAnswer::Silent(Some(_))) => {
                 let Member { slots, live, .. } = &self.members[worker];
                 let (slot, seed) = (slots.start, live.as_ref().map_or(0, |live| live.seed));
                 let (end, timeout) = (self.end(worker), timeout.unwrap_or_default());
@@ -207,7 +207,7 @@ impl WorkerPool {
                 let env = format!("worker {worker}");
                 Err(Error::Slots(vec![SlotError::in_build(env, slot, Begin::Seed(seed), failure)]).into())
             }
-            Err(Mute::Dead) => {
+            Err(NoAnswer::Dead) => {
                 let end = self.end(worker);
                 Err(Error::env(format!("{end}\nIt died before {what} were built.")).into())
             }

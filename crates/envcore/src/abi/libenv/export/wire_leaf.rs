@@ -14,25 +14,25 @@ use crate::{f16, with_element};
 
 /// An element type of libenv.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Wire {
+enum WireType {
     U8,
     I32,
     F32,
 }
 
-impl Wire {
+impl WireType {
     fn dtype(self) -> DType {
         match self {
-            Wire::U8 => DType::U8,
-            Wire::I32 => DType::I32,
-            Wire::F32 => DType::F32,
+            WireType::U8 => DType::U8,
+            WireType::I32 => DType::I32,
+            WireType::F32 => DType::F32,
         }
     }
 }
 
 /// How an element of a leaf becomes an element in libenv's form.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum FaceCast {
+enum WireCast {
     /// The bytes are the same.
     Same,
     /// An integer from which `low` is subtracted; the result is limited to the wire type's
@@ -44,19 +44,19 @@ enum FaceCast {
 
 /// One leaf in libenv's form.
 #[derive(Debug)]
-pub(super) struct Face {
+pub(super) struct WireLeaf {
     pub(super) name: String,
     dtype: DType,
     elements: usize,
     /// `[num, …]`.
     shape: Vec<usize>,
-    wire: Wire,
-    how: FaceCast,
+    wire: WireType,
+    how: WireCast,
     low: f64,
     high: f64,
 }
 
-impl Face {
+impl WireLeaf {
     /// The leaf of an observation or an action (`what`) of `num` slots. Values are carried
     /// without loss, unless `cast` is set.
     ///
@@ -70,22 +70,22 @@ impl Face {
         };
         let (low, high) = hull(tensor);
         let (wire, how, high) = match (tensor.dtype, low, high) {
-            (DType::F32, ..) => (Wire::F32, FaceCast::Same, high.as_f64()),
-            (DType::Bool, ..) => (Wire::U8, FaceCast::Same, 1.0),
+            (DType::F32, ..) => (WireType::F32, WireCast::Same, high.as_f64()),
+            (DType::Bool, ..) => (WireType::U8, WireCast::Same, 1.0),
             (DType::U8, Scalar::Int(from), Scalar::Int(to)) => (
-                Wire::U8,
-                if from == 0 { FaceCast::Same } else { FaceCast::Less { low: from as i64 } },
+                WireType::U8,
+                if from == 0 { WireCast::Same } else { WireCast::Less { low: from as i64 } },
                 (to - from) as f64,
             ),
             (dtype, Scalar::Int(from), Scalar::Int(to)) => match i64::try_from(to).and(i64::try_from(from)) {
-                Ok(0) if dtype == DType::I32 => (Wire::I32, FaceCast::Same, to as f64),
+                Ok(0) if dtype == DType::I32 => (WireType::I32, WireCast::Same, to as f64),
                 Ok(low) if to - from <= i128::from(i32::MAX) => {
-                    (Wire::I32, FaceCast::Less { low }, (to - from) as f64)
+                    (WireType::I32, WireCast::Less { low }, (to - from) as f64)
                 }
                 Ok(low) if cast && tensor.discrete => {
-                    (Wire::I32, FaceCast::Less { low }, f64::from(i32::MAX))
+                    (WireType::I32, WireCast::Less { low }, f64::from(i32::MAX))
                 }
-                _ if cast => (Wire::F32, FaceCast::Rounded, high.as_f64()),
+                _ if cast => (WireType::F32, WireCast::Rounded, high.as_f64()),
                 _ => {
                     return Err(refuse(format!(
                         "{dtype} from {from} to {to} are more numbers than int32 has from 0 on; bound it more \
@@ -94,7 +94,7 @@ impl Face {
                     )));
                 }
             },
-            _ if cast => (Wire::F32, FaceCast::Rounded, high.as_f64()),
+            _ if cast => (WireType::F32, WireCast::Rounded, high.as_f64()),
             (dtype, ..) => {
                 return Err(refuse(format!(
                     "of floats it has float32 alone, not {dtype}; make the leaf float32, or give the option \
@@ -102,8 +102,8 @@ impl Face {
                 )));
             }
         };
-        let low = if wire == Wire::F32 { low.as_f64() } else { 0.0 };
-        Face::new(name.into(), tensor, num, (wire, how), (low, high))
+        let low = if wire == WireType::F32 { low.as_f64() } else { 0.0 };
+        WireLeaf::new(name.into(), tensor, num, (wire, how), (low, high))
     }
 
     /// An info, as nearly as libenv can carry it: floats are rounded, and integers are
@@ -113,31 +113,31 @@ impl Face {
         let LeafKind::Fixed(tensor) = &leaf.kind else { return Ok(None) };
         let (low, high) = hull(tensor);
         let (wire, how) = match tensor.dtype {
-            DType::F32 => (Wire::F32, FaceCast::Same),
-            DType::F64 | DType::F16 => (Wire::F32, FaceCast::Rounded),
-            DType::Bool | DType::U8 => (Wire::U8, FaceCast::Same),
-            DType::I32 => (Wire::I32, FaceCast::Same),
-            _ => (Wire::I32, FaceCast::Less { low: 0 }),
+            DType::F32 => (WireType::F32, WireCast::Same),
+            DType::F64 | DType::F16 => (WireType::F32, WireCast::Rounded),
+            DType::Bool | DType::U8 => (WireType::U8, WireCast::Same),
+            DType::I32 => (WireType::I32, WireCast::Same),
+            _ => (WireType::I32, WireCast::Less { low: 0 }),
         };
         let bounds = match wire {
-            Wire::F32 => (low.as_f64(), high.as_f64()),
+            WireType::F32 => (low.as_f64(), high.as_f64()),
             _ => (0.0, high.as_f64().clamp(0.0, i32::MAX.into())),
         };
-        Face::new(leaf.name.clone(), tensor, num, (wire, how), bounds).map(Some)
+        WireLeaf::new(leaf.name.clone(), tensor, num, (wire, how), bounds).map(Some)
     }
 
     /// This leaf under another name.
     pub(super) fn called(&self, name: String) -> Result<Self> {
         let shape = self.shape.clone();
         check_name(&name)?;
-        Ok(Face { name, shape, ..*self })
+        Ok(WireLeaf { name, shape, ..*self })
     }
 
     fn new(
         name: String,
         tensor: &Tensor,
         num: usize,
-        (wire, how): (Wire, FaceCast),
+        (wire, how): (WireType, WireCast),
         (low, high): (f64, f64),
     ) -> Result<Self> {
         check_name(&name)?;
@@ -149,7 +149,7 @@ impl Face {
             return Err(Error::Unsupported(why));
         }
         let shape = [&[num], &tensor.shape[..]].concat();
-        Ok(Face { name, dtype: tensor.dtype, elements: tensor.elements(), shape, wire, how, low, high })
+        Ok(WireLeaf { name, dtype: tensor.dtype, elements: tensor.elements(), shape, wire, how, low, high })
     }
 
     /// The leaf's declaration.
@@ -161,16 +161,16 @@ impl Face {
         let value = |v: f64| {
             let mut value = sys::Value { int32: 0 };
             match self.wire {
-                Wire::U8 => value.uint8 = v as u8,
-                Wire::I32 => value.int32 = v as i32,
-                Wire::F32 => value.float32 = v as f32,
+                WireType::U8 => value.uint8 = v as u8,
+                WireType::I32 => value.int32 = v as i32,
+                WireType::F32 => value.float32 = v as f32,
             }
             value
         };
         let (scalar_type, dtype) = match self.wire {
-            Wire::U8 => (sys::scalar_type::DISCRETE, sys::dtype::UINT8),
-            Wire::I32 => (sys::scalar_type::DISCRETE, sys::dtype::INT32),
-            Wire::F32 => (sys::scalar_type::REAL, sys::dtype::FLOAT32),
+            WireType::U8 => (sys::scalar_type::DISCRETE, sys::dtype::UINT8),
+            WireType::I32 => (sys::scalar_type::DISCRETE, sys::dtype::INT32),
+            WireType::F32 => (sys::scalar_type::REAL, sys::dtype::FLOAT32),
         };
         let ndim = (self.shape.len() - 1) as c_int;
         sys::TensorType {
@@ -197,7 +197,7 @@ impl Face {
     /// The dtype of rows where the env's batch and the host's memory have the same bytes;
     /// else `None`.
     pub(super) fn is_same_as(&self) -> Option<DType> {
-        (self.how == FaceCast::Same && self.dtype == self.wire.dtype()).then_some(self.dtype)
+        (self.how == WireCast::Same && self.dtype == self.wire.dtype()).then_some(self.dtype)
     }
 
     /// Writes runs of whole rows to the host's memory. Each run is given as the env's
@@ -209,14 +209,14 @@ impl Face {
         // SAFETY: the caller guarantees the room. The host's memory may overlap the env's, hence `copy`.
         unsafe {
             match (self.how, self.wire) {
-                (FaceCast::Same, _) => runs.for_each(|(from, to)| ptr::copy(from.as_ptr(), to, from.len())),
-                (FaceCast::Less { low }, Wire::U8) => with_element!(self.dtype, S => {
+                (WireCast::Same, _) => runs.for_each(|(from, to)| ptr::copy(from.as_ptr(), to, from.len())),
+                (WireCast::Less { low }, WireType::U8) => with_element!(self.dtype, S => {
                     each(runs, |v: S| less(v, low).clamp(0, u8::MAX.into()) as u8);
                 }),
-                (FaceCast::Less { low }, _) => with_element!(self.dtype, S => {
+                (WireCast::Less { low }, _) => with_element!(self.dtype, S => {
                     each(runs, |v: S| less(v, low).clamp(i32::MIN.into(), i32::MAX.into()) as i32);
                 }),
-                (FaceCast::Rounded, _) => with_element!(self.dtype, S => {
+                (WireCast::Rounded, _) => with_element!(self.dtype, S => {
                     each(runs, |v: S| v.to_scalar().as_f64() as f32);
                 }),
             }
@@ -237,8 +237,8 @@ impl Face {
         staging: &'a mut [i64],
     ) -> Result<ColumnIn<'a>> {
         let (num, row_bytes) = (self.shape[0], self.row_bytes());
-        let widens = self.how == FaceCast::Rounded && self.dtype == DType::F64;
-        if self.how == FaceCast::Same || widens {
+        let widens = self.how == WireCast::Rounded && self.dtype == DType::F64;
+        if self.how == WireCast::Same || widens {
             let bytes = match rows {
                 // SAFETY: the host's block has `num` rows.
                 BufferRows::Block(first) => unsafe { std::slice::from_raw_parts(*first, num * row_bytes) },
@@ -263,10 +263,10 @@ impl Face {
             // SAFETY: the host's row (or block) has that many elements.
             unsafe {
                 match (self.how, self.wire) {
-                    (FaceCast::Less { low }, Wire::U8) => {
+                    (WireCast::Less { low }, WireType::U8) => {
                         taken::<u8>(from, to, |v| i64::from(v).wrapping_add(low));
                     }
-                    (FaceCast::Less { low }, _) => taken::<i32>(from, to, |v| i64::from(v).wrapping_add(low)),
+                    (WireCast::Less { low }, _) => taken::<i32>(from, to, |v| i64::from(v).wrapping_add(low)),
                     _ if self.dtype == DType::F16 => {
                         // Four halves fit an i64, and the halves are written behind where they are read.
                         let halves = bytemuck::cast_slice_mut::<i64, u16>(staging);
@@ -354,25 +354,25 @@ mod tests {
     use crate::space::Scalar;
 
     /// The wire type, low and high of an observation's leaf.
-    fn declared(leaf: Leaf, cast: bool) -> Result<(Wire, f64, f64)> {
-        let face = Face::strict(&leaf, 2, "observation", "obs", cast)?;
-        Ok((face.wire, face.low, face.high))
+    fn declared(leaf: Leaf, cast: bool) -> Result<(WireType, f64, f64)> {
+        let wire_leaf = WireLeaf::strict(&leaf, 2, "observation", "obs", cast)?;
+        Ok((wire_leaf.wire, wire_leaf.low, wire_leaf.high))
     }
 
     /// The elements of the leaf as a host sees them.
     fn shown<T: Element, W: bytemuck::Pod>(leaf: Leaf, cast: bool, elements: &[T]) -> Vec<W> {
-        let face = Face::strict(&leaf, 2, "observation", "obs", cast).unwrap();
+        let wire_leaf = WireLeaf::strict(&leaf, 2, "observation", "obs", cast).unwrap();
         let mut bytes = Vec::new();
         elements.iter().for_each(|e| e.extend_ne(&mut bytes));
         let mut out = vec![W::zeroed(); elements.len()];
         // SAFETY: `out` has room for as many elements.
-        unsafe { face.give(std::iter::once((&bytes[..], out.as_mut_ptr().cast()))) };
+        unsafe { wire_leaf.give(std::iter::once((&bytes[..], out.as_mut_ptr().cast()))) };
         out
     }
 
     #[test]
     fn a_leaf_is_carried_as_it_is_shifted_to_zero_cast_where_asked_or_refused() {
-        let (u8s, i32s, f32s) = (Wire::U8, Wire::I32, Wire::F32);
+        let (u8s, i32s, f32s) = (WireType::U8, WireType::I32, WireType::F32);
         let most = f64::from(i32::MAX);
         for (leaf, plain, cast) in [
             (Leaf::image(&[4]), Some((u8s, 0.0, 255.0)), (u8s, 0.0, 255.0)),
@@ -412,13 +412,13 @@ mod tests {
     /// An action of one slot from a host, as scalars; checks that one block and separate
     /// rows give the same.
     fn taken<W: bytemuck::Pod>(leaf: Leaf, cast: bool, elements: &[W]) -> Result<Vec<Scalar>> {
-        let face = Face::strict(&leaf, 1, "action", "action", cast)?;
+        let wire_leaf = WireLeaf::strict(&leaf, 1, "action", "action", cast)?;
         let first = elements.as_ptr().cast::<u8>().cast_mut();
         let mut both = Vec::new();
         for rows in [BufferRows::Block(first), BufferRows::Each(vec![first])] {
-            let mut staging = face.staging();
+            let mut staging = wire_leaf.staging();
             // SAFETY: `elements` is the one row.
-            let taken = unsafe { face.take(&rows, &mut staging) }?;
+            let taken = unsafe { wire_leaf.take(&rows, &mut staging) }?;
             let ColumnIn::Fixed { dtype, bytes, .. } = taken else {
                 panic!("a leaf of fixed shape");
             };

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::begin::Begin;
 use crate::error::Phase;
-use crate::replay::log::{Cell, SlotEvent};
+use crate::replay::log::{LoggedLeaf, SlotEvent};
 use crate::replay::text::{action_to_json, options_from_json, options_to_json};
 use crate::space::{Options, Space};
 use crate::vec_config::AutoresetMode;
@@ -12,7 +12,7 @@ use crate::vec_env::Spec;
 
 /// A call of a slot.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum StoryCall {
+pub(super) enum SlotCall {
     Reset(Begin, Option<Options>),
     /// What the next autoreset plays.
     Next(Begin),
@@ -23,18 +23,18 @@ pub(super) enum StoryCall {
 }
 
 /// The calls of a slot, and the one of them that began the failing episode.
-pub(super) struct Story {
-    pub(super) calls: Vec<StoryCall>,
+pub(super) struct SlotCalls {
+    pub(super) calls: Vec<SlotCall>,
     pub(super) begin_call: Option<usize>,
     /// Why the calls are not complete.
     pub(super) gap: Option<&'static str>,
 }
 
-impl Story {
+impl SlotCalls {
     /// The calls that `events` tell of, from a state or from a newly built env up to the
     /// call that failed in `phase`.
     pub(super) fn new(spec: &Spec, events: Vec<SlotEvent>, phase: Phase, from_state: bool) -> Self {
-        let mut story = Story { calls: Vec::new(), begin_call: None, gap: None };
+        let mut slot_calls = SlotCalls { calls: Vec::new(), begin_call: None, gap: None };
         let resetting = matches!(phase, Phase::Build | Phase::Reset);
         let (mut given, mut next) = (Options::new(), Begin::Own);
         let mut events = events.into_iter().peekable();
@@ -44,7 +44,7 @@ impl Story {
                 SlotEvent::Reset { begin, options } => {
                     let options = options.filter(|_| begin != Begin::Keep);
                     if options.as_ref().is_some_and(|options| options_to_json(options).is_err()) {
-                        story.gap =
+                        slot_calls.gap =
                             Some("an option of a reset is an object that cannot be written to a file");
                     }
                     options.iter().for_each(|options| given.merge(options));
@@ -52,34 +52,34 @@ impl Story {
                         next = Begin::Own;
                         // The reset that failed began no episode.
                         if !failed {
-                            story.begin_call = Some(story.calls.len());
+                            slot_calls.begin_call = Some(slot_calls.calls.len());
                         }
                     }
-                    story.calls.push(StoryCall::Reset(begin, options));
+                    slot_calls.calls.push(SlotCall::Reset(begin, options));
                 }
                 SlotEvent::Next(begin) => {
                     next = begin;
-                    story.calls.push(StoryCall::Next(begin));
+                    slot_calls.calls.push(SlotCall::Next(begin));
                 }
                 SlotEvent::Step(cells) => {
-                    story.step(&spec.action, &cells);
+                    slot_calls.step(&spec.action, &cells);
                     if failed {
-                        story.autoreset(spec, next, &given, from_state);
+                        slot_calls.autoreset(spec, next, &given, from_state);
                     }
                 }
                 // After a reset the event tells nothing new.
                 SlotEvent::Began => {
-                    if matches!(story.calls.last(), Some(StoryCall::Step(_))) {
-                        story.autoreset(spec, std::mem::take(&mut next), &given, from_state);
-                        story.begin_call = Some(story.calls.len() - 1);
+                    if matches!(slot_calls.calls.last(), Some(SlotCall::Step(_))) {
+                        slot_calls.autoreset(spec, std::mem::take(&mut next), &given, from_state);
+                        slot_calls.begin_call = Some(slot_calls.calls.len() - 1);
                     }
                 }
             }
         }
         if phase == Phase::Render {
-            story.calls.push(StoryCall::Render);
+            slot_calls.calls.push(SlotCall::Render);
         }
-        story
+        slot_calls
     }
 
     /// Notes that the last step began an episode as `next` says, or failed to begin it.
@@ -88,20 +88,20 @@ impl Story {
             // The env has the new seed in place of the one that it was built from, so of all
             // earlier calls only the options matter.
             self.calls.clear();
-            self.calls.push(StoryCall::Reset(next, Some(given.clone())));
-        } else if let (AutoresetMode::NextStep, Some(StoryCall::Step(action))) =
+            self.calls.push(SlotCall::Reset(next, Some(given.clone())));
+        } else if let (AutoresetMode::NextStep, Some(SlotCall::Step(action))) =
             (spec.autoreset, self.calls.last_mut())
         {
             *action = None;
         }
     }
 
-    fn step(&mut self, space: &Space, cells: &[Cell]) {
+    fn step(&mut self, space: &Space, cells: &[LoggedLeaf]) {
         let action = action_to_json(space, cells);
         if action.is_err() {
             self.gap = Some("an action holds an object that cannot be written to a file");
         }
-        self.calls.push(StoryCall::Step(Some(action.unwrap_or_default())));
+        self.calls.push(SlotCall::Step(Some(action.unwrap_or_default())));
     }
 
     /// How many actions were played after the episode's begin, or the first call, and
@@ -109,21 +109,21 @@ impl Story {
     pub(super) fn steps(&self) -> u64 {
         let last = self.calls.len().saturating_sub(1);
         let from = self.begin_call.map_or(0, |begin| begin + 1);
-        let played = |call: &&StoryCall| matches!(call, StoryCall::Step(Some(_)));
+        let played = |call: &&SlotCall| matches!(call, SlotCall::Step(Some(_)));
         self.calls.get(from..last).unwrap_or_default().iter().filter(played).count() as u64
     }
 }
 
-impl StoryCall {
+impl SlotCall {
     pub(super) fn to_json(&self) -> Json {
         match self {
-            StoryCall::Reset(begin, None) => json!({ "reset": begin_to_json(*begin) }),
-            StoryCall::Reset(begin, Some(options)) => {
+            SlotCall::Reset(begin, None) => json!({ "reset": begin_to_json(*begin) }),
+            SlotCall::Reset(begin, Some(options)) => {
                 json!({ "reset": begin_to_json(*begin), "options": options_to_json(options).unwrap_or_default() })
             }
-            StoryCall::Next(begin) => json!({ "next": begin_to_json(*begin) }),
-            StoryCall::Step(action) => json!({ "step": action }),
-            StoryCall::Render => json!({ "render": null }),
+            SlotCall::Next(begin) => json!({ "next": begin_to_json(*begin) }),
+            SlotCall::Step(action) => json!({ "step": action }),
+            SlotCall::Render => json!({ "render": null }),
         }
     }
 
@@ -134,15 +134,15 @@ impl StoryCall {
                 None => None,
                 Some(options) => Some(options_from_json(options)?),
             };
-            return Some(StoryCall::Reset(begin_from_json(begin)?, options));
+            return Some(SlotCall::Reset(begin_from_json(begin)?, options));
         }
         if let Some(begin) = map.get("next") {
-            return Some(StoryCall::Next(begin_from_json(begin)?));
+            return Some(SlotCall::Next(begin_from_json(begin)?));
         }
         if map.contains_key("render") {
-            return Some(StoryCall::Render);
+            return Some(SlotCall::Render);
         }
-        Some(StoryCall::Step(Some(map.get("step")?.clone()).filter(|action| !action.is_null())))
+        Some(SlotCall::Step(Some(map.get("step")?.clone()).filter(|action| !action.is_null())))
     }
 }
 

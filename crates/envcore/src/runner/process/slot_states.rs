@@ -20,46 +20,47 @@ pub(super) enum Sent {
 }
 
 /// The lives of all slots, and what else the parent must know when a worker dies.
-pub(super) struct Mirror {
+pub(super) struct SlotStates {
     pub(super) lives: Lives,
-    wards: Vec<Ward>,
+    recoveries: Vec<SlotRecovery>,
 }
 
 /// What the parent must know of a slot when its worker dies.
 #[derive(Clone, Default)]
-struct Ward {
+struct SlotRecovery {
     /// The options that the reset in flight will put in force, unless it fails.
     asked: Option<Arc<Options>>,
     /// Whether the slot's worker is a new one in which no episode of the slot has begun.
     anew: bool,
     /// Whether the env was not yet told of the options in force.
-    owes_options: bool,
+    lacks_options: bool,
     /// Set where the worker died while the slot was not in flight; the slot's next row
     /// reports this failure.
-    doomed: Option<Arc<Failure>>,
+    unreported: Option<Arc<Failure>>,
     /// The slot's seed in a new worker, until the slot takes it over, and whether the
     /// env in that worker was built with the seed.
-    heir: Option<(i64, bool)>,
+    new_seed: Option<(i64, bool)>,
 }
 
-impl Mirror {
-    /// The mirror of a vec env of `spec` whose slots have these seeds.
+impl SlotStates {
+    /// The states of the slots of a vec env of `spec`, which have these seeds.
     pub(super) fn new(spec: &Spec, seeds: &[i64]) -> Self {
         let lives = Lives::new((&spec.id, spec.caps), spec.autoreset, u64::MAX, 0, seeds);
-        let wards = vec![Ward::default(); seeds.len()];
-        Mirror { lives, wards }
+        let recoveries = vec![SlotRecovery::default(); seeds.len()];
+        SlotStates { lives, recoveries }
     }
 
     /// The options to send with a reset of `slot` with `options`. They include the options
     /// in force where the env was not yet told of those.
     pub(super) fn options_for(&self, slot: usize, options: Option<&Options>) -> Option<Options> {
-        let Ward { owes_options, heir, .. } = &self.wards[slot];
+        let SlotRecovery { lacks_options, new_seed, .. } = &self.recoveries[slot];
         // The slot takes the new seed over at the reset that these options are for.
-        let owes = (*owes_options || heir.is_some()) && !self.lives.caps().contains(Caps::OPTIONS_ONCE);
+        let to_send =
+            (*lacks_options || new_seed.is_some()) && !self.lives.caps().contains(Caps::OPTIONS_ONCE);
         let in_force = self.lives.options(slot);
         match options {
-            Some(options) if owes => Some((*self.lives.options_with(slot, options)).clone()),
-            None if owes && !in_force.is_empty() => Some((**in_force).clone()),
+            Some(options) if to_send => Some((*self.lives.options_with(slot, options)).clone()),
+            None if to_send && !in_force.is_empty() => Some((**in_force).clone()),
             options => options.cloned(),
         }
     }
@@ -70,28 +71,28 @@ impl Mirror {
             return;
         }
         // Nobody was told of the worker's death. The row of the new episode will tell.
-        if self.wards[slot].doomed.take().is_some() {
+        if self.recoveries[slot].unreported.take().is_some() {
             self.lives.failed(slot);
-            self.inherit(slot);
+            self.take_new_seed(slot);
         }
-        self.wards[slot].asked = options.map(|options| self.lives.options_with(slot, options));
+        self.recoveries[slot].asked = options.map(|options| self.lives.options_with(slot, options));
     }
 
     /// Takes over the seed that `slot` has in a new worker, if there is one.
-    fn inherit(&mut self, slot: usize) {
-        if let Some((seed, seeded)) = self.wards[slot].heir.take() {
+    fn take_new_seed(&mut self, slot: usize) {
+        if let Some((seed, seeded)) = self.recoveries[slot].new_seed.take() {
             let status = self.lives.status(slot);
             self.lives.renew(slot, seed, seeded);
             if status != Status::Fresh {
                 self.lives.failed(slot);
             }
-            (self.wards[slot].anew, self.wards[slot].owes_options) = (true, true);
+            (self.recoveries[slot].anew, self.recoveries[slot].lacks_options) = (true, true);
         }
     }
 
     /// Notes the row of `slot` that came back.
     pub(super) fn land(&mut self, slot: usize, sent: Sent, kind: RowKind, ended: bool) {
-        let asked = self.wards[slot].asked.take();
+        let asked = self.recoveries[slot].asked.take();
         let begin = match (sent, kind) {
             (Sent::Reset(Begin::Keep), _) | (Sent::Step, RowKind::Kept) => None,
             (Sent::Reset(begin), _) => {
@@ -111,7 +112,7 @@ impl Mirror {
             (Sent::Step, _) => Some(self.lives.take_next(slot).unwrap_or_default()),
         };
         if let Some(begin) = begin {
-            if std::mem::take(&mut self.wards[slot].anew) {
+            if std::mem::take(&mut self.recoveries[slot].anew) {
                 // The env of a new worker is neither lost nor rebuilt.
                 self.lives.revived(slot);
             }
@@ -121,7 +122,7 @@ impl Mirror {
         match (kind, begin) {
             (RowKind::Failed, _) => self.lives.failed(slot),
             _ if matches!(sent, Sent::Reset(_)) && begin.is_some() => {
-                self.wards[slot].owes_options = false;
+                self.recoveries[slot].lacks_options = false;
                 if let Some(options) = asked {
                     self.lives.set_options(slot, options);
                 }
@@ -145,37 +146,37 @@ impl Mirror {
         };
         let (phase, episode) = life.lose(begin, self.lives.mode());
         self.lives.set(slot, life);
-        self.wards[slot].asked = None;
+        self.recoveries[slot].asked = None;
         let phase = if phase == Phase::Reset && failure.phase == Phase::Build { Phase::Build } else { phase };
         let error = self.lives.error(slot, Failure { phase, ..failure });
-        self.inherit(slot);
+        self.take_new_seed(slot);
         SlotError { episode, action: action.filter(|_| phase == Phase::Step), ..error }
     }
 
     /// Whether the next row of any slot is to report that its worker died.
-    pub(super) fn any_doomed(&self) -> bool {
-        self.wards.iter().any(|ward| ward.doomed.is_some())
+    pub(super) fn any_unreported(&self) -> bool {
+        self.recoveries.iter().any(|recovery| recovery.unreported.is_some())
     }
 
     /// The failure that the next row of `slot` is to report, if its worker died.
-    pub(super) fn take_doom(&mut self, slot: usize) -> Option<Arc<Failure>> {
-        self.wards[slot].doomed.take()
+    pub(super) fn take_unreported(&mut self, slot: usize) -> Option<Arc<Failure>> {
+        self.recoveries[slot].unreported.take()
     }
 
     /// Notes that `slot`'s worker died while it was not in flight.
-    pub(super) fn doom(&mut self, slot: usize, failure: &Arc<Failure>) {
+    pub(super) fn report_later(&mut self, slot: usize, failure: &Arc<Failure>) {
         if matches!(self.lives.status(slot), Status::Running | Status::Ended) {
-            self.wards[slot].doomed = Some(failure.clone());
+            self.recoveries[slot].unreported = Some(failure.clone());
         }
     }
 
     /// Notes that a new worker has a new env of `seed` for `slot`. The env was built with
     /// the seed where `seeded`.
     pub(super) fn rebuild(&mut self, slot: usize, seed: i64, seeded: bool) {
-        self.wards[slot].heir = Some((seed, seeded));
+        self.recoveries[slot].new_seed = Some((seed, seeded));
         // A failure that is still to be reported is that of the old env.
-        if self.wards[slot].doomed.is_none() {
-            self.inherit(slot);
+        if self.recoveries[slot].unreported.is_none() {
+            self.take_new_seed(slot);
         }
     }
 
@@ -184,7 +185,7 @@ impl Mirror {
         match life {
             Some(life) => {
                 self.lives.set(slot, life);
-                self.wards[slot] = Ward::default();
+                self.recoveries[slot] = SlotRecovery::default();
             }
             None => self.lives.revived(slot),
         }
