@@ -95,3 +95,23 @@ class Sleeping(Trivial):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         sleep(0.1)
         return super().step(action)
+
+
+# What a Lab2D level shows here: a counter, the layers of its grid, pixels.
+LAB2D_SHOWN = ["WORLD.STEPS", "WORLD.LAYER", "WORLD.RGB"]
+
+
+def lab2d_level() -> Any:
+    """DeepMind Lab2D's chase_eat, by its own API."""
+    import dmlab2d
+    from dmlab2d import runfiles_helper
+
+    settings = {"levelName": "chase_eat", "episodeLengthFrames": "1000"}
+    return dmlab2d.Lab2d(runfiles_helper.find(), settings)
+
+
+def lab2d(seed: int | None) -> Any:
+    """The same as a `dmlab2d.Environment`, which is dm_env's."""
+    import dmlab2d
+
+    return dmlab2d.Environment(lab2d_level(), LAB2D_SHOWN, seed)

@@ -56,15 +56,27 @@ def bare_loop(env: str) -> Any:
     return Program.rust_example("envs", "bare_loop", env, str(NUM_ENVS))
 
 
+def env_c_api() -> corral.VectorEnv:
+    return corral.load_env_c_api(
+        corral.libenv_path(),
+        NUM_ENVS,
+        isolation="thread",
+        settings={"env_id": "CartPole-v1"},
+        num_threads=1,
+        seed=0,
+        autoreset_mode="same_step",
+    )
+
+
 @contextmanager
-def c_host() -> Iterator[Turns]:
-    """A program in C that knows libenv.h and nothing else."""
+def c_host(name: str) -> Iterator[Turns]:
+    """A program in C that knows the interface's header and nothing else."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise Skip("there is no C compiler")
-    source = Path(__file__).resolve().parents[1] / "c" / "libenv_loop.c"
+    source = Path(__file__).resolve().parents[1] / "c" / f"{name}.c"
     with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "libenv_loop"
+        program = Path(folder) / name
         flags = ["-O2", f"-I{corral.include_dir()}"]
         subprocess.run([compiler, *flags, source, "-ldl", "-o", program], check=True)
         with Program([program, corral.libenv_path(), "CartPole-v1", str(NUM_ENVS)]) as turns:
@@ -85,7 +97,7 @@ BENCHES = [
         name="libenv-export-1024",
         what="CartPole in a C loop, by libenv",
         size="1,024 envs, 1 thread",
-        ours=Contender("a C host", c_host),
+        ours=Contender("a C host", partial(c_host, "libenv_loop")),
         theirs=[
             Contender(
                 "a bare Rust loop that shows the same",
@@ -101,5 +113,20 @@ BENCHES = [
         size="1,024 envs, 1 thread",
         ours=Contender("load_libenv", partial(stepped, partial(libenv, "thread"), by_name)),
         theirs=[Contender(same_step.name, same_step.open, wanted=0.9)],
+    ),
+    Bench(
+        name="env_c_api-load-1024",
+        what="CartPole by EnvCApi, loaded here",
+        size="1,024 envs, 1 thread",
+        ours=Contender("load_env_c_api", partial(stepped, env_c_api, by_name)),
+        theirs=[
+            # At most 25 % over.
+            Contender(
+                "a C host that makes the same calls",
+                partial(c_host, "env_c_api_loop"),
+                wanted=0.8,
+            ),
+            Contender(same_step.name, same_step.open),
+        ],
     ),
 ]

@@ -15,7 +15,12 @@ from gymnasium.vector import AutoresetMode
 
 from corral import errors, python_envs
 from corral._python_env import Foreign
-from corral.adapters.dm_env_specs import action_of, observation_of, of_space, space_of
+from corral.adapters.dm_env_specs import (
+    action_writer,
+    observation_reader,
+    of_space,
+    space_of,
+)
 from corral.frames import LazyVectorEnv
 from corral.single import Env
 from corral.vector import RowKind, VectorEnv
@@ -220,10 +225,11 @@ class DmAsGymnasium(Foreign):
     def _read_specs(self) -> None:
         _check_number("reward_spec", self.inner.reward_spec())
         _check_number("discount_spec", self.inner.discount_spec())
-        self._observation_spec = self.inner.observation_spec()
-        self._action_spec = self.inner.action_spec()
-        self.observation_space = space_of(self._observation_spec, "observation_spec")
-        self.action_space = space_of(self._action_spec, "action_spec", is_action=True)
+        seen, taken = self.inner.observation_spec(), self.inner.action_spec()
+        self.observation_space = space_of(seen, "observation_spec")
+        self.action_space = space_of(taken, "action_spec", is_action=True)
+        self._read = observation_reader(seen, "the observation")
+        self._written = action_writer(taken)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -240,7 +246,7 @@ class DmAsGymnasium(Foreign):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Plays one action."""
-        timestep = self.inner.step(action_of(self._action_spec, action))
+        timestep = self.inner.step(self._written(action))
         if timestep.step_type == dm_env.StepType.FIRST:
             raise errors.ConformanceError(
                 "step began an episode though the last one had not ended: dm_env says FIRST only "
@@ -300,7 +306,7 @@ class DmAsGymnasium(Foreign):
         return env
 
     def _seen(self, timestep: Any) -> Any:
-        return observation_of(self._observation_spec, timestep.observation, "the observation")
+        return self._read(timestep.observation)
 
 
 def _check_number(name: str, spec: Any) -> None:
@@ -312,6 +318,8 @@ def _check_number(name: str, spec: Any) -> None:
 
 def _number(name: str, value: Any) -> float:
     """A reward or discount, checked to be one number."""
+    if type(value) is float:
+        return value
     array = np.asarray(value)
     if array.shape != () or array.dtype.kind not in "biuf":
         raise errors.ConformanceError(

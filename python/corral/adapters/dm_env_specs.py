@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -284,6 +284,37 @@ def observation_of(spec: Any, value: Any, where: str) -> Any:
     if spec.dtype == object and spec.shape == ():
         return value.item() if isinstance(value, np.ndarray) and value.shape == () else value
     return value
+
+
+def observation_reader(spec: Any, where: str) -> Callable[[Any], Any]:
+    """What `observation_of` does for one spec. Flat dicts of arrays, which most specs are, take
+    one comparison of keys."""
+    if isinstance(spec, dict) and all(
+        isinstance(leaf, specs.Array) and leaf.dtype != object for leaf in spec.values()
+    ):
+        keys = spec.keys()
+        return lambda value: (
+            value
+            if type(value) is dict and value.keys() == keys
+            else observation_of(spec, value, where)
+        )
+    return lambda value: observation_of(spec, value, where)
+
+
+def action_writer(spec: Any) -> Callable[[Any], Any]:
+    """What `action_of` does for one spec. Flat dicts of numbers are cast without looking at the
+    spec again."""
+    if isinstance(spec, dict) and all(
+        isinstance(leaf, specs.Array)
+        and not isinstance(leaf, specs.StringArray)
+        and leaf.dtype.kind in "biuf"
+        for leaf in spec.values()
+    ):
+        dtypes = [(key, leaf.dtype) for key, leaf in spec.items()]
+        return lambda action: {
+            key: np.asarray(action[key], dtype=dtype)[()] for key, dtype in dtypes
+        }
+    return lambda action: action_of(spec, action)
 
 
 def action_of(spec: Any, action: Any) -> Any:
