@@ -1,7 +1,7 @@
 //! Detection of whether this process is a fork of the one in which something was made.
 //!
 //! After a fork the threads of a pool do not exist and its locks stay as they were. Whoever
-//! owns either checks its [`Birth`] before using them.
+//! owns either checks its [`ProcessMark`] before using them.
 
 #![allow(unsafe_code)]
 
@@ -23,16 +23,16 @@ extern "C" fn count() {
 
 /// The process in which something was made.
 #[derive(Clone, Copy, Debug)]
-pub struct Birth(u32);
+pub struct ProcessMark(u32);
 
-impl Birth {
+impl ProcessMark {
     /// A mark of this process.
     pub fn here() -> Self {
         WATCH.call_once(|| {
             // `count` may run in a child between fork and exec, so it only uses one atomic.
             os::on_fork(count);
         });
-        Birth(FORKS.load(Ordering::Relaxed))
+        ProcessMark(FORKS.load(Ordering::Relaxed))
     }
 
     /// Whether this process is a fork of the marked one.
@@ -44,11 +44,11 @@ impl Birth {
 
 /// A value that the child of a fork must not drop, because the parent owns what it holds
 /// (threads, envs' own resources).
-pub(crate) struct ProcessLocal<T>(ManuallyDrop<T>, Birth);
+pub(crate) struct ProcessLocal<T>(ManuallyDrop<T>, ProcessMark);
 
 impl<T> ProcessLocal<T> {
     pub(crate) fn new(value: T) -> Self {
-        ProcessLocal(ManuallyDrop::new(value), Birth::here())
+        ProcessLocal(ManuallyDrop::new(value), ProcessMark::here())
     }
 }
 

@@ -151,7 +151,7 @@ pub use envcore_derive::{FromRow, ToRow};
 pub use error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 pub use evaluate::Schedule;
 pub use event::{EVENTS, Event};
-pub use fork::Birth;
+pub use fork::ProcessMark;
 pub use frame::Frame;
 pub use half::f16;
 pub use layer::{

@@ -103,21 +103,21 @@ impl Drop for Visit {
 }
 
 /// A time that a visiting thread spends outside Python.
-struct Outing {
+struct TimeOutside {
     visits: usize,
 }
 
-impl Outing {
+impl TimeOutside {
     fn begin() -> Self {
         let visits = VISITS.replace(0);
         if visits > 0 {
             INSIDE.fetch_sub(1, Ordering::SeqCst);
         }
-        Outing { visits }
+        TimeOutside { visits }
     }
 }
 
-impl Drop for Outing {
+impl Drop for TimeOutside {
     fn drop(&mut self) {
         while is_ending() && time_of_end() < HOLD {
             std::thread::sleep(Duration::from_millis(5));
@@ -146,7 +146,7 @@ pub(crate) fn enter<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R
 /// Does `work` without the GIL.
 pub(crate) fn detach<R: Send>(py: Python<'_>, work: impl Send + FnOnce() -> R) -> R {
     py.detach(|| {
-        let _outing = Outing::begin();
+        let _outside = TimeOutside::begin();
         work()
     })
 }
@@ -226,7 +226,7 @@ pub(crate) fn call_method<'py>(
 /// Notes that the interpreter begins to end.
 #[pyfunction]
 fn end(py: Python<'_>) {
-    let _outing = (VISITS.get() > 0).then(Outing::begin);
+    let _outside = (VISITS.get() > 0).then(TimeOutside::begin);
     ENDS_IT.set(true);
     BEGAN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
     IS_ENDING.store(true, Ordering::SeqCst);

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::fork::Birth;
+use crate::fork::ProcessMark;
 use crate::os;
 
 /// Alignment of every block, in bytes.
@@ -60,7 +60,7 @@ struct PoolState {
     free_blocks: Mutex<FreeBlocks>,
     takes: AtomicU32,
     allocations: AtomicU64,
-    birth: Birth,
+    process_mark: ProcessMark,
 }
 
 impl PoolState {
@@ -101,7 +101,7 @@ impl PoolState {
     #[inline]
     fn give_back(&self, ptr: NonNull<u8>) {
         // A thread that does not exist after the fork may hold the lock.
-        if self.birth.is_before_fork() {
+        if self.process_mark.is_before_fork() {
             return;
         }
         let empty = ptr::null_mut();
@@ -143,7 +143,7 @@ impl Pool {
             free_blocks: Mutex::default(),
             takes: AtomicU32::new(0),
             allocations: AtomicU64::new(0),
-            birth: Birth::here(),
+            process_mark: ProcessMark::here(),
         }))
     }
 

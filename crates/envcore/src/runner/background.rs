@@ -15,7 +15,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::front::{Front, check_resets, reset_jobs};
+use super::base::{RunnerBase, check_resets, reset_jobs};
 use super::limits::{Limit, Limits};
 use super::partition::{Partition, PooledGroup, Staging};
 use super::slot_group::{Job, Run, SlotGroup};
@@ -38,7 +38,7 @@ use crate::vec_env::{Spec, VecEnv, Want};
 
 /// Steps every slot in the background.
 pub struct Background {
-    front: Front,
+    base: RunnerBase,
     source: Arc<dyn Source>,
     rules: Rules,
     parts: ProcessLocal<BackgroundParts>,
@@ -75,20 +75,20 @@ impl Background {
     /// As [`Serial::new`](crate::Serial::new); [`Error::Env`] where the threads
     /// cannot be started.
     pub fn new(source: Arc<dyn Source>, config: VecConfig) -> Result<Self> {
-        let (mut front, rules, seeds) = Front::new(&*source, &config)?;
-        if !front.spec.caps.contains(Caps::SUBSET) {
+        let (mut base, rules, seeds) = RunnerBase::new(&*source, &config)?;
+        if !base.spec.caps.contains(Caps::SUBSET) {
             return Err(Error::Unsupported(format!(
                 "{} cannot step some envs without the others, as batch_size and timeout take: host it in \
                  worker processes (isolation=\"process\")",
-                front.spec.id
+                base.spec.id
             )));
         }
-        front.spec.caps -= Caps::BRIEF;
-        let n = front.spec.num_slots;
+        base.spec.caps -= Caps::BRIEF;
+        let n = base.spec.num_slots;
         let threads = super::threads(&config)?.min(n);
-        let spec = &front.spec;
+        let spec = &base.spec;
         let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
-        let mut pool = front.pool(&rules)?;
+        let mut pool = base.pool(&rules)?;
         let staging = Staging::new(pool.draft(Slots::All, n, None)?);
         let epoch = Instant::now();
         let group = |(slot, seed): (usize, &i64)| {
@@ -110,7 +110,7 @@ impl Background {
             landing: Landing::new(n),
             epoch,
             source,
-            front,
+            base,
         })
     }
 
@@ -198,7 +198,7 @@ impl Background {
 
     /// Gives up every slot that has run for too long by `now`.
     fn give_up(&mut self, now: Instant) -> Result<()> {
-        for slot in 0..self.front.spec.num_slots {
+        for slot in 0..self.base.spec.num_slots {
             let Some(limit) = self.limit(slot) else { continue };
             let since = self.parts.partition.get(slot).running_since();
             if since.is_none_or(|since| now.saturating_duration_since(since) < limit.time) {
@@ -244,22 +244,22 @@ impl Background {
 
 impl VecEnv for Background {
     fn spec(&self) -> &Spec {
-        &self.front.spec
+        &self.base.spec
     }
 
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
-        self.front.check_slots(slots)?;
-        self.front.check_one_each(slots, begin)?;
-        for (slot, &begin) in slots.iter(self.front.spec.num_slots).zip(begin) {
+        self.base.check_slots(slots)?;
+        self.base.check_one_each(slots, begin)?;
+        for (slot, &begin) in slots.iter(self.base.spec.num_slots).zip(begin) {
             let only = std::iter::once((0, begin));
-            check_resets(self.parts.episodes(slot), only, options, &mut self.front.tried)?;
+            check_resets(self.parts.episodes(slot), only, options, &mut self.base.tried)?;
         }
         Ok(())
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.front.check_slots(slots)?;
-        let n = self.front.spec.num_slots;
+        self.base.check_slots(slots)?;
+        let n = self.base.spec.num_slots;
         slots.iter(n).try_for_each(|slot| self.parts.episodes(slot).lives().check_step(0))?;
         // SAFETY: the runner holds these slots, so nobody else reads their actions.
         unsafe { self.actions.store_shared(slots, actions, &self.skip) }
@@ -267,11 +267,11 @@ impl VecEnv for Background {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
-        self.front.tried.forget();
+        self.base.tried.forget();
         self.start_threads()?;
-        self.front.depart(slots);
+        self.base.depart(slots);
         self.landing.send(slots);
-        for (slot, job) in reset_jobs(slots, begin, options, self.front.spec.num_slots) {
+        for (slot, job) in reset_jobs(slots, begin, options, self.base.spec.num_slots) {
             self.hand_out(slot, job);
         }
         self.parts.thread_pool.call(begin.len());
@@ -279,9 +279,9 @@ impl VecEnv for Background {
     }
 
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
-        self.front.check_slots(slots)?;
-        self.front.check_one_each(slots, begin)?;
-        let n = self.front.spec.num_slots;
+        self.base.check_slots(slots)?;
+        self.base.check_one_each(slots, begin)?;
+        let n = self.base.spec.num_slots;
         for (slot, &begin) in slots.iter(n).zip(begin) {
             self.parts.episodes(slot).lives().check_next(0, begin)?;
         }
@@ -292,17 +292,17 @@ impl VecEnv for Background {
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_send(slots, actions)?;
         self.start_threads()?;
-        self.front.depart(slots);
+        self.base.depart(slots);
         self.landing.send(slots);
-        let n = self.front.spec.num_slots;
+        let n = self.base.spec.num_slots;
         slots.iter(n).for_each(|slot| self.hand_out(slot, Job::Step));
         self.parts.thread_pool.call(slots.len(n));
         Ok(())
     }
 
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
-        self.front.check_open()?;
-        let (least, most) = want.rows(self.front.in_flight())?;
+        self.base.check_open()?;
+        let (least, most) = want.rows(self.base.in_flight())?;
         if !self.collect(least, want.deadline)? {
             return Ok(None);
         }
@@ -317,21 +317,21 @@ impl VecEnv for Background {
                 unsafe { from.copy_row(content.row, draft.window(), row) };
                 told.append_row(row, &mut content.group.notes);
             })?;
-        self.front.arrive(&batch.slots);
+        self.base.arrive(&batch.slots);
         notes.give(batch).map(Some)
     }
 
     fn in_flight(&self) -> usize {
-        self.front.in_flight()
+        self.base.in_flight()
     }
 
     fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
-        self.front.check_slots(&Slots::List(vec![slot]))?;
+        self.base.check_slots(&Slots::List(vec![slot]))?;
         self.parts.episodes(slot).save(0)
     }
 
     fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
-        self.front.check_slots(&Slots::List(vec![slot]))?;
+        self.base.check_slots(&Slots::List(vec![slot]))?;
         let episodes = self.parts.episodes(slot);
         episodes.load(0, state)?;
         self.skip[slot] = episodes.lives().pending()[0];
@@ -339,13 +339,13 @@ impl VecEnv for Background {
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
-        self.front.check_slots(slots)?;
-        slots.iter(self.front.spec.num_slots).map(|slot| self.parts.episodes(slot).render(0)).collect()
+        self.base.check_slots(slots)?;
+        slots.iter(self.base.spec.num_slots).map(|slot| self.parts.episodes(slot).render(0)).collect()
     }
 
     fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
-        self.front.check_slots(slots)?;
-        slots.iter(self.front.spec.num_slots).map(|slot| self.parts.episodes(slot).call(0, call)).collect()
+        self.base.check_slots(slots)?;
+        slots.iter(self.base.spec.num_slots).map(|slot| self.parts.episodes(slot).call(0, call)).collect()
     }
 
     fn allocations(&self) -> u64 {
@@ -353,10 +353,10 @@ impl VecEnv for Background {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.front.is_inherited() || std::mem::replace(&mut self.front.closed, true) {
+        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
             return Ok(());
         }
-        self.front.forget();
+        self.base.forget();
         self.landing.clear();
         let parts = &mut *self.parts;
         let grace = Instant::now() + self.limits.longest().map_or(GRACE, |limit| limit.time.min(GRACE));

@@ -1,6 +1,6 @@
 //! Runners, which decide who steps the slots, and when.
 //!
-//! `front` is what all runners check first. `slot_group` is what a thread does with
+//! `base` is what all runners check first. `slot_group` is what a thread does with
 //! the slots that it was given. `thread_pool` has the threads and the hand-off of
 //! work to and from them. Each strategy has a file: in `serial` the caller's thread
 //! does all the work, in `threaded` the caller and other threads step all slots
@@ -8,7 +8,7 @@
 //! caller waits.
 
 mod background;
-mod front;
+mod base;
 mod limits;
 mod pace;
 mod partition;

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use super::front::{Front, JobQueue, check_resets, reset_jobs};
+use super::base::{JobQueue, RunnerBase, check_resets, reset_jobs};
 use super::slot_group::SlotGroup;
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, ColumnIn, Draft, Slots};
@@ -22,7 +22,7 @@ use crate::vec_env::{Spec, VecEnv, Want};
 
 /// Steps every slot on the caller's thread.
 pub struct Serial {
-    front: Front,
+    base: RunnerBase,
     group: ProcessLocal<SlotGroup>,
     queue: JobQueue,
     pool: BatchPool,
@@ -36,15 +36,15 @@ impl Serial {
     /// [`Error::Argument`] for a count or seed that makes no sense,
     /// [`Error::Slots`] for envs that cannot be built, [`Error::Unsupported`].
     pub fn new(source: &dyn Source, config: VecConfig) -> Result<Self> {
-        let (front, rules, seeds) = Front::new(source, &config)?;
-        let spec = &front.spec;
+        let (base, rules, seeds) = RunnerBase::new(source, &config)?;
+        let spec = &base.spec;
         let actions = Actions::new(&spec.id, &spec.action, spec.num_slots, config.action_bounds)?;
         Ok(Serial {
             group: ProcessLocal::new(SlotGroup::new(Episodes::new(source, &rules, 0, &seeds)?, 0)),
             queue: JobQueue::default(),
-            pool: front.pool(&rules)?,
+            pool: base.pool(&rules)?,
             actions,
-            front,
+            base,
         })
     }
 }
@@ -66,21 +66,21 @@ impl Serial {
 
 impl VecEnv for Serial {
     fn spec(&self) -> &Spec {
-        &self.front.spec
+        &self.base.spec
     }
 
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
-        self.front.check_slots(slots)?;
-        self.front.check_one_each(slots, begin)?;
-        let n = self.front.spec.num_slots;
-        self.front.check_chunks(slots, Some(begin), |_| 0..n)?;
+        self.base.check_slots(slots)?;
+        self.base.check_one_each(slots, begin)?;
+        let n = self.base.spec.num_slots;
+        self.base.check_chunks(slots, Some(begin), |_| 0..n)?;
         let each = slots.iter(n).zip(begin.iter().copied());
-        check_resets(&mut self.group.episodes, each, options, &mut self.front.tried)
+        check_resets(&mut self.group.episodes, each, options, &mut self.base.tried)
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.front.check_slots(slots)?;
-        self.front.check_chunks(slots, None, |_| 0..self.front.spec.num_slots)?;
+        self.base.check_slots(slots)?;
+        self.base.check_chunks(slots, None, |_| 0..self.base.spec.num_slots)?;
         let episodes = &self.group.episodes;
         match slots {
             Slots::All => episodes.lives().check_steps()?,
@@ -91,17 +91,17 @@ impl VecEnv for Serial {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
-        self.front.tried.forget();
-        self.queue.resets(reset_jobs(slots, begin, options, self.front.spec.num_slots));
-        self.front.depart(slots);
+        self.base.tried.forget();
+        self.queue.resets(reset_jobs(slots, begin, options, self.base.spec.num_slots));
+        self.base.depart(slots);
         Ok(())
     }
 
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
-        self.front.check_slots(slots)?;
-        self.front.check_one_each(slots, begin)?;
+        self.base.check_slots(slots)?;
+        self.base.check_one_each(slots, begin)?;
         let episodes = &mut self.group.episodes;
-        let each = || slots.iter(self.front.spec.num_slots).zip(begin);
+        let each = || slots.iter(self.base.spec.num_slots).zip(begin);
         each().try_for_each(|(slot, &begin)| episodes.lives().check_next(slot, begin))?;
         each().for_each(|(slot, &begin)| episodes.set_next(slot, begin));
         Ok(())
@@ -109,43 +109,43 @@ impl VecEnv for Serial {
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_send(slots, actions)?;
-        self.queue.steps(slots, self.front.spec.num_slots);
-        self.front.depart(slots);
+        self.queue.steps(slots, self.base.spec.num_slots);
+        self.base.depart(slots);
         Ok(())
     }
 
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
-        self.front.check_open()?;
-        let (_, rows) = want.rows(self.front.in_flight())?;
-        let slots = self.queue.next(rows, self.front.spec.num_slots);
+        self.base.check_open()?;
+        let (_, rows) = want.rows(self.base.in_flight())?;
+        let slots = self.queue.next(rows, self.base.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers)?;
         self.queue.take(rows, |run| self.group.runs.push(run));
-        self.front.arrive(draft.slots());
+        self.base.arrive(draft.slots());
         self.work(draft).map(Some)
     }
 
     fn in_flight(&self) -> usize {
-        self.front.in_flight()
+        self.base.in_flight()
     }
 
     fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
-        self.front.check_slots(&Slots::List(vec![slot]))?;
+        self.base.check_slots(&Slots::List(vec![slot]))?;
         self.group.episodes.save(slot)
     }
 
     fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
-        self.front.check_slots(&Slots::List(vec![slot]))?;
+        self.base.check_slots(&Slots::List(vec![slot]))?;
         self.group.episodes.load(slot, state)
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
-        self.front.check_slots(slots)?;
-        slots.iter(self.front.spec.num_slots).map(|slot| self.group.episodes.render(slot)).collect()
+        self.base.check_slots(slots)?;
+        slots.iter(self.base.spec.num_slots).map(|slot| self.group.episodes.render(slot)).collect()
     }
 
     fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
-        self.front.check_slots(slots)?;
-        slots.iter(self.front.spec.num_slots).map(|slot| self.group.episodes.call(slot, call)).collect()
+        self.base.check_slots(slots)?;
+        slots.iter(self.base.spec.num_slots).map(|slot| self.group.episodes.call(slot, call)).collect()
     }
 
     fn allocations(&self) -> u64 {
@@ -153,10 +153,10 @@ impl VecEnv for Serial {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.front.is_inherited() || std::mem::replace(&mut self.front.closed, true) {
+        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
             return Ok(());
         }
-        self.front.forget();
+        self.base.forget();
         self.queue.clear();
         let failures = self.group.episodes.close();
         if failures.is_empty() { Ok(()) } else { Err(Error::Slots(failures)) }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::front::{Front, JobQueue, check_resets, reset_jobs};
+use super::base::{JobQueue, RunnerBase, check_resets, reset_jobs};
 use super::pace::{Pace, Way};
 use super::partition::{Partition, PooledGroup};
 use super::slot_group::{Job, Run, SlotGroup};
@@ -41,7 +41,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 /// Steps slots on several threads, the caller's among them.
 pub struct Threaded {
-    front: Front,
+    base: RunnerBase,
     parts: ProcessLocal<ThreadedParts>,
     threads: usize,
     queue: JobQueue,
@@ -94,17 +94,17 @@ impl Threaded {
     /// As [`Serial::new`](crate::Serial::new); [`Error::Argument`] for no
     /// threads.
     pub fn new(source: &dyn Source, config: VecConfig) -> Result<Self> {
-        let (mut front, rules, seeds) = Front::new(source, &config)?;
+        let (mut base, rules, seeds) = RunnerBase::new(source, &config)?;
         let brief = source.spec().caps.contains(Caps::BRIEF);
-        front.spec.caps -= Caps::BRIEF;
-        let n = front.spec.num_slots;
+        base.spec.caps -= Caps::BRIEF;
+        let n = base.spec.num_slots;
         let threads = super::threads(&config)?;
         // There are more groups than threads where one group may take longer than another.
         let groups = match source.chunks() {
             Some(chunks) => chunks.clamp(1, n),
             None => n.min(threads * (n / 256).clamp(if brief { 1 } else { 2 }, 8)),
         };
-        let spec = &front.spec;
+        let spec = &base.spec;
         let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
         let epoch = Instant::now();
         let stopped = Arc::new(AtomicBool::new(false));
@@ -119,7 +119,7 @@ impl Threaded {
         let partition = Partition::new((0..groups).map(group).collect::<Result<_>>()?);
         let thread_pool = ThreadPool::new(partition.len(), config.thread_affinity_offset)?;
         Ok(Threaded {
-            pool: front.pool(&rules)?,
+            pool: base.pool(&rules)?,
             parts: ProcessLocal::new(ThreadedParts { partition, thread_pool }),
             threads,
             queue: JobQueue::default(),
@@ -129,14 +129,14 @@ impl Threaded {
             resets: Pace::default(),
             round: None,
             stopped,
-            front,
+            base,
         })
     }
 
     /// Errors while a round that was interrupted is under way, because threads hold
     /// its groups.
     fn check_no_round(&self) -> Result<()> {
-        self.front.check_open()?;
+        self.base.check_open()?;
         match &self.round {
             None => Ok(()),
             Some(_) => {
@@ -147,22 +147,22 @@ impl Threaded {
 
     fn check_slots(&self, slots: &Slots) -> Result<()> {
         self.check_no_round()?;
-        self.front.check_slots(slots)
+        self.base.check_slots(slots)
     }
 
     fn slots_of(&self, group: usize) -> Range<usize> {
-        slots_of(group, self.front.spec.num_slots, self.parts.partition.len())
+        slots_of(group, self.base.spec.num_slots, self.parts.partition.len())
     }
 
     /// The group that has `slot`.
     fn group_of(&self, slot: usize) -> usize {
-        group_of(slot, self.front.spec.num_slots, self.parts.partition.len())
+        group_of(slot, self.base.spec.num_slots, self.parts.partition.len())
     }
 
     /// Errors where `slots`, which may begin as `begin` says, are not whole chunks and
     /// the source needs whole chunks.
     fn check_chunks(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
-        self.front.check_chunks(slots, begin, |slot| self.slots_of(self.group_of(slot)))
+        self.base.check_chunks(slots, begin, |slot| self.slots_of(self.group_of(slot)))
     }
 
     /// The episodes of the group that has `slot`, and the number of `slot` in the group.
@@ -174,11 +174,11 @@ impl Threaded {
 
     /// Begins a round: gives the work of the next `rows` rows to the groups.
     fn begin(&mut self, want: &mut Want<'_>) -> Result<()> {
-        let (_, rows) = want.rows(self.front.in_flight())?;
+        let (_, rows) = want.rows(self.base.in_flight())?;
         self.stopped.store(false, Ordering::Relaxed);
-        let slots = self.queue.next(rows, self.front.spec.num_slots);
+        let slots = self.queue.next(rows, self.base.spec.num_slots);
         let draft = self.pool.draft(slots, rows, want.buffers.take())?;
-        let (parts, n) = (&mut *self.parts, self.front.spec.num_slots);
+        let (parts, n) = (&mut *self.parts, self.base.spec.num_slots);
         let count = parts.partition.len();
         let window = draft.window();
         let (mut groups, mut is_step) = (Vec::with_capacity(count), true);
@@ -261,27 +261,27 @@ impl Threaded {
         let pace = if round.is_step { &mut self.steps } else { &mut self.resets };
         pace.note(round.way, round.draft.batch().rows(), busy, round.started.elapsed());
         let batch = self.pool.finish(round.draft);
-        self.front.arrive(&batch.slots);
+        self.base.arrive(&batch.slots);
         notes.give(batch)
     }
 }
 
 impl VecEnv for Threaded {
     fn spec(&self) -> &Spec {
-        &self.front.spec
+        &self.base.spec
     }
 
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_slots(slots)?;
-        self.front.check_one_each(slots, begin)?;
+        self.base.check_one_each(slots, begin)?;
         self.check_chunks(slots, Some(begin))?;
-        let each = slots.iter(self.front.spec.num_slots).zip(begin.iter().copied());
+        let each = slots.iter(self.base.spec.num_slots).zip(begin.iter().copied());
         for group in 0..self.parts.partition.len() {
             let range = self.slots_of(group);
             let mine = each.clone().filter(|(slot, _)| range.contains(slot));
             let mine = mine.map(|(slot, begin)| (slot - range.start, begin));
             let episodes = &mut self.parts.partition.content(group).group.episodes;
-            check_resets(episodes, mine, options, &mut self.front.tried)?;
+            check_resets(episodes, mine, options, &mut self.base.tried)?;
         }
         Ok(())
     }
@@ -307,16 +307,16 @@ impl VecEnv for Threaded {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
-        self.front.tried.forget();
-        self.queue.resets(reset_jobs(slots, begin, options, self.front.spec.num_slots));
-        self.front.depart(slots);
+        self.base.tried.forget();
+        self.queue.resets(reset_jobs(slots, begin, options, self.base.spec.num_slots));
+        self.base.depart(slots);
         Ok(())
     }
 
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
         self.check_slots(slots)?;
-        self.front.check_one_each(slots, begin)?;
-        let n = self.front.spec.num_slots;
+        self.base.check_one_each(slots, begin)?;
+        let n = self.base.spec.num_slots;
         for (slot, &begin) in slots.iter(n).zip(begin) {
             let (episodes, local) = self.episodes(slot);
             episodes.lives().check_next(local, begin)?;
@@ -330,15 +330,15 @@ impl VecEnv for Threaded {
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_send(slots, actions)?;
-        self.queue.steps(slots, self.front.spec.num_slots);
-        self.front.depart(slots);
+        self.queue.steps(slots, self.base.spec.num_slots);
+        self.base.depart(slots);
         Ok(())
     }
 
     /// A call after one whose deadline passed returns the whole batch that was begun.
     fn recv(&mut self, mut want: Want<'_>) -> Result<Option<Box<Batch>>> {
-        self.front.check_open()?;
-        if self.front.in_flight() == 0 {
+        self.base.check_open()?;
+        if self.base.in_flight() == 0 {
             return Err(Error::NothingPending);
         }
         if self.round.is_none() {
@@ -359,7 +359,7 @@ impl VecEnv for Threaded {
     }
 
     fn in_flight(&self) -> usize {
-        self.front.in_flight()
+        self.base.in_flight()
     }
 
     fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
@@ -378,7 +378,7 @@ impl VecEnv for Threaded {
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
         self.check_slots(slots)?;
-        let n = self.front.spec.num_slots;
+        let n = self.base.spec.num_slots;
         let draw = |slot| {
             let (episodes, local) = self.episodes(slot);
             episodes.render(local)
@@ -388,7 +388,7 @@ impl VecEnv for Threaded {
 
     fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
         self.check_slots(slots)?;
-        let n = self.front.spec.num_slots;
+        let n = self.base.spec.num_slots;
         let call = |slot| {
             let (episodes, local) = self.episodes(slot);
             episodes.call(local, call)
@@ -401,10 +401,10 @@ impl VecEnv for Threaded {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.front.is_inherited() || std::mem::replace(&mut self.front.closed, true) {
+        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
             return Ok(());
         }
-        self.front.forget();
+        self.base.forget();
         self.queue.clear();
         let parts = &mut *self.parts;
         parts.thread_pool.dismiss(Instant::now() + GRACE).iter().for_each(|group| group.take_back());

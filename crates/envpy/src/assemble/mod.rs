@@ -157,13 +157,13 @@ impl LeafShape {
 }
 
 /// Rows that failed, or whose env was rebuilt.
-struct Trouble {
+struct RowFailures {
     /// By row, whether it failed, and the failure if this batch brought it.
     failed: Vec<(bool, Option<SlotError>)>,
     restarted: Vec<bool>,
 }
 
-impl Trouble {
+impl RowFailures {
     fn of(batch: &Batch) -> Option<Self> {
         let kinds = batch.kinds.as_slice::<u8>();
         let (failed, restarted) = (RowKind::Failed as u8, RowKind::Restarted as u8);
@@ -176,7 +176,7 @@ impl Trouble {
             let news = batch.tolerated.iter().rev().find(|failure| failure.slot == slot);
             (kind == failed || news.is_some(), news.cloned())
         };
-        Some(Trouble {
+        Some(RowFailures {
             failed: kinds.iter().enumerate().map(failure).collect(),
             restarted: kinds.iter().map(|&kind| kind == restarted).collect(),
         })
@@ -227,9 +227,9 @@ impl Assembler {
 
     /// `(observations, infos)` of a batch of resets.
     pub(crate) fn reset<'py>(&self, py: Python<'py>, batch: Box<Batch>) -> PyResult<Bound<'py, PyTuple>> {
-        let trouble = Trouble::of(&batch);
+        let row_failures = RowFailures::of(&batch);
         let infos = self.infos(py, batch.infos, batch.reward.rows())?;
-        trouble.map(|trouble| trouble.tell(py, &infos)).transpose()?;
+        row_failures.map(|row_failures| row_failures.tell(py, &infos)).transpose()?;
         (self.observation.batched(py, batch.observation)?, infos).into_pyobject(py)
     }
 
@@ -247,9 +247,9 @@ impl Assembler {
     /// `(observations, rewards, terminations, truncations, infos)`.
     pub(crate) fn step<'py>(&self, py: Python<'py>, mut batch: Box<Batch>) -> PyResult<Bound<'py, PyTuple>> {
         let rows = batch.rows();
-        let trouble = Trouble::of(&batch);
+        let row_failures = RowFailures::of(&batch);
         let infos = self.infos(py, std::mem::take(&mut batch.infos), rows)?;
-        trouble.map(|trouble| trouble.tell(py, &infos)).transpose()?;
+        row_failures.map(|row_failures| row_failures.tell(py, &infos)).transpose()?;
         if let Some(finals) = batch.finals.take() {
             self.finals(py, &infos, finals)?;
         }

@@ -401,7 +401,7 @@ impl VecEnv {
     /// not waited for.
     #[pyo3(signature = (hasty=false))]
     fn close(&self, py: Python<'_>, hasty: bool) -> PyResult<()> {
-        if self.birth.is_before_fork() {
+        if self.process_mark.is_before_fork() {
             return Ok(());
         }
         self.closing.ask();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use envcore::{Batch, Birth, Caps, Error, Slots, Want};
+use envcore::{Batch, Caps, Error, ProcessMark, Slots, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
@@ -58,7 +58,7 @@ pub(crate) struct VecEnv {
     holder: AtomicUsize,
     /// How many closes wait for a call to release the state.
     closers: AtomicUsize,
-    birth: Birth,
+    process_mark: ProcessMark,
     layers: Layered,
     about: Option<Py<PyAny>>,
 }
@@ -100,7 +100,7 @@ impl VecEnv {
             closing,
             holder: AtomicUsize::new(0),
             closers: AtomicUsize::new(0),
-            birth: Birth::here(),
+            process_mark: ProcessMark::here(),
             layers,
             about,
             spec,
@@ -110,7 +110,7 @@ impl VecEnv {
     /// The state, for a call.
     fn lock(&self, py: Python<'_>) -> PyResult<Held<'_>> {
         // A thread that does not exist after the fork may hold the lock for ever.
-        if self.birth.is_before_fork() {
+        if self.process_mark.is_before_fork() {
             return Err(to_py(py, Error::Forked));
         }
         // A thread that calls again and again would otherwise keep the close from the state.

@@ -105,7 +105,7 @@ pub(super) enum Work {
 pub(super) struct WorkEntry {
     pub(super) work: Work,
     /// Whether a message belongs to this entry.
-    pub(super) mail: bool,
+    pub(super) has_message: bool,
     pub(super) first: usize,
     pub(super) count: usize,
 }
@@ -116,7 +116,10 @@ impl WorkEntry {
     }
 
     fn pack(self) -> u64 {
-        (self.work as u64) << 60 | u64::from(self.mail) << 56 | (self.count as u64) << 28 | self.first as u64
+        (self.work as u64) << 60
+            | u64::from(self.has_message) << 56
+            | (self.count as u64) << 28
+            | self.first as u64
     }
 
     fn unpack(word: u64) -> Self {
@@ -124,7 +127,7 @@ impl WorkEntry {
         let low = (1 << 28) - 1;
         WorkEntry {
             work: work[(word >> 60) as usize % work.len()],
-            mail: word >> 56 & 1 == 1,
+            has_message: word >> 56 & 1 == 1,
             first: (word & low) as usize,
             count: (word >> 28 & low) as usize,
         }
@@ -434,8 +437,9 @@ mod tests {
     #[test]
     fn entries_survive_their_packing() {
         for work in [Work::Step, Work::StepWhole, Work::Reset, Work::Ask, Work::Close] {
-            for (mail, first, count) in [(false, 0, 0), (true, (1 << 24) - 1, 1), (false, 17, 1 << 24)] {
-                let entry = WorkEntry { work, mail, first, count };
+            for (has_message, first, count) in [(false, 0, 0), (true, (1 << 24) - 1, 1), (false, 17, 1 << 24)]
+            {
+                let entry = WorkEntry { work, has_message, first, count };
                 assert_eq!(WorkEntry::unpack(entry.pack()), entry);
             }
         }
@@ -466,7 +470,8 @@ mod tests {
                     }
                 });
                 for posted in 0..1000u64 {
-                    let entry = WorkEntry { work: Work::Step, mail: posted % 3 == 0, first: 2, count: 1 };
+                    let entry =
+                        WorkEntry { work: Work::Step, has_message: posted % 3 == 0, first: 2, count: 1 };
                     parent.post(1, posted, entry);
                     parent.wake_all(0..2);
                     parent.wait(before.wrapping_add(posted as u32 + 1), deadline);

@@ -35,7 +35,7 @@ impl Process {
         question: impl Fn(Vec<usize>, &[usize]) -> Question,
     ) -> Result<Vec<PendingQuestion>> {
         let mut rows = vec![Vec::new(); self.worker_pool.members.len()];
-        for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
+        for (row, slot) in slots.iter(self.base.spec.num_slots).enumerate() {
             rows[self.worker_pool.of(slot)].push(row);
         }
         let mut questions = Vec::new();
@@ -128,7 +128,7 @@ impl Process {
         let slots = &self.worker_pool.members[worker].slots;
         Error::NeedsReset(format!(
             "{}: the worker of envs {} to {} died earlier: reset them, which starts it again",
-            self.front.spec.id,
+            self.base.spec.id,
             slots.start,
             slots.end - 1
         ))
@@ -142,7 +142,7 @@ impl Process {
         question: impl Fn(Vec<usize>, &[usize]) -> Question,
         mut values: impl FnMut(&Self, Answer) -> Result<Vec<T>>,
     ) -> Result<Vec<T>> {
-        let mut all: Vec<Option<T>> = (0..slots.len(self.front.spec.num_slots)).map(|_| None).collect();
+        let mut all: Vec<Option<T>> = (0..slots.len(self.base.spec.num_slots)).map(|_| None).collect();
         for (rows, answer) in self.ask(slots, phase, question)? {
             for (row, value) in rows.into_iter().zip(values(self, answer)?) {
                 all[row] = Some(value);
@@ -155,7 +155,7 @@ impl Process {
     /// Checks and stores `actions`. Returns the columns that are not of fixed shape, as
     /// they are sent.
     fn accept(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<Vec<Vec<PackedValue>>> {
-        self.front.check_slots(slots)?;
+        self.base.check_slots(slots)?;
         self.check_chunks(slots, None)?;
         self.settle_earlier()?;
         let lives = &self.slot_states.lives;
@@ -173,7 +173,7 @@ impl Process {
             if let Some((row, why)) =
                 packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
             {
-                let (id, slot) = (&self.front.spec.id, slots.at(row));
+                let (id, slot) = (&self.base.spec.id, slots.at(row));
                 let why = format!("{id}: the action of env {slot} cannot go to another process: {why}");
                 return Err(Error::Action(why));
             }
@@ -191,15 +191,15 @@ impl Process {
 
 impl VecEnv for Process {
     fn spec(&self) -> &Spec {
-        &self.front.spec
+        &self.base.spec
     }
 
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
-        self.front.check_slots(slots)?;
-        self.front.check_one_each(slots, begin)?;
+        self.base.check_slots(slots)?;
+        self.base.check_one_each(slots, begin)?;
         self.check_chunks(slots, Some(begin))?;
         self.settle_earlier()?;
-        let n = self.front.spec.num_slots;
+        let n = self.base.spec.num_slots;
         let options = options.filter(|options| !options.is_empty());
         for (slot, &begin) in slots.iter(n).zip(begin) {
             self.slot_states.lives.check_reset(slot, begin, options.is_some())?;
@@ -230,7 +230,7 @@ impl VecEnv for Process {
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
         self.check_reset(slots, begin, options)?;
-        let n = self.front.spec.num_slots;
+        let n = self.base.spec.num_slots;
         let anew = slots.iter(n).zip(begin).filter(|(_, begin)| **begin != Begin::Keep);
         let lost = self.revive(anew.map(|(slot, _)| slot).collect::<Vec<_>>().into_iter())?;
         let options = options.filter(|options| !options.is_empty());
@@ -254,11 +254,13 @@ impl VecEnv for Process {
             while at < end {
                 let options = of[at].1;
                 let same = of[at..end].iter().take_while(|(_, o)| *o == options).count();
-                let (first, mail) = (of[at].0, options.is_some());
-                self.worker_pool.post(worker, WorkEntry { work: Work::Reset, mail, first, count: same });
+                let (first, has_message) = (of[at].0, options.is_some());
+                self.worker_pool
+                    .post(worker, WorkEntry { work: Work::Reset, has_message, first, count: same });
                 if let Some(options) = options {
                     self.worker_pool.wake_if_asleep(worker);
-                    self.worker_pool.mail(worker, &ToWorker::Options(PackedValue::options(options, &*host)));
+                    self.worker_pool
+                        .send_message(worker, &ToWorker::Options(PackedValue::options(options, &*host)));
                 }
                 at += same;
             }
@@ -268,10 +270,10 @@ impl VecEnv for Process {
     }
 
     fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
-        self.front.check_slots(slots)?;
-        self.front.check_one_each(slots, begin)?;
+        self.base.check_slots(slots)?;
+        self.base.check_one_each(slots, begin)?;
         self.settle_earlier()?;
-        let n = self.front.spec.num_slots;
+        let n = self.base.spec.num_slots;
         for (slot, &begin) in slots.iter(n).zip(begin) {
             self.slot_states.lives.check_next(slot, begin)?;
         }
@@ -293,7 +295,7 @@ impl VecEnv for Process {
             return Ok(());
         }
         for column in &mut loose {
-            let mut slots = slots.iter(self.front.spec.num_slots);
+            let mut slots = slots.iter(self.base.spec.num_slots);
             column.retain(|_| slots.next().is_some_and(|slot| self.is_in_flight(slot)));
         }
         self.post_steps(&rest, loose, false);
@@ -301,18 +303,18 @@ impl VecEnv for Process {
     }
 
     fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
-        self.front.check_open()?;
+        self.base.check_open()?;
         self.receive(want)
     }
 
     fn in_flight(&self) -> usize {
-        self.front.in_flight()
+        self.base.in_flight()
     }
 
     fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
         let slots = Slots::List(vec![slot]);
-        self.front.check_slots(&slots)?;
-        self.front.spec.caps.require(Caps::SAVE, &self.front.spec.id, "save its state")?;
+        self.base.check_slots(&slots)?;
+        self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "save its state")?;
         self.settle_earlier()?;
         let states = self.ask_each(
             &slots,
@@ -326,7 +328,7 @@ impl VecEnv for Process {
         let states = match states {
             // The worker was found dead just now; report it like one found dead earlier.
             Err(Error::Env(end)) if self.worker_pool.members[self.worker_pool.of(slot)].live.is_none() => {
-                let id = &self.front.spec.id;
+                let id = &self.base.spec.id;
                 return Err(Error::NeedsReset(format!("{id}: env {slot} is lost, reset it: {end}")));
             }
             states => states?,
@@ -336,8 +338,8 @@ impl VecEnv for Process {
 
     fn load_slot(&mut self, slot: usize, state: Sections<'_>) -> Result<()> {
         let slots = Slots::List(vec![slot]);
-        self.front.check_slots(&slots)?;
-        self.front.spec.caps.require(Caps::SAVE, &self.front.spec.id, "load a state")?;
+        self.base.check_slots(&slots)?;
+        self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "load a state")?;
         self.settle_earlier()?;
         if let Some((_, error)) = self.revive(std::iter::once(slot))?.into_iter().next() {
             return Err(error);
@@ -351,8 +353,8 @@ impl VecEnv for Process {
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
-        self.front.check_slots(slots)?;
-        self.front.spec.caps.require(Caps::RENDER, &self.front.spec.id, "draw a picture")?;
+        self.base.check_slots(slots)?;
+        self.base.spec.caps.require(Caps::RENDER, &self.base.spec.id, "draw a picture")?;
         self.settle_earlier()?;
         let lives = &self.slot_states.lives;
         slots.iter(lives.len()).try_for_each(|slot| lives.check_begun(slot, "shows nothing"))?;
@@ -367,9 +369,9 @@ impl VecEnv for Process {
     }
 
     fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
-        self.front.check_slots(slots)?;
-        let id = &self.front.spec.id;
-        self.front.spec.caps.require(Caps::CALL, id, &format!("call anything by name ('{}')", call.name))?;
+        self.base.check_slots(slots)?;
+        let id = &self.base.spec.id;
+        self.base.spec.caps.require(Caps::CALL, id, &format!("call anything by name ('{}')", call.name))?;
         let host = self.worker_pool.host.clone();
         for value in call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value)) {
             let packed = PackedValue::of(value, &*host);
@@ -393,7 +395,7 @@ impl VecEnv for Process {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.front.is_inherited() || std::mem::replace(&mut self.front.closed, true) {
+        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
             return Ok(());
         }
         self.forget();

@@ -141,20 +141,20 @@ impl Worker<'_> {
                 Work::Step | Work::StepWhole | Work::Reset => {
                     // The time spent waiting for a message does not count as work, because
                     // the parent may be the one that is slow to send it.
-                    let message = if entry.mail { Some(receive(&mut self.link)?) } else { None };
+                    let message = if entry.has_message { Some(receive(&mut self.link)?) } else { None };
                     self.board.begin_work(self.worker, entry.first);
                     let news = match self.play(entry, message) {
                         Ok(news) => news,
                         Err(error) => News { refused: Some(error.to_string()), ..News::default() },
                     };
-                    let mail = !news.is_empty();
+                    let has_message = !news.is_empty();
                     // The part of the message that fits into the socket arrives with the
                     // result. The parent reads the rest once it knows of the message.
-                    if mail {
+                    if has_message {
                         self.link.post(&FromWorker::News(news)).map_err(|cut| link_failure(&cut))?;
                     }
-                    self.complete(WorkEntry { mail, ..entry });
-                    if mail {
+                    self.complete(WorkEntry { has_message, ..entry });
+                    if has_message {
                         self.link.finish().map_err(|cut| link_failure(&cut))?;
                     }
                 }

@@ -25,7 +25,7 @@ use crate::episode::Life;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::ProcessLocal;
 use crate::landing::{Landing, Notes};
-use crate::runner::front::{Front, seeds};
+use crate::runner::base::{RunnerBase, seeds};
 use crate::runner::limits::{Limit, Limits};
 use crate::runner::thread_pool::available_cores;
 use crate::space::Options;
@@ -53,7 +53,7 @@ const ROUND: Duration = Duration::from_millis(200);
 /// A worker that dies loses its slots, and the next row of each of them says so. The
 /// next reset of any of these slots starts the worker again.
 pub struct Process {
-    pub(super) front: Front,
+    pub(super) base: RunnerBase,
     pub(super) worker_pool: ProcessLocal<WorkerPool>,
     pub(super) slot_states: SlotStates,
     /// What each slot is in flight for. `None` where the slot's row has landed, or the
@@ -202,7 +202,7 @@ impl Process {
     /// a worker that steps all of its slots together.
     pub(super) fn check_chunks(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
         let worker_pool = &self.worker_pool;
-        self.front.check_chunks(slots, begin, |slot| worker_pool.members[worker_pool.of(slot)].slots.clone())
+        self.base.check_chunks(slots, begin, |slot| worker_pool.members[worker_pool.of(slot)].slots.clone())
     }
 
     fn over(
@@ -251,7 +251,7 @@ impl Process {
         let slot_states = SlotStates::new(&spec, &seeds);
         Ok(Process {
             limits: Limits::new(&config, spec.autoreset),
-            front: Front::of(spec),
+            base: RunnerBase::of(spec),
             worker_pool: ProcessLocal::new(worker_pool),
             slot_states,
             in_flight: vec![None; n],
@@ -285,7 +285,7 @@ impl Process {
 
     /// Gives up all that is in flight.
     pub(super) fn forget(&mut self) {
-        self.front.forget();
+        self.base.forget();
         self.landing.clear();
         self.in_flight.fill(None);
         self.pending_orders.clear();

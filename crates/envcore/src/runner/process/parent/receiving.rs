@@ -146,12 +146,12 @@ impl Process {
     }
 
     pub(in crate::runner::process) fn receive(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
-        let (least, most) = want.rows(self.front.in_flight())?;
+        let (least, most) = want.rows(self.base.in_flight())?;
         if !self.await_rows(least, want.deadline)? {
             return Ok(None);
         }
         let rows = most.min(self.landing.len());
-        let n = self.front.spec.num_slots;
+        let n = self.base.spec.num_slots;
         if let Some(whole) = &mut self.whole
             && rows == n
             && self.in_whole.iter().all(|whole| *whole)
@@ -161,7 +161,7 @@ impl Process {
             let batch = self.pool.finish(draft);
             self.landing.clear();
             self.in_whole.fill(false);
-            self.front.arrive(&Slots::All);
+            self.base.arrive(&Slots::All);
             let mut notes = Notes::default();
             self.notes.iter_mut().enumerate().for_each(|(slot, own)| notes.append_row(slot, own));
             return notes.give(batch).map(Some);
@@ -177,7 +177,7 @@ impl Process {
             unsafe { from.copy_row(slot, draft.window(), row) };
             told.append_row(row, &mut notes[slot]);
         })?;
-        self.front.arrive(&batch.slots);
+        self.base.arrive(&batch.slots);
         notes.give(batch).map(Some)
     }
 }

@@ -15,7 +15,7 @@ use crate::runner::process::worker_pool::WorkerPool;
 impl Process {
     /// Whether each slot runs by itself.
     pub(super) fn is_apart(&self) -> bool {
-        self.limits.any() || self.config.batch_size.is_some_and(|size| size < self.front.spec.num_slots)
+        self.limits.any() || self.config.batch_size.is_some_and(|size| size < self.base.spec.num_slots)
     }
 
     /// Starts the dead workers of `slots` again. Returns which workers could not be
@@ -39,7 +39,7 @@ impl Process {
             return Ok(lost);
         }
         let seeds = &self.seeds;
-        let seeded = !self.front.spec.caps.contains(Caps::UNSEEDED);
+        let seeded = !self.base.spec.caps.contains(Caps::UNSEEDED);
         let seed = |first: usize, launches: u64| {
             // The seeds of the worker's other slots count up from this one and have 32 bits too.
             crate::episode::restart_seed(seeds[first], launches) >> 1
@@ -73,7 +73,7 @@ impl Process {
             return slots;
         }
         let mut rest = Vec::new();
-        for slot in slots.iter(self.front.spec.num_slots) {
+        for slot in slots.iter(self.base.spec.num_slots) {
             let worker = self.worker_pool.of(slot);
             match lost.iter().find(|(of, _)| *of == worker) {
                 Some((_, error)) => self.fail_row(slot, unstarted(slot, error)),
@@ -85,9 +85,9 @@ impl Process {
 
     /// Marks `slots` as in flight; `sent` says what for, by row.
     pub(in crate::runner::process) fn depart(&mut self, slots: &Slots, sent: impl Fn(usize) -> Sent) {
-        self.front.depart(slots);
+        self.base.depart(slots);
         self.landing.send(slots);
-        for (row, slot) in slots.iter(self.front.spec.num_slots).enumerate() {
+        for (row, slot) in slots.iter(self.base.spec.num_slots).enumerate() {
             self.in_flight[slot] = Some(sent(row));
             self.in_whole[slot] = false;
         }
@@ -96,7 +96,7 @@ impl Process {
     /// Lands failed rows of those of `slots` whose worker died earlier. Returns the other
     /// slots.
     pub(in crate::runner::process) fn land_unreported(&mut self, slots: &Slots) -> Slots {
-        let n = self.front.spec.num_slots;
+        let n = self.base.spec.num_slots;
         if !self.slot_states.any_unreported() {
             return slots.clone();
         }
@@ -129,21 +129,23 @@ impl Process {
         mut loose: Vec<Vec<PackedValue>>,
         whole: bool,
     ) {
-        let n = self.front.spec.num_slots;
-        let mail = !loose.is_empty();
+        let n = self.base.spec.num_slots;
+        let has_message = !loose.is_empty();
         let mut rows = |worker_pool: &mut WorkerPool, worker: usize, rows: usize| {
-            if mail {
+            if has_message {
                 worker_pool.wake_if_asleep(worker);
                 let columns = loose.iter_mut().map(|column| column.drain(..rows).collect());
-                worker_pool.mail(worker, &ToWorker::Actions(columns.collect()));
+                worker_pool.send_message(worker, &ToWorker::Actions(columns.collect()));
             }
         };
         if whole {
             self.in_whole.fill(true);
             for worker in 0..self.worker_pool.members.len() {
                 let Range { start: first, end } = self.worker_pool.members[worker].slots;
-                self.worker_pool
-                    .post(worker, WorkEntry { work: Work::StepWhole, mail, first, count: end - first });
+                self.worker_pool.post(
+                    worker,
+                    WorkEntry { work: Work::StepWhole, has_message, first, count: end - first },
+                );
                 rows(&mut self.worker_pool, worker, end - first);
             }
             self.worker_pool.board().wake_all(0..self.worker_pool.members.len());
@@ -151,7 +153,7 @@ impl Process {
         }
         for (worker, run) in self.runs(slots, self.most_together()) {
             let (first, count) = (run.start, run.len());
-            self.worker_pool.post(worker, WorkEntry { work: Work::Step, mail, first, count });
+            self.worker_pool.post(worker, WorkEntry { work: Work::Step, has_message, first, count });
             rows(&mut self.worker_pool, worker, count);
         }
         self.wake_workers_of(slots, n);
@@ -159,7 +161,7 @@ impl Process {
 
     /// How many slots one entry on the board may have.
     pub(in crate::runner::process) fn most_together(&self) -> usize {
-        if self.is_apart() && self.front.spec.caps.contains(Caps::SUBSET) { 1 } else { usize::MAX }
+        if self.is_apart() && self.base.spec.caps.contains(Caps::SUBSET) { 1 } else { usize::MAX }
     }
 
     pub(in crate::runner::process) fn wake_workers_of(&mut self, slots: &Slots, n: usize) {
@@ -173,7 +175,7 @@ impl Process {
     /// most `most` slots.
     pub(in crate::runner::process) fn runs(&self, slots: &Slots, most: usize) -> Vec<(usize, Range<usize>)> {
         let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
-        for slot in slots.iter(self.front.spec.num_slots) {
+        for slot in slots.iter(self.base.spec.num_slots) {
             let worker = self.worker_pool.of(slot);
             match runs.last_mut() {
                 Some((of, run)) if *of == worker && run.end == slot && run.len() < most => run.end += 1,
@@ -188,7 +190,7 @@ impl Process {
         let board = worker_pool.board();
         let mut lender =
             Lender { arena: &worker_pool.arena, board, counts: self.counts, whole: true, failed: None };
-        let n = self.front.spec.num_slots;
+        let n = self.base.spec.num_slots;
         let draft = self.pool.draft(Slots::All, n, Some(&mut lender))?;
         if let Some(error) = lender.failed {
             return Err(error);

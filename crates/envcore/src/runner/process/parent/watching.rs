@@ -21,7 +21,7 @@ impl Process {
         let words = self.worker_pool.forget(worker);
         let slots = self.worker_pool.members[worker].slots.clone();
         // Slots that step together are silent together.
-        let together = !self.front.spec.caps.contains(Caps::SUBSET) && slots.len() > 1;
+        let together = !self.base.spec.caps.contains(Caps::SUBSET) && slots.len() > 1;
         if let Some((slot, limit)) = silent {
             let who = match together {
                 true => format!("envs {} to {}", slots.start, slots.end - 1),

@@ -77,7 +77,7 @@ impl WorkerPool {
     pub(in crate::runner::process) fn close(&mut self, timeout: Option<Duration>) -> Vec<Error> {
         for worker in 0..self.members.len() {
             if self.board.is_some() {
-                self.post(worker, WorkEntry { work: Work::Close, mail: false, first: 0, count: 0 });
+                self.post(worker, WorkEntry { work: Work::Close, has_message: false, first: 0, count: 0 });
                 self.wake_if_asleep(worker);
             }
         }

@@ -51,7 +51,7 @@ pub(super) struct Live {
     /// Entries that were posted to the worker and are not collected, in order.
     jobs: VecDeque<WorkEntry>,
     /// News whose results are not collected yet.
-    mail: VecDeque<News>,
+    uncollected_news: VecDeque<News>,
     /// Whether the next result cannot be collected before its news arrive.
     lacks_news: bool,
     /// Questions whose answers somebody will ask for.
@@ -99,7 +99,7 @@ impl Live {
             && let Some(message) = self.link.next()
         {
             match message {
-                Ok(FromWorker::News(news)) => self.mail.push_back(news),
+                Ok(FromWorker::News(news)) => self.uncollected_news.push_back(news),
                 Ok(FromWorker::Answer(id, answer)) => {
                     // Nobody waits any more for the answer to an interrupted question.
                     if let Some(at) = self.asked.iter().position(|asked| *asked == id) {
@@ -194,7 +194,7 @@ impl WorkerPool {
 
     /// Sends a message that belongs to the entry posted last. Later waits send what the
     /// socket does not take at once.
-    pub(super) fn mail(&mut self, worker: usize, message: &ToWorker) {
+    pub(super) fn send_message(&mut self, worker: usize, message: &ToWorker) {
         let Some(live) = &mut self.members[worker].live else { return };
         if let Err(cut) = live.link.post(message) {
             live.break_off(format!("a message to it could not be made: {cut}"));
@@ -222,7 +222,7 @@ impl WorkerPool {
         let entry = match live.jobs.front() {
             Some(&job)
                 if (collected..=posted).contains(&completed)
-                    && WorkEntry { mail: job.mail, ..told } == job =>
+                    && WorkEntry { has_message: job.has_message, ..told } == job =>
             {
                 job
             }
@@ -235,14 +235,14 @@ impl WorkerPool {
             }
         };
         let mut news = None;
-        if told.mail && !matches!(entry.work, Work::Ask | Work::Close) {
-            if live.mail.is_empty() {
+        if told.has_message && !matches!(entry.work, Work::Ask | Work::Close) {
+            if live.uncollected_news.is_empty() {
                 live.link.pump();
                 live.sort();
             }
             // Without its news the row is not complete yet.
-            live.lacks_news = live.mail.is_empty();
-            news = Some(live.mail.pop_front()?);
+            live.lacks_news = live.uncollected_news.is_empty();
+            news = Some(live.uncollected_news.pop_front()?);
         }
         live.jobs.pop_front();
         live.pace.collected += 1;
@@ -330,9 +330,9 @@ impl WorkerPool {
             live.questions += 1;
             let id = live.questions;
             live.asked.push(id);
-            self.post(worker, WorkEntry { work: Work::Ask, mail: true, first: 0, count: 0 });
+            self.post(worker, WorkEntry { work: Work::Ask, has_message: true, first: 0, count: 0 });
             self.wake_if_asleep(worker);
-            self.mail(worker, &ToWorker::Ask(id, question));
+            self.send_message(worker, &ToWorker::Ask(id, question));
             asked.push((worker, id));
         }
         Ok(asked)

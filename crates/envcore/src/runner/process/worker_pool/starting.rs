@@ -83,7 +83,7 @@ impl WorkerPool {
                 stderr_reader,
                 pace: WorkerPace::new(),
                 jobs: VecDeque::new(),
-                mail: VecDeque::new(),
+                uncollected_news: VecDeque::new(),
                 lacks_news: false,
                 seed,
                 asked: Vec::new(),

@@ -11,40 +11,40 @@ use crate::buffer::{BatchPool, Layout, Slots};
 use crate::caps::Caps;
 use crate::episode::{Episodes, Rules, Tried, check_seed};
 use crate::error::{Error, Result};
-use crate::fork::Birth;
+use crate::fork::ProcessMark;
 use crate::source::Source;
 use crate::space::Options;
 use crate::vec_config::{MAX_SLOTS, VecConfig};
 use crate::vec_env::Spec;
 
-pub(super) struct Front {
+pub(super) struct RunnerBase {
     pub(super) spec: Spec,
     pub(super) closed: bool,
     /// Options that passed the checks of the reset that is being sent.
     pub(super) tried: Tried,
-    birth: Birth,
+    process_mark: ProcessMark,
     /// By slot, whether it is in flight; valid only while `everyone` is false.
     in_flight: Vec<bool>,
     everyone: bool,
     away: usize,
 }
 
-impl Front {
-    /// The front of a runner of `source` under `config`, with the rules and the seeds
+impl RunnerBase {
+    /// The base of a runner of `source` under `config`, with the rules and the seeds
     /// of its episodes.
     pub(super) fn new(source: &dyn Source, config: &VecConfig) -> Result<(Self, Rules, Vec<i64>)> {
         let seeds = seeds(config)?;
         let rules = Rules::new(source.spec(), config)?;
         let spec = spec_of(source, config, &rules)?;
         spec.check_spaces()?;
-        Ok((Front::of(spec), rules, seeds))
+        Ok((RunnerBase::of(spec), rules, seeds))
     }
 
-    /// The front of a runner that has `spec`.
+    /// The base of a runner that has `spec`.
     pub(super) fn of(spec: Spec) -> Self {
         let in_flight = vec![false; spec.num_slots];
-        let (tried, birth) = (Tried::default(), Birth::here());
-        Front { spec, closed: false, tried, birth, in_flight, everyone: false, away: 0 }
+        let (tried, process_mark) = (Tried::default(), ProcessMark::here());
+        RunnerBase { spec, closed: false, tried, process_mark, in_flight, everyone: false, away: 0 }
     }
 
     /// A pool of batches of up to all slots.
@@ -59,7 +59,7 @@ impl Front {
 
     /// Whether this process inherited the runner by a fork and does not own it.
     pub(super) fn is_inherited(&self) -> bool {
-        self.birth.is_before_fork()
+        self.process_mark.is_before_fork()
     }
 
     pub(super) fn check_open(&self) -> Result<()> {
