@@ -71,7 +71,7 @@ pub struct VecConfig {
     /// How many threads step slots; `None` for as many as there are cores. The caller of
     /// `step` is one of these threads.
     pub num_threads: Option<usize>,
-    /// How many rows a `recv` returns. Every slot then runs by itself in the background. With
+    /// How many rows a `recv` waits for. Every slot then runs by itself in the background. With
     /// `None` all slots step together.
     pub batch_size: Option<usize>,
     /// How long an env may take for one call. After this time its slot is lost and its thread
