@@ -14,7 +14,7 @@ import corral
 from corral.bench import Bench, Contender, Loop, Turns, needs
 from python_envs import LAB2D_SHOWN, lab2d, lab2d_level
 
-NUM_ENVS = 4
+NUM_ENVS = 64
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def ours(**how: Any) -> Iterator[Turns]:
     envs = corral.from_dm_env(lab2d, NUM_ENVS, takes_seed=True, seed=0, **how)
     envs.reset()
     envs.action_space.seed(0)
-    yield Loop(envs.step, [envs.action_space.sample() for _ in range(64)], NUM_ENVS)
+    yield Loop(envs.step, [envs.action_space.sample() for _ in range(8)], NUM_ENVS)
     envs.close()
 
 
@@ -40,7 +40,7 @@ def own_api() -> Iterator[Turns]:
     bounds = [levels[0].action_discrete_spec(name) for name in names]
     rng = np.random.default_rng(0)
     low, high = [bound["min"] for bound in bounds], [bound["max"] + 1 for bound in bounds]
-    draws = [rng.integers(low, high, (NUM_ENVS, len(names))).astype(np.int32) for _ in range(64)]
+    draws = [rng.integers(low, high, (NUM_ENVS, len(names))).astype(np.int32) for _ in range(8)]
 
     def step(actions: Any) -> None:
         for k, one in enumerate(levels):
@@ -73,7 +73,7 @@ def dm_env_loop() -> Iterator[Turns]:
             }
             for _ in range(NUM_ENVS)
         ]
-        for _ in range(64)
+        for _ in range(8)
     ]
 
     def step(actions: Any) -> None:
@@ -89,7 +89,7 @@ BENCHES = [
     Bench(
         name="env_c_api-lab2d-1-process",
         what="DeepMind Lab2D, chase_eat",
-        size="4 envs, 1 process",
+        size="64 envs, 1 process",
         ours=Contender("from_dm_env", partial(ours, runner="serial")),
         theirs=[
             its_own(wanted=0.98),
@@ -99,7 +99,7 @@ BENCHES = [
     Bench(
         name="env_c_api-lab2d-2-workers",
         what="DeepMind Lab2D, chase_eat",
-        size="4 envs, 2 processes",
+        size="64 envs, 2 processes",
         ours=Contender("from_dm_env", partial(ours, num_workers=2)),
         theirs=[its_own(wanted=1.8)],
     ),
