@@ -30,13 +30,12 @@ def absolute(name: str, path: Any) -> str:
         ) from None
 
 
-def seconds(name: str, value: Any) -> float:
-    """Seconds above 0, checked to be a number of them."""
+def seconds(name: str, value: Any, otherwise: str = "") -> float:
+    """Seconds above 0, checked to be a number of them; an error ends with `otherwise`."""
     is_time = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_time or not 0 < value <= _MAX_SECONDS:
         raise errors.ArgumentError(
-            f"{name} is {value!r}: give seconds above 0 (and at most {_MAX_SECONDS}), or None for "
-            "no limit"
+            f"{name} is {value!r}: give seconds above 0 (at most {_MAX_SECONDS}){otherwise}"
         )
     return float(value)
 
@@ -49,7 +48,7 @@ def in_workers(
 ) -> _native.Source:
     """A library's envs in worker processes; `payload(start, stop)` tells a worker of its envs."""
     if make_timeout is not None:
-        make_timeout = seconds("make_timeout", make_timeout)
+        make_timeout = seconds("make_timeout", make_timeout, ", or None for no limit")
     return _native.Source.workers(
         payload,
         _launch.launcher("spawn"),

@@ -18,7 +18,7 @@ import pytest
 import corral
 from corral import errors
 from corral.checking import check_library
-from tests.abi.test_headers import INCLUDE
+from tests.abi.test_headers import ENV_C_API_FUNCTIONS, INCLUDE
 
 SOURCE = Path(__file__).parent / "c" / "corners_env.c"
 ISOLATIONS = ("thread", "copy", "process")
@@ -285,6 +285,26 @@ def test_a_strict_library_is_not_looked_at_after_the_end(corners: Path, mode: st
     envs.close()
 
 
+def test_a_strict_env_that_is_kept_after_its_end_repeats_its_observation_too(
+    corners: Path,
+) -> None:
+    envs = load(
+        corners,
+        2,
+        isolation="process",
+        final_obs="strict",
+        autoreset_mode="disabled",
+        settings_per_env=[{"length": 2, "strict": True}, {"length": 9, "strict": True}],
+    )
+    envs.reset(seed=1)
+    envs.step(action(2))
+    ended = envs.step(action(2))[0]
+    kept = envs.reset(seed=8, options={"reset_mask": np.array([False, True])})[0]
+    assert kept["STATE"].tolist() == [ended["STATE"][0].tolist(), [0, 9, 0]]
+    assert kept["STATE"][0].tolist() == [0, 1, 1]
+    envs.close()
+
+
 def test_a_library_that_forbids_looks_after_the_end_ends_its_worker_where_it_is_read(
     corners: Path,
 ) -> None:
@@ -517,40 +537,19 @@ def test_ctrl_c_ends_the_wait_for_a_start(corners: Path, isolation: str) -> None
     envs.close()
 
 
-CALLS = [
+# `act` alone is never called: it is deprecated.
+CALLS = [call for call in ENV_C_API_FUNCTIONS if call != "act"]
+# What a context is asked before it can be used.
+AT_MAKING = {
     "setting",
     "init",
-    "start",
-    "release_context",
-    "error_message",
-    "write_property",
-    "read_property",
-    "list_property",
     "environment_name",
-    "action_discrete_count",
-    "action_continuous_count",
-    "action_text_count",
-    "action_discrete_name",
-    "action_continuous_name",
-    "action_text_name",
-    "action_discrete_bounds",
-    "action_continuous_bounds",
+    "fps",
     "observation_count",
     "observation_name",
     "observation_spec",
-    "event_type_count",
-    "event_type_name",
-    "fps",
-    "observation",
-    "event_count",
-    "event",
-    "act_discrete",
-    "act_continuous",
-    "act_text",
-    "advance",
-]
-# What a context is asked before it can be used.
-AT_MAKING = {*CALLS[:2], *CALLS[8:20], "fps"}
+    *(call for call in CALLS if call.startswith("action_")),
+}
 
 
 def use(envs: corral.VectorEnv) -> None:
@@ -621,7 +620,7 @@ def test_many_loads_and_closes_leave_nothing(corners: Path) -> None:
             cycle(isolation)
         assert len(os.listdir("/proc/self/fd")) <= before[1]
         assert len(os.listdir("/proc/self/task")) <= before[2]
-        # 600 contexts and batches would be several MB.
+        # A context of the library has 64 KiB.
         assert resident() - before[0] < 2_000_000, isolation
 
 
@@ -652,6 +651,7 @@ def test_copies_are_removed_when_the_process_ends(corners: Path, tmp_path: Path)
         ({"final_obs": "none"}, errors.ArgumentError, "final_obs is one of read, strict"),
         ({"steps_per_action": 0}, errors.ArgumentError, "steps_per_action is 0"),
         ({"eagain_limit": -1}, errors.ArgumentError, "eagain_limit is -1"),
+        ({"eagain_limit": None}, errors.ArgumentError, "eagain_limit is None: .* above 0 .at most"),
         ({"connect": 3}, errors.ArgumentTypeError, "connect is a str"),
         ({"params": 3}, errors.ArgumentTypeError, "params is a file's path"),
         ({"settings": [1]}, errors.ArgumentTypeError, "settings are a dict"),

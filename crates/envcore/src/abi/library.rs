@@ -20,9 +20,9 @@ use crate::error::{Error, Result};
 use crate::os;
 
 /// Values that tell a file from another file at the same path.
-type Stamp = (u64, u64, i64, i64, u64);
+pub(super) type Stamp = (u64, u64, i64, i64, u64);
 
-fn stamp(of: &Metadata) -> Stamp {
+pub(super) fn stamp(of: &Metadata) -> Stamp {
     (of.dev(), of.ino(), of.mtime(), of.mtime_nsec(), of.size())
 }
 

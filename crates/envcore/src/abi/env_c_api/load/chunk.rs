@@ -4,11 +4,11 @@ use std::ffi::c_int;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::LibraryPlan;
 use super::actions::ActionBuffers;
 use super::context::{EpisodeStatus, LoadedContext};
-use super::interface::ObservationShape;
-use super::observation::{ElementType, text};
-use super::{EnvCApiConfig, LibraryPlan};
+use super::interface::{ObservationKind, ObservationShape};
+use super::observation::{ElementType, SeenObservation};
 use crate::begin::Begin;
 use crate::buffer::{ActRow, Extra, Row, RowsMut};
 use crate::call::{Call, CallKind};
@@ -29,8 +29,17 @@ struct ContextSlot {
     started: (c_int, c_int),
     /// Whether no step was taken since the start.
     is_fresh: bool,
-    /// The last observation of a running episode, leaf by leaf; kept for strict libraries.
-    last: Vec<Value>,
+    /// Whether the episode has ended.
+    is_over: bool,
+    /// What the running episode showed last; empty where the library is not strict.
+    last: Vec<KeptObservation>,
+}
+
+/// An observation that outlives the library's next call.
+#[derive(Default)]
+struct KeptObservation {
+    shape: Vec<c_int>,
+    bytes: Vec<u8>,
 }
 
 pub(super) struct EnvCApiChunk {
@@ -78,10 +87,6 @@ impl EnvCApiChunk {
     pub(super) fn vacant(plan: Arc<LibraryPlan>, slot: usize) -> Self {
         let slots = vec![ContextSlot::new(None, 0)];
         EnvCApiChunk { plan, first_slot: slot, slots, action: ActionBuffers::default(), steps_singly: false }
-    }
-
-    fn config(&self) -> &EnvCApiConfig {
-        &self.plan.config
     }
 
     /// Begins the episode that `reset` asks for.
@@ -169,16 +174,14 @@ impl EnvCApiChunk {
             context.act(discrete, continuous, texts)?;
         }
         let (status, reward) = self.advance(slot)?;
-        let is_over = status != EpisodeStatus::Running;
-        let strict = self.config().strict_finals;
         let slot = &mut self.slots[slot];
+        slot.is_over = status != EpisodeStatus::Running;
         rows.set(row, reward, status == EpisodeStatus::Terminated, status == EpisodeStatus::Interrupted);
-        if is_over && strict {
-            slot.repeat(&self.plan, &mut rows.observation(row));
+        slot.show(&self.plan, &mut rows.observation(row))?;
+        if slot.is_over && self.plan.config.strict_finals {
             rows.info(row).scalar(true);
             return Ok(Vec::new());
         }
-        slot.show(&self.plan, Phase::Step, &mut rows.observation(row), strict)?;
         slot.context.as_mut().map_or_else(|| Ok(Vec::new()), LoadedContext::events)
     }
 
@@ -194,92 +197,84 @@ fn gone(phase: Phase) -> Failure {
 
 impl ContextSlot {
     fn new(context: Option<LoadedContext>, seed: i64) -> Self {
-        ContextSlot { context, seed, episode: 0, started: (0, 0), is_fresh: true, last: Vec::new() }
+        ContextSlot {
+            context,
+            seed,
+            episode: 0,
+            started: (0, 0),
+            is_fresh: true,
+            is_over: false,
+            last: Vec::new(),
+        }
     }
 
     fn start(&mut self, plan: &LibraryPlan, episode: c_int, seed: c_int) -> Result<(), Failure> {
         let context = self.context.as_mut().ok_or_else(|| gone(Phase::Reset))?;
-        (self.started, self.is_fresh) = ((episode, seed), true);
+        (self.started, self.is_fresh, self.is_over) = ((episode, seed), true, false);
         context.start(episode, seed, plan.config.eagain_limit, &plan.patience)
     }
 
-    /// Writes every observation to `row`; keeps them where `keep`.
-    fn show(
-        &mut self,
-        plan: &LibraryPlan,
-        phase: Phase,
-        row: &mut Row<'_>,
-        keep: bool,
-    ) -> Result<(), Failure> {
-        let context = self.context.as_mut().ok_or_else(|| gone(phase))?;
-        self.last.clear();
-        for (k, expected) in plan.interface.observations.iter().enumerate() {
-            let seen = context.observation(k).map_err(|failure| Failure { phase, ..failure })?;
+    /// Writes every observation to `row`. A strict library's are kept, and those of an
+    /// episode that is over are the kept ones.
+    fn show(&mut self, plan: &LibraryPlan, row: &mut Row<'_>) -> Result<(), Failure> {
+        let context = self.context.as_mut().ok_or_else(|| gone(Phase::Step))?;
+        let strict = plan.config.strict_finals;
+        let expected = &plan.interface.observations;
+        self.last.resize_with(if strict { expected.len() } else { 0 }, KeptObservation::default);
+        for (k, expected) in expected.iter().enumerate() {
             let fail = |why: String| {
-                Failure::new(phase, Cause::Error, format!("observation '{}': {why}", expected.name))
+                Failure::new(Phase::Step, Cause::Error, format!("observation '{}': {why}", expected.name))
             };
-            if seen.kind != expected.kind {
-                return Err(fail(format!("it is of {:?}, and its spec says {:?}", seen.kind, expected.kind)));
+            if strict && self.is_over {
+                write(expected, &self.last[k].as_seen(expected.kind), row).map_err(fail)?;
+                continue;
             }
-            match &expected.shape {
-                ObservationShape::Text => {
-                    let value = text(seen.bytes);
-                    if keep {
-                        self.last.push(value.clone());
-                    }
-                    row.value(value);
-                }
-                ObservationShape::Fixed(shape) => {
-                    if seen.shape != *shape {
-                        return Err(fail(format!(
-                            "its shape is {:?}, and its spec says {shape:?}",
-                            seen.shape
-                        )));
-                    }
-                    row.bytes(seen.kind.dtype(), seen.bytes);
-                    if keep {
-                        self.last.push(Value::Array(seen.to_array().map_err(fail)?));
-                    }
-                }
-                ObservationShape::Changing => {
-                    let value = Value::Array(seen.to_array().map_err(fail)?);
-                    if keep {
-                        self.last.push(value.clone());
-                    }
-                    row.value(value);
-                }
-                ObservationShape::Padded(max_shape) => {
-                    let to = padded(row, seen.kind);
-                    to.fill(0);
-                    seen.pad_to(to, max_shape).map_err(fail)?;
-                    let shape: Vec<i64> = seen.shape.iter().map(|&n| n as i64).collect();
-                    row.fixed::<i64>().copy_from_slice(&shape);
-                    if keep {
-                        self.last.push(Value::Array(seen.to_array().map_err(fail)?));
-                    }
-                }
+            let seen = context.observation(k)?;
+            write(expected, &seen, row).map_err(fail)?;
+            if let Some(last) = self.last.get_mut(k) {
+                last.keep(&seen);
             }
         }
         Ok(())
     }
+}
 
-    /// Writes the last observation of the running episode once more.
-    fn repeat(&self, plan: &LibraryPlan, row: &mut Row<'_>) {
-        for (value, expected) in self.last.iter().zip(&plan.interface.observations) {
-            match (&expected.shape, value) {
-                (ObservationShape::Fixed(_), Value::Array(array)) => row.bytes(array.dtype(), array.bytes()),
-                (ObservationShape::Padded(max_shape), Value::Array(array)) => {
-                    let to = padded(row, expected.kind);
-                    to.fill(0);
-                    let _ =
-                        super::observation::pad(array.bytes(), array.shape(), expected.kind, to, max_shape);
-                    let shape: Vec<i64> = array.shape().iter().map(|&n| n as i64).collect();
-                    row.fixed::<i64>().copy_from_slice(&shape);
-                }
-                (_, value) => row.value(value.clone()),
+impl KeptObservation {
+    fn keep(&mut self, seen: &SeenObservation<'_>) {
+        self.shape.clear();
+        self.shape.extend_from_slice(seen.shape);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(seen.bytes);
+    }
+
+    fn as_seen(&self, kind: ElementType) -> SeenObservation<'_> {
+        SeenObservation { kind, shape: &self.shape, bytes: &self.bytes }
+    }
+}
+
+/// Writes an observation to the next leaf of `row`, which `expected` says the kind of; else
+/// why it cannot be.
+fn write(expected: &ObservationKind, seen: &SeenObservation<'_>, row: &mut Row<'_>) -> Result<(), String> {
+    if seen.kind != expected.kind {
+        return Err(format!("it is of {:?}, and its spec says {:?}", seen.kind, expected.kind));
+    }
+    match &expected.shape {
+        ObservationShape::Text | ObservationShape::Changing => row.value(seen.to_value()?),
+        ObservationShape::Fixed(shape) => {
+            if !seen.shape.iter().map(|&extent| extent as usize).eq(shape.iter().copied()) {
+                return Err(format!("its shape is {:?}, and its spec says {shape:?}", seen.shape));
             }
+            row.bytes(seen.kind.dtype(), seen.bytes);
+        }
+        ObservationShape::Padded(max_shape) => {
+            let to = padded(row, seen.kind);
+            to.fill(0);
+            seen.pad_to(to, max_shape)?;
+            let extents = row.fixed::<i64>().iter_mut().zip(seen.shape);
+            extents.for_each(|(to, &extent)| *to = extent.into());
         }
     }
+    Ok(())
 }
 
 /// The bytes of the next leaf, whose elements are of this type.
@@ -327,7 +322,6 @@ impl Chunk for EnvCApiChunk {
 
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
         let mut is_stopped = false;
-        let strict = self.config().strict_finals;
         for reset in resets {
             if is_stopped && reset.begin != Begin::Keep {
                 side.failures.push((reset.slot, Failure::stopped(Phase::Reset)));
@@ -336,7 +330,7 @@ impl Chunk for EnvCApiChunk {
             let begun = self.begin(reset).and_then(|()| {
                 let slot = &mut self.slots[reset.slot];
                 let mut row = rows.observation(reset.row);
-                slot.show(&self.plan, Phase::Reset, &mut row, strict)?;
+                slot.show(&self.plan, &mut row)?;
                 match (reset.begin, &mut slot.context) {
                     (Begin::Keep, _) | (_, None) => Ok(Vec::new()),
                     (_, Some(context)) => context.events(),
@@ -346,7 +340,9 @@ impl Chunk for EnvCApiChunk {
                 Ok(events) => tell(events, reset.row, rows, side),
                 Err(failure) => {
                     is_stopped |= failure.cause == Cause::Interrupt;
-                    side.failures.push((reset.slot, failure));
+                    // What is looked at in a reset fails in the reset.
+                    let phase = if failure.phase == Phase::Step { Phase::Reset } else { failure.phase };
+                    side.failures.push((reset.slot, Failure { phase, ..failure }));
                 }
             }
         }

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::copies::LibraryInUse;
-use super::interface::Interface;
 use super::library::EnvCApiVersion;
-use super::observation::{SeenObservation, event_value};
-use crate::abi::env_c_api::sys::{EnvCApi, Event as RawEvent, Observation, status};
+use super::observation::{SeenObservation, extents};
+use crate::abi::env_c_api::sys::{
+    EnvCApi, Event as RawEvent, Observation, ObservationSpec, Payload, TextAction, status,
+};
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::event::Event;
 use crate::space::Value;
@@ -44,6 +45,9 @@ impl Patience {
         }
     }
 }
+
+/// What a library is to fill in.
+const EMPTY: ObservationSpec = ObservationSpec { kind: 0, dims: 0, shape: ptr::null() };
 
 /// The shortest and the longest pause between two tries.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
@@ -192,13 +196,15 @@ impl LoadedContext {
         Ok((low, high))
     }
 
-    /// What the library says of observation `k`; see [`Interface`].
+    /// What the library says of observation `k`: its type, its number of axes, and their
+    /// extents where it has a number of them.
     pub(super) fn observation_spec(&self, k: usize) -> Result<(c_int, c_int, Vec<c_int>)> {
-        let mut spec = super::empty_spec();
+        let mut spec = EMPTY;
         call!(self, observation_spec, k as c_int, &raw mut spec)?;
-        let shape = super::observation::extents(&spec)
-            .map_err(|why| self.misfit(format_args!("observation {k}: {why}")))?;
-        Ok((spec.kind, spec.dims, shape))
+        // SAFETY: the library has just filled it in.
+        let shape = unsafe { extents(&spec) };
+        let shape = shape.map_err(|why| self.misfit(format_args!("observation {k}: {why}")))?;
+        Ok((spec.kind, spec.dims, shape.to_vec()))
     }
 
     /// The library's own name for the environment; empty where it has none.
@@ -266,7 +272,7 @@ impl LoadedContext {
             call!(self, act_continuous, continuous.as_ptr())?;
         }
         if !texts.is_empty() {
-            let text = |bytes: &Vec<u8>| crate::abi::env_c_api::sys::TextAction {
+            let text = |bytes: &Vec<u8>| TextAction {
                 data: bytes.as_ptr().cast(),
                 // The NUL at the end does not count.
                 len: bytes.len() as u64 - 1,
@@ -299,7 +305,7 @@ impl LoadedContext {
 
     /// What observation `k` is now. It holds until the next call, which `&mut` puts off.
     pub(super) fn observation(&mut self, k: usize) -> Result<SeenObservation<'_>, Failure> {
-        let mut raw = super::empty_observation();
+        let mut raw = Observation { spec: EMPTY, payload: Payload { bytes: ptr::null() } };
         call!(self, observation, k as c_int, &raw mut raw)?;
         // SAFETY: the library has just filled it in.
         unsafe { SeenObservation::new(raw) }
@@ -328,11 +334,6 @@ impl LoadedContext {
         }
         Ok(events)
     }
-
-    /// What the library is like.
-    pub(super) fn interface(&self, max_shape: &[(String, Vec<usize>)]) -> Result<Interface> {
-        Interface::of(self, max_shape)
-    }
 }
 
 /// What belongs to an event.
@@ -346,7 +347,7 @@ fn event_values(raw: &RawEvent) -> Result<Vec<Value>, String> {
         // SAFETY: the library says that there are so many.
         let raw: Observation = unsafe { raw.observations.add(k).read() };
         // SAFETY: the library has just filled it in, and nothing is called meanwhile.
-        unsafe { SeenObservation::new(raw) }.and_then(|seen| event_value(&seen))
+        unsafe { SeenObservation::new(raw) }.and_then(|seen| seen.to_value())
     };
     (0..count).map(one).collect()
 }

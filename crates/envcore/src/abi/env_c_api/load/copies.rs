@@ -4,7 +4,6 @@
 //! context is released waits for the next context of the same file.
 
 use std::ops::Deref;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -12,13 +11,14 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use tempfile::TempDir;
 
 use super::library::{EnvCApiLibrary, private_copy};
+use crate::abi::library::{Stamp, stamp};
 use crate::error::{Error, Result};
 
 /// What tells copies apart: the file that they are of, and how they are connected to.
 #[derive(Clone, PartialEq)]
 pub(super) struct CopyKey {
     path: PathBuf,
-    file: (u64, u64, i64, i64, u64),
+    file: Stamp,
     connect: Option<String>,
     params: Option<PathBuf>,
 }
@@ -72,7 +72,7 @@ impl CopyKey {
             .map_err(|why| Error::Library(format!("{}: it cannot be read: {why}", path.display())))?;
         Ok(CopyKey {
             path: path.into(),
-            file: (of.dev(), of.ino(), of.mtime(), of.mtime_nsec(), of.size()),
+            file: stamp(&of),
             connect: connect.map(String::from),
             params: params.map(PathBuf::from),
         })

@@ -47,8 +47,6 @@ struct Params {
 
 /// One function that makes contexts, of one opened library.
 pub(super) struct EnvCApiLibrary {
-    /// Never closed.
-    _opened: Library,
     /// The path that messages name: of a copy that of the original.
     path: PathBuf,
     connect: *const c_void,
@@ -96,7 +94,7 @@ impl EnvCApiLibrary {
         let Some(connect) = opened.address(&symbol) else {
             return Err(opened.fault(format_args!("it has no function '{symbol}'")));
         };
-        Ok(EnvCApiLibrary { path: path.into(), connect: connect.0, _opened: opened, symbol, params })
+        Ok(EnvCApiLibrary { path: path.into(), connect: connect.0, symbol, params })
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -27,7 +27,6 @@ use std::time::Duration;
 
 pub use context::Pause;
 
-use super::sys::{Observation, ObservationSpec, Payload};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::source::{Chunk, Source, SourceSpec};
@@ -120,7 +119,7 @@ impl LibraryPlan {
     fn context(&self, slot: usize) -> Result<LoadedContext> {
         let settings = if self.settings.len() == 1 { &self.settings[0] } else { &self.settings[slot] };
         let context = LoadedContext::open(self.library.take()?, settings)?;
-        let found = context.interface(&self.config.max_shape)?;
+        let found = Interface::of(&context, &self.config.max_shape)?;
         if found != self.interface {
             return Err(context.misfit(format_args!(
                 "the actions or observations of env {slot} are others than those of env 0: give all envs \
@@ -163,7 +162,7 @@ impl EnvCApiSource {
             config.settings.iter().map(|settings| c_settings(settings)).collect::<Result<Vec<_>>>()?;
         let none = Vec::new();
         let first = LoadedContext::open(library.take()?, settings.first().unwrap_or(&none))?;
-        let interface = first.interface(&config.max_shape)?;
+        let interface = Interface::of(&first, &config.max_shape)?;
         let mut caps = Caps::ENV | Caps::EVENTS;
         caps.set(Caps::CALL, first.api.list_property.is_some() || first.api.read_property.is_some());
         let repeated = Leaf::real::<bool>(&[]);
@@ -226,14 +225,4 @@ impl Source for EnvCApiSource {
     fn vacant(&self, slot: usize) -> Result<Box<dyn Chunk>> {
         Ok(Box::new(EnvCApiChunk::vacant(self.plan.clone(), slot)))
     }
-}
-
-/// What a library is to fill in.
-fn empty_spec() -> ObservationSpec {
-    ObservationSpec { kind: 0, dims: 0, shape: std::ptr::null() }
-}
-
-/// As [`empty_spec`].
-fn empty_observation() -> Observation {
-    Observation { spec: empty_spec(), payload: Payload { bytes: std::ptr::null() } }
 }

@@ -1,7 +1,6 @@
 //! What a library shows: looked at before it is believed.
 
 use std::ffi::c_int;
-use std::marker::PhantomData;
 
 use crate::abi::env_c_api::sys::{Observation, ObservationSpec, observation_type};
 use crate::buffer::check_room;
@@ -50,25 +49,25 @@ impl ElementType {
 }
 
 /// The extents that `spec` gives; none where it has no number of axes.
-pub(super) fn extents(spec: &ObservationSpec) -> Result<Vec<c_int>, String> {
+///
+/// # Safety
+/// A library must have filled in `spec`, and not been called since, nor may it be for `'a`.
+pub(super) unsafe fn extents<'a>(spec: &ObservationSpec) -> Result<&'a [c_int], String> {
     match spec.dims {
-        -1 | 0 => Ok(Vec::new()),
+        -1 | 0 => Ok(&[]),
         dims if !(0..=MAX_AXES).contains(&dims) => Err(format!("it has {dims} axes")),
         dims if spec.shape.is_null() => Err(format!("it has {dims} axes, and its shape is NULL")),
-        dims => {
-            // SAFETY: the library says that there are so many, and just did.
-            let shape = unsafe { std::slice::from_raw_parts(spec.shape, dims as usize) };
-            Ok(shape.to_vec())
-        }
+        // SAFETY: the library says that there are so many (the caller's duty).
+        dims => Ok(unsafe { std::slice::from_raw_parts(spec.shape, dims as usize) }),
     }
 }
 
 /// An observation, or what belongs to an event, until the next call of the library.
 pub(super) struct SeenObservation<'a> {
     pub(super) kind: ElementType,
-    pub(super) shape: Vec<usize>,
+    /// No extent is negative.
+    pub(super) shape: &'a [c_int],
     pub(super) bytes: &'a [u8],
-    context: PhantomData<&'a ()>,
 }
 
 impl<'a> SeenObservation<'a> {
@@ -78,16 +77,19 @@ impl<'a> SeenObservation<'a> {
     pub(super) unsafe fn new(raw: Observation) -> Result<Self, String> {
         // The specs say whether integers may come: here they are known either way.
         let kind = ElementType::of(raw.spec.kind, true)?;
-        let shape = extents(&raw.spec)?;
+        // SAFETY: the caller's duty.
+        let shape = unsafe { extents(&raw.spec) }?;
         if raw.spec.dims < 0 {
             return Err(format!("it has {} axes", raw.spec.dims));
         }
-        let axes = shape.iter().map(|&n| usize::try_from(n).map_err(|_| format!("an axis of {n} elements")));
-        let shape = axes.collect::<Result<Vec<usize>, String>>()?;
-        let size = shape.iter().try_fold(kind.dtype().size(), |size, &n| size.checked_mul(n));
-        let size = size.filter(|&size| size <= isize::MAX as usize).ok_or_else(|| too_large(&shape))?;
+        let mut size = Some(kind.dtype().size());
+        for &extent in shape {
+            let extent = usize::try_from(extent).map_err(|_| format!("an axis of {extent} elements"))?;
+            size = size.and_then(|size| size.checked_mul(extent));
+        }
+        let size = size.filter(|&size| size <= isize::MAX as usize).ok_or_else(|| too_large(shape))?;
         if size > LARGE {
-            check_room(size).map_err(|_| too_large(&shape))?;
+            check_room(size).map_err(|_| too_large(shape))?;
         }
         // SAFETY: every field of the union is an address.
         let payload: *const u8 = unsafe { raw.payload.bytes };
@@ -96,58 +98,53 @@ impl<'a> SeenObservation<'a> {
         }
         // SAFETY: the library says that as many elements are there (the caller's duty).
         let bytes = if size == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, size) } };
-        Ok(SeenObservation { kind, shape, bytes, context: PhantomData })
+        Ok(SeenObservation { kind, shape, bytes })
     }
 
-    /// The same as an array.
-    pub(super) fn to_array(&self) -> Result<Array, String> {
-        Array::from_bytes(self.kind.dtype(), &self.shape, self.bytes.to_vec())
-            .map_err(|error| error.to_string())
-    }
-
-    /// Copies the elements to the beginning of each axis of `to`, an array of zeros of
-    /// `max_shape`.
-    pub(super) fn pad_to(&self, to: &mut [u8], max_shape: &[usize]) -> Result<(), String> {
-        pad(self.bytes, &self.shape, self.kind, to, max_shape)
-    }
-}
-
-/// Copies an array of `shape` to the beginning of each axis of `to`, an array of zeros of
-/// `max_shape`.
-pub(super) fn pad(
-    bytes: &[u8],
-    shape: &[usize],
-    kind: ElementType,
-    to: &mut [u8],
-    max_shape: &[usize],
-) -> Result<(), String> {
-    let fits = shape.len() == max_shape.len() && shape.iter().zip(max_shape).all(|(n, max)| n <= max);
-    if !fits {
-        return Err(format!("its shape is {shape:?}, which is not within max_shape {max_shape:?}"));
-    }
-    let (Some((&last, outer)), Some((&max_last, max_outer))) = (shape.split_last(), max_shape.split_last())
-    else {
-        to.copy_from_slice(bytes);
-        return Ok(());
-    };
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    let size = kind.dtype().size();
-    for (line, from) in bytes.chunks_exact(last * size).enumerate() {
-        // The line's place along the outer axes, in the larger array.
-        let (mut rest, mut at, mut stride) = (line, 0, max_last);
-        for (extent, max) in outer.iter().zip(max_outer).rev() {
-            at += rest % extent * stride;
-            rest /= extent;
-            stride *= max;
+    /// The same as a value: a text, or an array.
+    pub(super) fn to_value(&self) -> Result<Value, String> {
+        if self.kind == ElementType::Text {
+            return Ok(text(self.bytes));
         }
-        to[at * size..at * size + from.len()].copy_from_slice(from);
+        let shape: Vec<usize> = self.shape.iter().map(|&extent| extent as usize).collect();
+        let array = Array::from_bytes(self.kind.dtype(), &shape, self.bytes.to_vec());
+        array.map(Value::Array).map_err(|error| error.to_string())
     }
-    Ok(())
+
+    /// Copies the elements to the beginning of each axis of `to`, whose elements are zeros and
+    /// whose shape is `max_shape`.
+    pub(super) fn pad_to(&self, to: &mut [u8], max_shape: &[usize]) -> Result<(), String> {
+        let shape = self.shape;
+        let fits =
+            shape.len() == max_shape.len() && shape.iter().zip(max_shape).all(|(&n, &max)| n as usize <= max);
+        if !fits {
+            return Err(format!("its shape is {shape:?}, which is not within max_shape {max_shape:?}"));
+        }
+        let (Some((&last, outer)), Some((&max_last, max_outer))) =
+            (shape.split_last(), max_shape.split_last())
+        else {
+            to.copy_from_slice(self.bytes);
+            return Ok(());
+        };
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        let size = self.kind.dtype().size();
+        for (line, from) in self.bytes.chunks_exact(last as usize * size).enumerate() {
+            // The line's place along the outer axes, in the larger array.
+            let (mut rest, mut at, mut stride) = (line, 0, max_last);
+            for (&extent, max) in outer.iter().zip(max_outer).rev() {
+                at += rest % extent as usize * stride;
+                rest /= extent as usize;
+                stride *= max;
+            }
+            to[at * size..at * size + from.len()].copy_from_slice(from);
+        }
+        Ok(())
+    }
 }
 
-fn too_large(shape: &[usize]) -> String {
+fn too_large(shape: &[c_int]) -> String {
     format!("its shape is {shape:?}, which is too large for any memory")
 }
 
@@ -156,14 +153,6 @@ pub(super) fn text(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => Value::Text(text.into()),
         Err(_) => Value::Array(Array::from_slice(bytes)),
-    }
-}
-
-/// What belongs to an event, as a value.
-pub(super) fn event_value(seen: &SeenObservation<'_>) -> Result<Value, String> {
-    match seen.kind {
-        ElementType::Text => Ok(text(seen.bytes)),
-        _ => seen.to_array().map(Value::Array),
     }
 }
 
@@ -177,12 +166,12 @@ mod tests {
         shape: &[c_int],
         dims: c_int,
         bytes: &[u8],
-    ) -> Result<(Vec<usize>, Vec<u8>), String> {
+    ) -> Result<(Vec<c_int>, Vec<u8>), String> {
         let spec = ObservationSpec { kind, dims, shape: shape.as_ptr() };
         let payload = Payload { bytes: if bytes.is_empty() { std::ptr::null() } else { bytes.as_ptr() } };
         // SAFETY: what it points to lives for the call.
         unsafe { SeenObservation::new(Observation { spec, payload }) }
-            .map(|seen| (seen.shape, seen.bytes.to_vec()))
+            .map(|seen| (seen.shape.to_vec(), seen.bytes.to_vec()))
     }
 
     #[test]
@@ -210,19 +199,14 @@ mod tests {
     #[test]
     fn arrays_are_padded_axis_by_axis() {
         let bytes = [1, 2, 3, 4, 5, 6];
-        let seen = SeenObservation {
-            kind: ElementType::Bytes,
-            shape: vec![1, 3, 2],
-            bytes: &bytes,
-            context: PhantomData,
-        };
+        let seen = SeenObservation { kind: ElementType::Bytes, shape: &[1, 3, 2], bytes: &bytes };
         let mut to = [0; 2 * 3 * 4];
         seen.pad_to(&mut to, &[2, 3, 4]).unwrap();
         let mut expected = [0; 24];
         expected[..12].copy_from_slice(&[1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0]);
         assert_eq!(to, expected);
         assert!(seen.pad_to(&mut [0; 6], &[1, 3, 1]).is_err());
-        let seen = SeenObservation { shape: vec![2, 1, 3], ..seen };
+        let seen = SeenObservation { shape: &[2, 1, 3], ..seen };
         let mut to = [0; 2 * 3 * 4];
         seen.pad_to(&mut to, &[2, 3, 4]).unwrap();
         assert_eq!((&to[..3], &to[12..15]), (&[1, 2, 3][..], &[4, 5, 6][..]));
