@@ -60,24 +60,55 @@ def make_vec(id: str, num_envs: int = 1, **options: Any) -> VectorEnv:
     return vector_env
 
 
-def make(
-    id: str,
-    *,
-    seed: int | None = None,
-    max_episode_steps: int | None = None,
-    action_bounds: str = "env",
-    render_mode: str | None = None,
-    **config: Any,
-) -> Env:
-    """One environment; arguments and errors as `make_vec`."""
-    vec_options = VecOptions(
-        seed=seed,
-        autoreset_mode="disabled",
-        max_episode_steps=max_episode_steps,
-        action_bounds=action_bounds,
-        num_threads=1,
-    )
-    native = settings.native(_source(id, config, make.__kwdefaults__ or ()), 1, vec_options)
+_IN_BATCHES = "it is for batches; make_vec takes it, with num_envs=1 too"
+_REFUSED = {
+    "autoreset_mode": "the caller of one env resets it",
+    "num_threads": "one env runs on the caller's thread",
+    "episode_statistics": "gymnasium.wrappers.RecordEpisodeStatistics adds them",
+    "frame_stack": "gymnasium.wrappers.FrameStackObservation stacks frames",
+    "normalize_observation": "gymnasium.wrappers.NormalizeObservation does that",
+    "normalize_reward": "gymnasium.wrappers.NormalizeReward does that",
+    **dict.fromkeys(
+        (
+            "batch_size",
+            "timeout",
+            "reset_timeout",
+            "on_failure",
+            "max_restarts",
+            "thread_affinity_offset",
+            "record",
+            "lazy_frames",
+            "reward_gamma",
+        ),
+        _IN_BATCHES,
+    ),
+}
+
+
+@overload
+def make(id: str, **options: Unpack[VecOptions]) -> Env: ...
+@overload
+def make(id: str, **options: Any) -> Env: ...
+@documented(_REFUSED)
+def make(id: str, **options: Any) -> Env:
+    """One environment.
+
+    Args:
+        id: as of `make_vec`.
+        **options: as in `corral.make_vec`, but of its options only these:
+            {names}.
+
+    Raises:
+        UnsupportedError: for any other option of `make_vec`; the message says what does its work.
+        EnvError, UnknownEnvError, …: as `make_vec`.
+    """
+    vec_options, config = settings.split(options, settings.NAMES)
+    settings.check(make, vec_options, _REFUSED)
+    given = {name: vec_options[name] for name in vec_options if name not in _REFUSED}
+    render_mode = given.get("render_mode")
+    given |= {"autoreset_mode": "disabled", "num_threads": 1}
+    known = [name for name in settings.NAMES if name not in _REFUSED]
+    native = settings.native(_source(id, config, known), 1, given)
     env = Env(native, render_mode=_check_render_mode(native, render_mode))
     env.spec = _spec(native.id, render_mode, config)
     return env

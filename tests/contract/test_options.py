@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,14 +13,23 @@ import numpy as np
 import pytest
 
 import corral
-from corral import adapters, errors, libenv, python_envs, settings
+from corral import adapters, env_c_api, errors, libenv, python_envs, registry, settings
 from tests.support import FAULTY
 
 OPTIONS = list(settings.VecOptions.__annotations__)
+
+
+@functools.wraps(corral.make)
+def make_one(id: str, num_envs: int, **options: Any) -> corral.Env:
+    return corral.make(id, **options)
+
+
 REFUSED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "from_gymnasium": (corral.from_gymnasium, python_envs._REFUSED),
     "from_dm_env": (corral.from_dm_env, adapters._REFUSED),
     "load_libenv": (corral.load_libenv, libenv._REFUSED),
+    "load_env_c_api": (corral.load_env_c_api, env_c_api._REFUSED),
+    "make": (make_one, registry._REFUSED),
 }
 DEFAULTS = dict(
     re.findall(r"^ *(\w+) \((.+?)\): ", settings.VecOptions.__doc__ or "", re.MULTILINE)
