@@ -54,7 +54,7 @@ impl PyHost {
 struct Stop(Arc<Mutex<Option<PyErr>>>);
 
 impl Stop {
-    /// Keeps `error` for [`Host::pulse`] to raise, if a signal's handler raised it. Returns
+    /// Keeps `error` for [`Host::check_interrupt`] to raise, if a signal's handler raised it. Returns
     /// `error` as the core's.
     fn sort(&self, py: Python<'_>, error: PyErr) -> Error {
         if !error.is_instance_of::<PyException>(py) {
@@ -194,7 +194,7 @@ impl Host for PyHost {
         self.closing.patience()
     }
 
-    fn pulse(&self) -> Result<()> {
+    fn check_interrupt(&self) -> Result<()> {
         let looked = enter(|py| self.stop.take().and_then(|()| py.check_signals()));
         looked.unwrap_or(Ok(())).map_err(Error::env)?;
         if self.closing.is_asked() { Err(Error::Closed) } else { Ok(()) }

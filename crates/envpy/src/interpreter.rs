@@ -49,7 +49,7 @@ static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// How often this thread has entered and not left.
-    static VISITS: Cell<usize> = const { Cell::new(0) };
+    static NESTED: Cell<usize> = const { Cell::new(0) };
     /// Whether this thread ends the interpreter.
     static ENDS_IT: Cell<bool> = const { Cell::new(false) };
 }
@@ -67,53 +67,53 @@ pub(crate) fn is_late() -> bool {
 }
 
 /// The time that a thread spends in Python.
-pub(crate) struct Visit(());
+pub(crate) struct TimeInPython(());
 
-impl Visit {
+impl TimeInPython {
     pub(crate) fn begin() -> Self {
-        let visits = VISITS.get();
-        VISITS.set(visits + 1);
-        if visits == 0 {
+        let nested = NESTED.get();
+        NESTED.set(nested + 1);
+        if nested == 0 {
             INSIDE.fetch_add(1, Ordering::SeqCst);
         }
-        Visit(())
+        TimeInPython(())
     }
 
-    /// The visit of a thread that comes from Python code and has the GIL. Once the interpreter
+    /// The time of a thread that comes from Python code and has the GIL. Once the interpreter
     /// is ending, such a thread is a daemon thread, and is made to sleep for ever.
     pub(crate) fn from_python(py: Python<'_>) -> Self {
-        let visit = Visit::begin();
+        let time = TimeInPython::begin();
         if is_ending() {
-            drop(visit);
+            drop(time);
             py.detach(|| drop(Park));
-            return Visit::begin();
+            return TimeInPython::begin();
         }
-        visit
+        time
     }
 }
 
-impl Drop for Visit {
+impl Drop for TimeInPython {
     fn drop(&mut self) {
-        let visits = VISITS.get() - 1;
-        VISITS.set(visits);
-        if visits == 0 {
+        let nested = NESTED.get() - 1;
+        NESTED.set(nested);
+        if nested == 0 {
             INSIDE.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
 
-/// A time that a visiting thread spends outside Python.
+/// A time that a thread spends outside Python within a `TimeInPython`.
 struct TimeOutside {
-    visits: usize,
+    nested: usize,
 }
 
 impl TimeOutside {
     fn begin() -> Self {
-        let visits = VISITS.replace(0);
-        if visits > 0 {
+        let nested = NESTED.replace(0);
+        if nested > 0 {
             INSIDE.fetch_sub(1, Ordering::SeqCst);
         }
-        TimeOutside { visits }
+        TimeOutside { nested }
     }
 }
 
@@ -122,8 +122,8 @@ impl Drop for TimeOutside {
         while is_ending() && time_of_end() < HOLD {
             std::thread::sleep(Duration::from_millis(5));
         }
-        VISITS.set(self.visits);
-        if self.visits > 0 {
+        NESTED.set(self.nested);
+        if self.nested > 0 {
             INSIDE.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -139,7 +139,7 @@ fn time_of_end() -> Duration {
 pub(crate) fn enter<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
     // The thread is counted before it checks for the end, so either it notices the end, or the
     // end notices it.
-    let _visit = Visit::begin();
+    let _time = TimeInPython::begin();
     if is_ending() { None } else { Python::try_attach(work) }
 }
 
@@ -226,7 +226,7 @@ pub(crate) fn call_method<'py>(
 /// Notes that the interpreter begins to end.
 #[pyfunction]
 fn end(py: Python<'_>) {
-    let _outside = (VISITS.get() > 0).then(TimeOutside::begin);
+    let _outside = (NESTED.get() > 0).then(TimeOutside::begin);
     ENDS_IT.set(true);
     BEGAN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
     IS_ENDING.store(true, Ordering::SeqCst);
@@ -243,7 +243,7 @@ fn end(py: Python<'_>) {
 /// Notes that in the child of a fork only this thread exists.
 #[pyfunction]
 fn after_fork() {
-    INSIDE.store(usize::from(VISITS.get() > 0), Ordering::SeqCst);
+    INSIDE.store(usize::from(NESTED.get() > 0), Ordering::SeqCst);
 }
 
 /// Asks Python to call [`end`] when it ends, and [`after_fork`] in the child of a fork.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::errors::OrRaise;
-use crate::interpreter::{Visit, detach};
+use crate::interpreter::{TimeInPython, detach};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::vec_env::VecEnv;
@@ -23,7 +23,7 @@ pub(crate) fn make(
     let Settings { config, on_failure, max_restarts, record, layers } = settings;
     let (batch_size, action_bounds) = (config.batch_size, config.action_bounds);
     let closing = source.closing();
-    let _visit = Visit::from_python(py);
+    let _time = TimeInPython::from_python(py);
     let envs = detach(py, || {
         let (mut envs, about) = source.start(config)?;
         if let Some(dir) = record {

@@ -13,7 +13,7 @@ use crate::actions::GivenActions;
 use crate::assemble::Assembler;
 use crate::closing::Closing;
 use crate::errors::{self, failed};
-use crate::interpreter::{Visit, detach, enter};
+use crate::interpreter::{TimeInPython, detach, enter};
 
 pub(super) struct HeldState {
     pub(super) envs: Box<dyn envcore::VecEnv>,
@@ -47,7 +47,7 @@ pub(super) struct Held<'a> {
     pub(super) of: &'a VecEnv,
     /// `None` only while the state is being released.
     pub(super) state: Option<MutexGuard<'a, HeldState>>,
-    pub(super) _visit: Visit,
+    pub(super) _time: TimeInPython,
 }
 
 impl Deref for Held<'_> {

@@ -23,7 +23,7 @@ use crate::assemble::Assembler;
 use crate::begin;
 use crate::closing::Closing;
 use crate::errors::{self, OrRaise, raise, to_py};
-use crate::interpreter::{self, Visit, detach, enter};
+use crate::interpreter::{self, TimeInPython, detach, enter};
 use crate::layers::Layered;
 use crate::values;
 
@@ -117,7 +117,7 @@ impl VecEnv {
         if self.closing.is_asked() {
             return Err(to_py(py, Error::Closed));
         }
-        self.hold(Visit::from_python(py)).ok_or_else(|| {
+        self.hold(TimeInPython::from_python(py)).ok_or_else(|| {
             if !self.closing.is_open() {
                 return to_py(py, Error::Closed);
             }
@@ -130,18 +130,18 @@ impl VecEnv {
     }
 
     fn try_hold(&self) -> Option<Held<'_>> {
-        self.hold(Visit::begin())
+        self.hold(TimeInPython::begin())
     }
 
-    /// The state for a visit, if no call uses it.
-    fn hold(&self, visit: Visit) -> Option<Held<'_>> {
+    /// The state for a call from Python, if no call uses it.
+    fn hold(&self, time: TimeInPython) -> Option<Held<'_>> {
         let state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(state)) => state.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
         self.holder.store(this_thread(), Ordering::Relaxed);
-        Some(Held { of: self, state: Some(state), _visit: visit })
+        Some(Held { of: self, state: Some(state), _time: time })
     }
 
     /// Closes the vec env whose state this thread holds.

@@ -41,7 +41,7 @@ impl Host for Impatient {
         self.workers.payload(slots)
     }
 
-    fn pulse(&self) -> Result<()> {
+    fn check_interrupt(&self) -> Result<()> {
         if self.stop.load(Ordering::SeqCst) { Err(Error::env(STOPPED)) } else { Ok(()) }
     }
 }

@@ -52,11 +52,11 @@ pub trait Host: Objects + Send + Sync {
     ///
     /// # Errors
     /// The user's wish to stop.
-    fn pulse(&self) -> Result<()> {
+    fn check_interrupt(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Whether [`pulse`](Self::pulse) would return an error that came up while objects
+    /// Whether [`check_interrupt`](Self::check_interrupt) would return an error that came up while objects
     /// were packed or unpacked. This is called often.
     fn is_stopped(&self) -> bool {
         false

@@ -68,7 +68,7 @@ impl Process {
                 self.lose_silent_worker(worker, slot);
             }
         }
-        self.worker_pool.host.pulse()
+        self.worker_pool.host.check_interrupt()
     }
 
     /// Ends a worker that was silent for too long, at slot `at` where that is known.

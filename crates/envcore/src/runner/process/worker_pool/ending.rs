@@ -128,7 +128,7 @@ impl WorkerPool {
             _ => None,
         };
         let heard = self.wait_for(worker, closed, |_, board| {
-            host.pulse().map_err(NoAnswer::Stopped)?;
+            host.check_interrupt().map_err(NoAnswer::Stopped)?;
             match board.and_then(|board| board.at_work(worker)) {
                 // The envs may take their time to close, unless there is a timeout.
                 Some((time, CLOSING)) if timeout.is_none_or(|timeout| time < timeout) => Ok(()),

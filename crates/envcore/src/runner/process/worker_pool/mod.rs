@@ -175,7 +175,7 @@ impl WorkerPool {
 
     /// Errors where the user wished to stop while objects were packed or unpacked.
     pub(super) fn check_stopped(&self) -> Result<()> {
-        if self.host.is_stopped() { self.host.pulse() } else { Ok(()) }
+        if self.host.is_stopped() { self.host.check_interrupt() } else { Ok(()) }
     }
 
     /// Posts `entry` to a worker that runs.
@@ -355,7 +355,7 @@ impl WorkerPool {
             Some(live.answers.swap_remove(at).1)
         };
         let answer = self.wait_for(worker, is_it, |live, board| {
-            host.pulse().map_err(NoAnswer::Stopped)?;
+            host.check_interrupt().map_err(NoAnswer::Stopped)?;
             let Some(board) = board else { return Ok(()) };
             match live.pace.silence(board.at_work(worker), limit) {
                 Some(slot) => Err(NoAnswer::Silent(slot)),

@@ -34,7 +34,7 @@ impl WorkerPool {
             Err(error) => {
                 self.end(worker);
                 // The worker may have failed because of what a signal's handler raised.
-                self.host.pulse()?;
+                self.host.check_interrupt()?;
                 each(worker, Err(error))
             }
         });
@@ -184,7 +184,7 @@ impl WorkerPool {
                 timeout.filter(|_| is_up || live.link.has_unsent()).map(|time| time.saturating_add(delay));
             match patience {
                 Some(patience) if progress.1.elapsed() > patience => Err(NoAnswer::Silent(Some(0))),
-                _ => host.pulse().map_err(NoAnswer::Stopped),
+                _ => host.check_interrupt().map_err(NoAnswer::Stopped),
             }
         });
         let what = host.what();
