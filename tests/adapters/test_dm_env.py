@@ -602,6 +602,15 @@ def test_discounts_between_0_and_1_are_in_the_infos_and_only_0_terminates() -> N
     assert infos["final_info"]["discount"].tolist() == [0.25]
 
 
+def test_discounts_come_through_from_dm_env_and_back() -> None:
+    steps = [(FIRST, None, None), (MID, 1.0, 0.9), (MID, 1.0, 0.0), (LAST, 1.0, 0.25)]
+    env = corral.to_dm_env(corral.from_dm_env(lambda: Script(*steps), 2, runner="serial"))
+    env.reset()
+    told = [env.step(np.zeros(2, np.int64)) for _ in range(4)]
+    assert [one.discount.tolist() for one in told] == [[d, d] for d in (0.9, 0.0, 0.25, 1.0)]
+    assert [one.step_type.tolist() for one in told] == [[k, k] for k in (MID, MID, LAST, FIRST)]
+
+
 @pytest.mark.parametrize(
     ("steps", "why"),
     [

@@ -171,8 +171,9 @@ class DmVectorEnv(dm_env.Environment):  # type: ignore[misc]
         Returns:
             A `TimeStep` as `reset` gives. A row is MID with discount 1; LAST with discount 0 where
             the env terminated, and 1 where it was truncated alone; or FIRST with reward 0 and
-            discount 1. A row of an env that failed earlier and is masked (`on_failure="mask"`) is
-            FIRST too: it is no transition.
+            discount 1. Where `infos["discount"]` has numbers, as with `corral.from_dm_env`, these
+            are the discounts of MID and LAST. A row of an env that failed earlier and is masked
+            (`on_failure="mask"`) is FIRST too: it is no transition.
 
         Raises:
             InvalidActionError: names env, leaf, value and bounds; nothing has moved.
@@ -195,8 +196,13 @@ class DmVectorEnv(dm_env.Environment):  # type: ignore[misc]
         types = np.full(self.num_envs, dm_env.StepType.MID, dtype=np.int32)
         types[kinds != RowKind.STEP] = dm_env.StepType.FIRST
         types[is_last] = dm_env.StepType.LAST
+        discounts = np.where(terminations, 0.0, 1.0)
+        told = infos.get("discount")
+        if isinstance(told, np.ndarray) and told.dtype.kind == "f" and told.ndim == 1:
+            has_told = infos["_discount"] & (types != dm_env.StepType.FIRST)
+            discounts[has_told] = told[has_told]
         seen = self._observation.to_dm(observations)
-        return dm_env.TimeStep(types, rewards, np.where(terminations, 0.0, 1.0), seen)
+        return dm_env.TimeStep(types, rewards, discounts, seen)
 
     def close(self) -> None:
         """Closes the envs."""

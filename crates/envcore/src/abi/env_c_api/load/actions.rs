@@ -12,6 +12,7 @@ use crate::space::Value;
 pub(super) struct ActionBuffers {
     pub(super) discrete: Vec<c_int>,
     pub(super) continuous: Vec<f64>,
+    /// Each ends with a NUL.
     pub(super) texts: Vec<Vec<u8>>,
 }
 
@@ -23,7 +24,7 @@ impl ActionBuffers {
         let fail = |what: String| Failure::new(Phase::Step, Cause::Error, what);
         self.discrete.clear();
         self.continuous.clear();
-        self.texts.clear();
+        self.texts.resize_with(plan.interface.texts.len(), Vec::new);
         for (k, &(low, high)) in plan.interface.discrete.iter().enumerate() {
             let label = action.scalar::<i64>();
             let within = c_int::try_from(label).ok().filter(|label| (low..=high).contains(label));
@@ -39,16 +40,16 @@ impl ActionBuffers {
             }
             self.continuous.push(value.clamp(low, high));
         }
-        for name in &plan.interface.texts {
+        for (bytes, name) in self.texts.iter_mut().zip(&plan.interface.texts) {
             let Value::Text(text) = action.value() else {
                 return Err(fail(format!("text action '{name}' is no text")));
             };
             if text.contains('\0') {
                 return Err(fail(format!("text action '{name}' has a NUL in it, which ends a text in C")));
             }
-            let mut bytes = text.as_bytes().to_vec();
+            bytes.clear();
+            bytes.extend_from_slice(text.as_bytes());
             bytes.push(0);
-            self.texts.push(bytes);
         }
         Ok(())
     }
