@@ -8,29 +8,48 @@
  * steps and seconds. An action is a random 0 or 1, of batches that are prepared. */
 #define _GNU_SOURCE
 #include "env_c_api.h"
+#include "loop.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { PREPARED = 64 };
+typedef struct {
+    EnvCApi api;
+    int num, observations, *prepared, *episodes;
+    void **contexts;
+    double *shown, *rewards;
+} Loop;
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+static void fail(const char *what, int k) {
+    fprintf(stderr, "%s of context %d failed\n", what, k);
+    exit(1);
 }
 
 /* Copies what a context shows, and counts its events. */
-static void look(EnvCApi *api, void *context, int observations, double *to) {
-    for (int k = 0; k < observations; k++) {
+static void look(Loop *loop, int k) {
+    for (int leaf = 0; leaf < loop->observations; leaf++) {
         EnvCApi_Observation seen;
-        api->observation(context, k, &seen);
-        memcpy(to, seen.payload.doubles, sizeof(double) * (size_t)seen.spec.shape[0]);
+        loop->api.observation(loop->contexts[k], leaf, &seen);
+        memcpy(&loop->shown[k * 16], seen.payload.doubles, sizeof(double) * (size_t)seen.spec.shape[0]);
     }
-    if (api->event_count(context)) exit(1);
+    if (loop->api.event_count(loop->contexts[k])) fail("event_count", k);
+}
+
+static void play(void *of) {
+    Loop *loop = of;
+    for (int batch = 0; batch < PREPARED; batch++) {
+        for (int k = 0; k < loop->num; k++) {
+            loop->api.act_discrete(loop->contexts[k], &loop->prepared[batch * loop->num + k]);
+            int status = loop->api.advance(loop->contexts[k], 1, &loop->rewards[k]);
+            look(loop, k);
+            if (status == EnvCApi_EnvironmentStatus_Error) fail("advance", k);
+            if (status != EnvCApi_EnvironmentStatus_Running) {
+                int episode = ++loop->episodes[k];
+                if (loop->api.start(loop->contexts[k], episode, k + loop->num * episode)) fail("start", k);
+                look(loop, k);
+            }
+        }
+    }
 }
 
 int main(int argc, char **argv) {
@@ -45,52 +64,21 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", dlerror());
         return 1;
     }
-    EnvCApi api;
-    void **contexts = calloc((size_t)num, sizeof *contexts);
-    int *episodes = calloc((size_t)num, sizeof *episodes);
-    double *shown = calloc((size_t)num * 16, sizeof *shown);
-    double *rewards = calloc((size_t)num, sizeof *rewards);
+    Loop loop = {
+        .num = num,
+        .prepared = prepare_actions(num),
+        .episodes = calloc((size_t)num, sizeof(int)),
+        .contexts = calloc((size_t)num, sizeof(void *)),
+        .shown = calloc((size_t)num * 16, sizeof(double)),
+        .rewards = calloc((size_t)num, sizeof(double)),
+    };
     for (int k = 0; k < num; k++) {
-        if (connect(&api, &contexts[k])) return 1;
-        api.setting(contexts[k], "env_id", argv[2]);
-        if (api.init(contexts[k]) || api.start(contexts[k], 0, k)) return 1;
+        if (connect(&loop.api, &loop.contexts[k])) fail("connect", k);
+        loop.api.setting(loop.contexts[k], "env_id", argv[2]);
+        if (loop.api.init(loop.contexts[k]) || loop.api.start(loop.contexts[k], 0, k)) fail("start", k);
     }
-    int observations = api.observation_count(contexts[0]);
-    unsigned long long state = 0x9e3779b97f4a7c15u;
-    int *prepared = malloc(sizeof(int) * (size_t)(PREPARED * num));
-    for (int k = 0; k < PREPARED * num; k++) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        prepared[k] = (int)(state >> 33 & 1);
-    }
-    printf("ready\n");
-    fflush(stdout);
-
-    char line[64];
-    while (fgets(line, sizeof line, stdin)) {
-        double seconds = atof(line), began = now();
-        long steps = 0;
-        while (now() - began < seconds) {
-            for (int batch = 0; batch < PREPARED; batch++) {
-                for (int k = 0; k < num; k++) {
-                    void *context = contexts[k];
-                    api.act_discrete(context, &prepared[batch * num + k]);
-                    int status = api.advance(context, 1, &rewards[k]);
-                    look(&api, context, observations, &shown[k * 16]);
-                    if (status == EnvCApi_EnvironmentStatus_Error) return 1;
-                    if (status != EnvCApi_EnvironmentStatus_Running) {
-                        episodes[k]++;
-                        if (api.start(context, episodes[k], k + num * episodes[k])) return 1;
-                        look(&api, context, observations, &shown[k * 16]);
-                    }
-                }
-                steps += num;
-            }
-        }
-        printf("%ld %.9f\n", steps, now() - began);
-        fflush(stdout);
-    }
-    for (int k = 0; k < num; k++) api.release_context(contexts[k]);
+    loop.observations = loop.api.observation_count(loop.contexts[0]);
+    answer(num, play, &loop);
+    for (int k = 0; k < num; k++) loop.api.release_context(loop.contexts[k]);
     return 0;
 }

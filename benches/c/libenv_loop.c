@@ -9,12 +9,10 @@
 #define _GNU_SOURCE
 #define NO_PROTOTYPE
 #include "libenv.h"
+#include "loop.h"
 
 #include <dlfcn.h>
 #include <string.h>
-#include <time.h>
-
-enum { PREPARED = 64 };
 
 static void *symbol(void *library, const char *name) {
     void *found = dlsym(library, name);
@@ -36,10 +34,20 @@ static char *block(const struct libenv_tensortype *type, int num, void **rows) {
     return memory;
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+typedef struct {
+    libenv_env *env;
+    int num, *prepared;
+    int32_t *actions;
+    void (*act)(libenv_env *), (*observe)(libenv_env *);
+} Loop;
+
+static void play(void *of) {
+    Loop *loop = of;
+    for (int k = 0; k < PREPARED; k++) {
+        memcpy(loop->actions, loop->prepared + k * loop->num, sizeof(int32_t) * (size_t)loop->num);
+        loop->act(loop->env);
+        loop->observe(loop->env);
+    }
 }
 
 int main(int argc, char **argv) {
@@ -93,33 +101,9 @@ int main(int argc, char **argv) {
     buffers.first = calloc((size_t)num, 1);
     set_buffers(env, &buffers);
 
-    uint64_t state = 0x9e3779b97f4a7c15u;
-    int32_t *prepared = malloc(sizeof(int32_t) * (size_t)(PREPARED * num));
-    for (int k = 0; k < PREPARED * num; k++) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        prepared[k] = (int32_t)(state >> 33 & 1);
-    }
     observe(env);
-    printf("ready\n");
-    fflush(stdout);
-
-    char line[64];
-    while (fgets(line, sizeof line, stdin)) {
-        double seconds = atof(line), began = now();
-        long steps = 0;
-        while (now() - began < seconds) {
-            for (int k = 0; k < PREPARED; k++) {
-                memcpy(actions, prepared + k * num, sizeof(int32_t) * (size_t)num);
-                act(env);
-                observe(env);
-            }
-            steps += (long)PREPARED * num;
-        }
-        printf("%ld %.9f\n", steps, now() - began);
-        fflush(stdout);
-    }
+    Loop loop = {env, num, prepare_actions(num), actions, act, observe};
+    answer(num, play, &loop);
     close_env(env);
     return 0;
 }
