@@ -10,13 +10,14 @@ use std::ops::Range;
 use std::ptr;
 
 use envcore::{DType, Fixed, Lease, Row};
-use numpy::npyffi::{self, NPY_ARRAY_CARRAY, NpyTypes, PY_ARRAY_API, npy_intp};
+use numpy::npyffi::{self, NPY_ARRAY_CARRAY, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyType};
 use smallvec::SmallVec;
 
 /// The most axes of any NumPy; a NumPy before 2.0 refuses more than 32.
@@ -60,6 +61,8 @@ fn base_of(py: Python<'_>, lease: Lease) -> PyResult<Bound<'_, PyAny>> {
 pub(crate) struct Descr {
     numpy: Py<PyArrayDescr>,
     dtype: DType,
+    /// `numpy.ndarray`, which NumPy's table of functions gives more slowly.
+    array_type: Py<PyType>,
 }
 
 impl Descr {
@@ -72,7 +75,7 @@ impl Descr {
 pub(crate) fn descr(py: Python<'_>, dtype: DType) -> PyResult<Descr> {
     let numpy = PyArrayDescr::new(py, dtype.name())?;
     assert!(!numpy.has_object() && numpy.itemsize() == dtype.size());
-    Ok(Descr { numpy: numpy.unbind(), dtype })
+    Ok(Descr { numpy: numpy.unbind(), dtype, array_type: PyUntypedArray::type_object(py).unbind() })
 }
 
 /// An array of `shape` over a column's memory, which the array then owns.
@@ -179,7 +182,7 @@ unsafe fn new_array<'py>(
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
-            npyffi::get_type_object(py, NpyTypes::PyArray_Type),
+            descr.array_type.as_ptr().cast(),
             descr.numpy.clone_ref(py).into_ptr().cast(),
             shape.len() as c_int,
             dims.as_mut_ptr(),

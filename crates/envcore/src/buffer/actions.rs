@@ -181,8 +181,11 @@ impl Actions {
                     ActionColumn::Fixed(column),
                     ColumnIn::Fixed { dtype, shape, bytes },
                 ) => {
-                    let right = shape.first() == Some(&rows) && shape[1..] == tensor.shape[..];
-                    if !right {
+                    // Element by element: most shapes are so short that a call of memcmp takes longer.
+                    let is_right = shape
+                        .split_first()
+                        .is_some_and(|(given, axes)| *given == rows && axes.iter().eq(&tensor.shape));
+                    if !is_right {
                         let mut expected = vec![rows];
                         expected.extend(&tensor.shape);
                         Err((None, format!("shape {shape:?} where {expected:?} belongs (rows first)")))
