@@ -177,7 +177,7 @@ def test_what_an_env_raises_comes_through(sb3: Any) -> None:
     mine.close()
 
 
-def test_envs_without_final_observations_have_no_terminal_observation() -> None:
+def test_envs_without_final_observations_have_no_terminal_observation(sb3: Any) -> None:
     envs = corral.make_vec(
         "CartPole-v1", 2, seed=3, autoreset_mode="same_step", episode_statistics=True
     )
