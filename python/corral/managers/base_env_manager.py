@@ -1,0 +1,540 @@
+"""DI-engine's `BaseEnvManager`, which steps envs in its own process, one after the other; and the
+functions that choose a manager by its config.
+
+A manager is a face of dictionaries, keyed by env, over one `corral.VectorEnv` in the autoreset mode
+"disabled". The vec env has the workers, the buffers and the timeouts. The manager sends the resets.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar
+
+from corral import errors, registry
+from corral.managers import config as configs
+from corral.managers.config import Config
+from corral.managers.declared import declared, env_info
+from corral.managers.fleet import EnvState, Fleet
+from corral.managers.members import HostedMembers, Members, NativeMembers
+from corral.managers.seeds import Seeds, check_env_id
+from corral.managers.timestep import BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from corral.settings import near
+
+__all__ = [
+    "BaseEnvInfo",
+    "BaseEnvManager",
+    "BaseEnvTimestep",
+    "EnvElementInfo",
+    "EnvState",
+    "create_env_manager",
+    "get_env_manager_cls",
+]
+
+_Manager = TypeVar("_Manager", bound="type[BaseEnvManager]")
+
+_MANAGERS: dict[str, type[BaseEnvManager]] = {}
+
+
+def registered(name: str) -> Callable[[_Manager], _Manager]:
+    """Makes a manager known by a config's `type`."""
+
+    def register(manager: _Manager) -> _Manager:
+        _MANAGERS[name] = manager
+        return manager
+
+    return register
+
+
+@registered("base")
+class BaseEnvManager:
+    """Several envs by number, stepped one after the other in this process.
+
+    An env is any object with `reset` and `step`: a Gymnasium env as it is, or an env of DI-engine
+    (`seed(seed, dynamic_seed)`, a `reset` that gives the observation alone, a `step` that gives a
+    `BaseEnvTimestep` or a tuple of 4).
+
+    Args:
+        env_fn: one for each env: a function that makes it, or for all the id of an env of ours.
+        cfg: what differs from `default_config()`: a dict, an EasyDict.
+
+    Raises:
+        ArgumentTypeError, ArgumentError: for another `env_fn`, and for values that a key does not
+            take.
+        UnknownOptionError: for a key that no manager has.
+        Exception: what the making of the first env raises, which is made here too, for its spaces.
+    """
+
+    config: ClassVar[dict[str, Any]] = configs.BASE
+
+    @classmethod
+    def default_config(cls) -> Config:
+        """A copy of the defaults, with attribute access."""
+        return Config(copy.deepcopy(cls.config), cfg_type=f"{cls.__name__}Dict")
+
+    def __init__(self, env_fn: Sequence[Callable[[], Any] | str], cfg: Any = None) -> None:
+        given = {} if cfg is None else cfg
+        self._cfg = configs.merged(self.default_config(), given, type(self).__name__)
+        self._env_fn = _checked_functions(env_fn)
+        self._fleet: Fleet | None = None
+        self._was_launched = False
+        self._seeds = Seeds(self.env_num)
+        self._replay_paths: list[str | None] = [None] * self.env_num
+        first = self._env_fn[0]
+        self._env_ref = registry.make(first) if isinstance(first, str) else first()
+        self._declared = declared(self._env_ref)
+        if self._declared.observation is None and self._declared.action is None:
+            # Some envs know their spaces after a reset only.
+            self._env_ref.reset()
+            self._declared = declared(self._env_ref)
+
+    @property
+    def env_num(self) -> int:
+        """The number of envs."""
+        return len(self._env_fn)
+
+    @property
+    def env_ref(self) -> Any:
+        """An env that the first function made, which is asked for spaces and never stepped."""
+        return self._env_ref
+
+    @property
+    def observation_space(self) -> Any:
+        """One env's observation space as Gymnasium has it; None where the env declares none."""
+        return self._declared.observation
+
+    @property
+    def action_space(self) -> Any:
+        """One env's action space as Gymnasium has it; None where the env declares none."""
+        return self._declared.action
+
+    @property
+    def reward_space(self) -> Any:
+        """One env's reward space as Gymnasium has it; None where the env declares none."""
+        return self._declared.reward
+
+    @property
+    def closed(self) -> bool:
+        """Whether there are no envs: before `launch` and after `close`."""
+        return self._fleet is None
+
+    @property
+    def done(self) -> bool:
+        """Whether every env has played `episode_num` episodes."""
+        return all(state is EnvState.DONE for state in self._env_states.values())
+
+    @property
+    def active_env(self) -> list[int]:
+        """The numbers of the envs whose episode is under way, those in flight included."""
+        return [env_id for env_id, state in self._env_states.items() if state is EnvState.RUN]
+
+    @property
+    def method_name_list(self) -> list[str]:
+        """The methods of envs that a manager calls. A subclass may add its own."""
+        return [
+            "reset",
+            "step",
+            "seed",
+            "close",
+            "enable_save_replay",
+            "render",
+            "reward_shaping",
+            "enable_save_figure",
+        ]
+
+    @property
+    def _env_states(self) -> dict[int, EnvState]:
+        if self._fleet is None:
+            return dict.fromkeys(range(self.env_num), EnvState.VOID)
+        return {env_id: life.state for env_id, life in enumerate(self._fleet.lives)}
+
+    @property
+    def ready_obs(self) -> dict[int, Any]:
+        """The observations of the envs that take an action now, by env: arrays, or dicts of arrays.
+
+        Envs that are being reset are waited for. Where no env can become ready (all are DONE,
+        ERROR or NEED_RESET), the dict is empty, at once.
+
+        Raises:
+            LaunchError, ClosedError: where there are no envs.
+            RetriesUsedUpError: if an env could not be reset; the manager is closed then.
+        """
+        fleet = self._launched()
+        return {env_id: fleet.lives[env_id].ready_obs for env_id in self._ready(fleet)}
+
+    @property
+    def ready_obs_id(self) -> list[int]:
+        """The numbers of the envs in `ready_obs`."""
+        return self._ready(self._launched())
+
+    def _ready(self, fleet: Fleet) -> list[int]:
+        """The numbers of the envs that take an action now, when there are any."""
+        self._finish_resets(fleet)
+        return fleet.ready()
+
+    def _finish_resets(self, fleet: Fleet) -> None:
+        with self._closing():
+            while fleet.resets:
+                fleet.collect(fleet.resets)
+
+    def env_state_done(self, env_id: int) -> bool:
+        """Whether an env has played `episode_num` episodes.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: for what is no env's number.
+        """
+        return self._env_states[check_env_id(env_id, self.env_num)] is EnvState.DONE
+
+    def random_action(self) -> dict[int, Any]:
+        """An action for each env of `ready_obs`: the env's own `random_action()`, or a sample of
+        its action space, which `seed` seeds.
+
+        Raises:
+            UnsupportedError: for envs that declare no action space.
+        """
+        own = getattr(self._env_ref, "random_action", None)
+        space = self._declared.action
+        if not callable(own) and space is None:
+            raise errors.UnsupportedError(
+                "there is no random action: the envs have neither a random_action nor an "
+                "action_space"
+            )
+        draw = own if callable(own) else space.sample
+        return {env_id: draw() for env_id in self.ready_obs_id}
+
+    def env_info(self) -> Any:
+        """What one env is like: what its own `info()` tells, else a `BaseEnvInfo` of its spaces.
+        Where an env declares no rewards, they are float64 of shape ()."""
+        return env_info(self._env_ref)
+
+    def launch(self, reset_param: Any = None) -> None:
+        """Makes the envs and resets them all.
+
+        Args:
+            reset_param: as for `reset`. Envs that a dict does not name are reset without arguments.
+
+        Raises:
+            LaunchError: if the manager is launched already.
+            SpaceError: if an env's spaces are not env 0's.
+            RetriesUsedUpError: if an env could not be made or reset; its cause is what was raised.
+        """
+        if self._fleet is not None:
+            raise errors.LaunchError("the manager is launched already: close it first")
+        params = self._params(reset_param)
+        self._fleet = Fleet(self._make_members(), self.env_num, self._cfg, self._seeds)
+        self._was_launched = True
+        try:
+            self._fleet.begin(params, range(self.env_num))
+            self._finish_resets(self._fleet)
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_members(self) -> Members:
+        """The vec env of a launch."""
+        first = self._env_fn[0]
+        if isinstance(first, str) and self._cfg.get("num_workers") is None:
+            runner = self._native_runner()
+            return NativeMembers(first, self.env_num, self._cfg, self._replay_paths, runner)
+        functions = [
+            functools.partial(registry.make, fn) if isinstance(fn, str) else fn
+            for fn in self._env_fn
+        ]
+        return HostedMembers(
+            functions,
+            self._env_ref,
+            self._declared,
+            self._cfg,
+            self._replay_paths,
+            self._hosted_runner(),
+        )
+
+    def _native_runner(self) -> dict[str, Any]:
+        """Options of `make_vec`."""
+        return {"num_threads": 1}
+
+    def _hosted_runner(self) -> dict[str, Any]:
+        """Options of `from_gymnasium`."""
+        return {"runner": "serial"}
+
+    def reset(self, reset_param: Any = None) -> None:
+        """Resets envs now, whatever they are at. An env that failed is made again where that is
+        needed, its worker too.
+
+        Args:
+            reset_param: None for all envs with the arguments that they had last; a dict of the
+                envs to reset, each with the keyword arguments of its `reset`, or None for none; or
+                a list of these, one for each env. The arguments hold for later auto-resets, too.
+
+        Raises:
+            LaunchError, ClosedError: where there are no envs.
+            ArgumentError, ArgumentTypeError: for another `reset_param`; nothing has moved.
+            RetriesUsedUpError: if an env could not be reset; the manager is closed then.
+        """
+        fleet = self._launched()
+        params = self._params(reset_param)
+        env_ids = range(self.env_num) if reset_param is None else params
+        with self._closing():
+            fleet.begin(params, env_ids)
+            while any(fleet.lives[env_id].order for env_id in env_ids):
+                fleet.collect(len(env_ids))
+
+    def step(self, actions: Mapping[int, Any]) -> dict[int, BaseEnvTimestep]:
+        """Plays one action in each of these envs. An env whose episode ends is reset.
+
+        Args:
+            actions: by env. An action is in the env's action space; a label may have shape (1,).
+                An env of DI-engine gets its action as it is.
+
+        Returns:
+            A timestep for each of these envs, and for no other. The last one of an episode has its
+            final observation.
+
+        Raises:
+            LaunchError, ClosedError: where there are no envs.
+            ArgumentError, ArgumentTypeError, InvalidActionError: name what is wrong; nothing has
+                moved.
+            ResetNeededError: for an env that takes no action now; nothing has moved.
+            Exception: what an env raised, with the worker's traceback; or `EnvError` for one that
+                died, `EnvTimeoutError` for one that was silent. The env is in ERROR until `reset`.
+                The `EnvError`, which is the cause of an env's own exception, names the env; its
+                `batch` is the others' timesteps.
+            RetriesUsedUpError: if an env could not be reset; the manager is closed then.
+        """
+        fleet = self._launched()
+        sent = self._send(fleet, actions)
+        with self._closing():
+            while fleet.steps:
+                fleet.collect(fleet.steps)
+        if self._cfg.get("reset_inplace", True):
+            self._finish_resets(fleet)
+        return {env_id: fleet.landed.pop(env_id) for env_id in sent}
+
+    def _send(self, fleet: Fleet, actions: Mapping[int, Any]) -> dict[int, Any]:
+        """Puts envs in flight; their actions."""
+        if not isinstance(actions, Mapping):
+            raise errors.ArgumentTypeError(
+                f"actions are a dict of one action per env, not {type(actions).__name__}"
+            )
+        sent = {check_env_id(env_id, self.env_num): one for env_id, one in actions.items()}
+        for env_id in sent:
+            life = fleet.lives[env_id]
+            if life.is_in_step or env_id in fleet.landed:
+                raise errors.PendingCallError(
+                    f"env {env_id} is in flight: step gives its timestep before it takes another "
+                    "action"
+                )
+            if life.state is not EnvState.RUN:
+                raise errors.ResetNeededError(
+                    f"env {env_id} takes no action, for its state is {life.state.name}: step the "
+                    "envs of ready_obs"
+                )
+        fleet.send(sent)
+        return sent
+
+    def seed(self, seed: Any, dynamic_seed: bool | None = None) -> None:
+        """Seeds each env's next reset, `launch` included; later resets go on.
+
+        Args:
+            seed: an int (env i gets `seed + i`), a list of one for each env, or a dict by env,
+                which leaves the others as they are. Never negative.
+            dynamic_seed: an env of DI-engine gets it beside its seed. For other envs False
+                repeats the seed at every reset, and True is as None: the env's stream goes on.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: nothing has changed.
+        """
+        given = self._seeds.give(seed, dynamic_seed)
+        if 0 in given and hasattr(self._declared.action, "seed"):
+            self._declared.action.seed(given[0])
+
+    def enable_save_replay(self, replay_path: Any) -> None:
+        """Has each env's episodes filmed from the next `launch` on.
+
+        Args:
+            replay_path: one folder for all, in which env i has the folder `env_<i>`; or a list of
+                one for each env. An env that has an `enable_save_replay` of its own is given its
+                path, and writes what it does. Of any other env, which must draw pictures
+                (`render_mode="rgb_array"`), each episode becomes `env_<i>_episode_<k>.mp4`.
+
+        Raises:
+            LaunchError: after `launch`.
+            ArgumentError, ArgumentTypeError: for another `replay_path`.
+        """
+        if self._fleet is not None:
+            raise errors.LaunchError(
+                "the manager is launched already: enable_save_replay comes before launch"
+            )
+        n = self.env_num
+        if isinstance(replay_path, str | os.PathLike):
+            folder = os.fsdecode(replay_path)
+            self._replay_paths = [os.path.join(folder, f"env_{k}") for k in range(n)]
+            return
+        if not isinstance(replay_path, list | tuple) or not all(
+            isinstance(path, str | os.PathLike) for path in replay_path
+        ):
+            raise errors.ArgumentTypeError(
+                f"replay_path is a path or a list of one per env, not {replay_path!r}"
+            )
+        if len(replay_path) != n:
+            raise errors.ArgumentError(
+                f"replay_path has {len(replay_path)} elements for {n} envs: give one each"
+            )
+        self._replay_paths = [os.fsdecode(path) for path in replay_path]
+
+    def enable_save_figure(self, env_id: int, figure_path: str) -> None:
+        """Calls this method of one env."""
+        self._invoke(env_id, "enable_save_figure", figure_path)
+
+    def reward_shaping(self, env_id: int, transitions: Any) -> Any:
+        """What this method of one env makes of transitions."""
+        return self._invoke(env_id, "reward_shaping", transitions)
+
+    def _invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        members = self._launched().members
+        return members.invoke(check_env_id(env_id, self.env_num), name, *args, **kwargs)
+
+    def close(self) -> None:
+        """Closes the envs, those in flight too; again does nothing."""
+        fleet, self._fleet = self._fleet, None
+        if fleet is not None:
+            fleet.members.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of each env, as a list. Of a method in `method_name_list` the list has one
+        function for each env, which calls it there.
+
+        Raises:
+            AttributeError: for what the envs do not have.
+            RuntimeError: for a method that `method_name_list` does not have.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        members = self._launched().members
+        if name in self.method_name_list and callable(getattr(self._env_ref, name, None)):
+            return [functools.partial(self._invoke, k, name) for k in range(self.env_num)]
+        if isinstance(members, NativeMembers):
+            try:
+                return members.attribute(name)
+            except AttributeError:
+                # What the vec env has no property for may be one of Gymnasium's own.
+                pass
+        if not hasattr(self._env_ref, name):
+            raise errors.UnknownNameError(
+                f"the envs ({type(self._env_ref).__name__}) have no attribute '{name}', nor has "
+                f"{type(self).__name__}"
+            )
+        if callable(getattr(self._env_ref, name)):
+            raise errors.UnsupportedError(
+                f"'{name}' is a method of the envs: a manager calls those of method_name_list, "
+                f"{', '.join(self.method_name_list)}; a subclass may add its own"
+            )
+        if isinstance(members, NativeMembers):
+            return [getattr(self._env_ref, name)] * self.env_num
+        return members.attribute(name)
+
+    def _launched(self) -> Fleet:
+        if self._fleet is not None:
+            return self._fleet
+        if self._was_launched:
+            raise errors.ClosedError("the manager is closed: launch it again")
+        raise errors.LaunchError("the manager is not launched: call launch() first")
+
+    @contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Closes the manager where an env could not be reset."""
+        try:
+            yield
+        except errors.RetriesUsedUpError:
+            self.close()
+            raise
+
+    def _params(self, given: Any) -> dict[int, dict[str, Any] | None]:
+        """The arguments of resets, by env."""
+        if given is None:
+            return {}
+        if isinstance(given, list | tuple):
+            if len(given) != self.env_num:
+                raise errors.ArgumentError(
+                    f"reset_param has {len(given)} elements for {self.env_num} envs: give one each"
+                )
+            given = dict(enumerate(given))
+        if not isinstance(given, Mapping):
+            raise errors.ArgumentTypeError(
+                f"reset_param is a dict by env or a list of one per env, not {type(given).__name__}"
+            )
+        params = {check_env_id(env_id, self.env_num): one for env_id, one in given.items()}
+        for env_id, param in params.items():
+            if param is not None and not isinstance(param, Mapping):
+                raise errors.ArgumentTypeError(
+                    f"the reset_param of env {env_id} is {param!r}: it is a dict of the keyword "
+                    "arguments of the env's reset, or None"
+                )
+        return {env_id: None if param is None else dict(param) for env_id, param in params.items()}
+
+
+def get_env_manager_cls(cfg: Any) -> type[BaseEnvManager]:
+    """The manager that a config's `type` names.
+
+    Args:
+        cfg: a dict with "type": "base", "subprocess" or "async_subprocess". The modules that
+            "import_names" lists are imported first.
+
+    Raises:
+        ArgumentError: for a type that is missing or unknown; lists those that there are.
+    """
+    if not isinstance(cfg, Mapping):
+        raise errors.ArgumentTypeError(f"cfg is a dict with a 'type', not {type(cfg).__name__}")
+    names = cfg.get("import_names", [])
+    for module in [names] if isinstance(names, str) else names:
+        importlib.import_module(module)
+    known = ", ".join(repr(name) for name in _MANAGERS)
+    if "type" not in cfg:
+        raise errors.ArgumentError(f"the config has no 'type': it is one of {known}")
+    chosen = cfg["type"]
+    if chosen not in _MANAGERS:
+        raise errors.ArgumentError(
+            f"the config's type is {chosen!r}: it is one of {known}{near([str(chosen)], _MANAGERS)}"
+        )
+    return _MANAGERS[chosen]
+
+
+def create_env_manager(
+    manager_cfg: Any, env_fn: Sequence[Callable[[], Any] | str]
+) -> BaseEnvManager:
+    """The manager that a config's `type` names, with the rest of the config, which is not changed.
+
+    Raises:
+        ArgumentError: as `get_env_manager_cls`, and as the manager.
+    """
+    manager = get_env_manager_cls(manager_cfg)
+    cfg = copy.deepcopy(dict(manager_cfg))
+    for key in ("type", "import_names"):
+        cfg.pop(key, None)
+    return manager(env_fn, cfg)
+
+
+def _checked_functions(env_fn: Any) -> list[Any]:
+    """What makes the envs."""
+    if not isinstance(env_fn, list | tuple):
+        raise errors.ArgumentTypeError(
+            f"env_fn is a list of functions that make an env, one each, not {env_fn!r}"
+        )
+    if not env_fn:
+        raise errors.ArgumentError("env_fn is empty: give a function for each env, at least one")
+    for env_id, fn in enumerate(env_fn):
+        if not callable(fn) and not isinstance(fn, str):
+            raise errors.ArgumentTypeError(
+                f"env_fn[{env_id}] is {fn!r}: it is a function that makes an env, or the id of an "
+                "env of corral's"
+            )
+        if (isinstance(fn, str) or isinstance(env_fn[0], str)) and fn != env_fn[0]:
+            raise errors.ArgumentError(
+                f"env_fn[{env_id}] is {fn!r} and env_fn[0] is {env_fn[0]!r}: ids are the same for "
+                "all envs; give functions for envs of several kinds"
+            )
+    return list(env_fn)

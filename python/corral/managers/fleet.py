@@ -1,0 +1,251 @@
+"""The envs of one launch: the state of each, what is in flight, what has landed.
+
+Only here do states change, resets go out, and failed resets go out again.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+from corral.errors import CorralError, EnvError, RecvTimeoutError, RetriesUsedUpError, SlotFailure
+from corral.managers.config import Config
+from corral.managers.members import Batch, Members, ResetOrder
+from corral.managers.seeds import Seeds
+from corral.managers.timestep import BaseEnvTimestep, is_abnormal
+from corral.vector import RowKind
+
+
+class EnvState(enum.IntEnum):
+    """The state of an env."""
+
+    VOID = 0
+    """There is no env: before `launch` and after `close`."""
+    INIT = 1
+    """The env awaits its first reset."""
+    RUN = 2
+    """The env takes actions."""
+    RESET = 3
+    """The env is being reset."""
+    DONE = 4
+    """The env has played `episode_num` episodes."""
+    ERROR = 5
+    """The env failed, or its timestep was abnormal; it waits for `reset`."""
+    NEED_RESET = 6
+    """The env's episode is over and `auto_reset` is off; it waits for `reset`."""
+
+
+@dataclass
+class _Life:
+    """One env.
+
+    Attributes:
+        param: the arguments of its resets.
+        known: the `Seeds.version` that the env was told with `param`; None where it was not.
+        order: the reset that is under way, or None.
+        attempts: how often that reset has failed.
+        is_in_step: whether the env is in flight with an action.
+    """
+
+    state: EnvState = EnvState.INIT
+    episodes: int = 0
+    ready_obs: Any = None
+    param: dict[str, Any] | None = None
+    known: int | None = None
+    order: ResetOrder | None = None
+    attempts: int = 0
+    is_in_step: bool = False
+
+
+class Fleet:
+    """The envs of one launch.
+
+    Attributes:
+        members: the vec env.
+        lives: one for each env.
+        landed: timesteps that have come back and that nobody has been given yet.
+        steps, resets: how many envs are in flight with an action, and are being reset.
+    """
+
+    def __init__(self, members: Members, env_num: int, config: Config, seeds: Seeds) -> None:
+        self.members, self._config, self._seeds = members, config, seeds
+        self.lives = [_Life() for _ in range(env_num)]
+        self.landed: dict[int, BaseEnvTimestep] = {}
+        self.steps = self.resets = 0
+        # When resets that failed go out again.
+        self._retries: dict[int, float] = {}
+
+    def ready(self) -> list[int]:
+        """The numbers of the envs that take an action now."""
+        return [
+            env_id
+            for env_id, life in enumerate(self.lives)
+            if life.state is EnvState.RUN and not life.is_in_step and env_id not in self.landed
+        ]
+
+    def begin(self, params: dict[int, dict[str, Any] | None], env_ids: Iterable[int]) -> None:
+        """Puts envs in flight to be reset. An env in flight is waited for, and its row dropped.
+
+        Args:
+            params: new arguments of resets, by env; None for none.
+            env_ids: which envs.
+
+        Raises:
+            EnvError: for another env that failed meanwhile.
+            CorralError: for arguments that cannot be sent; their envs are in ERROR.
+        """
+        wanted = set(env_ids)
+        while any(self.lives[k].is_in_step or self.lives[k].order for k in wanted):
+            self.collect(pardoned=wanted)
+        for env_id in wanted:
+            self.landed.pop(env_id, None)
+        for env_id, param in params.items():
+            self.lives[env_id].param, self.lives[env_id].known = param, None
+        self._begin(sorted(wanted))
+
+    def _begin(self, env_ids: list[int]) -> None:
+        for env_id in env_ids:
+            life, seeds = self.lives[env_id], self._seeds
+            is_new = life.known != seeds.version
+            life.order = ResetOrder(seeds.take(env_id), seeds.dynamic, life.param, is_new)
+            life.state, life.attempts = EnvState.RESET, 0
+        self.resets += len(env_ids)
+        self._send_resets(env_ids)
+
+    def _send_resets(self, env_ids: list[int]) -> None:
+        alike, rest = [], set(env_ids)
+        try:
+            for env_id in env_ids:
+                order = self.lives[env_id].order
+                assert order is not None
+                if order.is_new or order.seed is not None:
+                    self.members.send_reset(env_id, order)
+                    rest.discard(env_id)
+                else:
+                    alike.append(env_id)
+            if alike:
+                self.members.envs.send_reset(alike)
+        except BaseException:
+            for env_id in rest:
+                self._end_reset(self.lives[env_id], EnvState.ERROR)
+            raise
+
+    def _end_reset(self, life: _Life, state: EnvState) -> None:
+        life.order, life.state = None, state
+        self.resets -= 1
+
+    def send(self, actions: dict[int, Any]) -> None:
+        """Puts envs in flight with their actions; nothing moves where one is wrong."""
+        if actions:
+            self.members.send(actions)
+            for env_id in actions:
+                self.lives[env_id].is_in_step = True
+            self.steps += len(actions)
+
+    def collect(
+        self, rows: int = 1, timeout: float | None = None, pardoned: Set[int] = frozenset()
+    ) -> None:
+        """Waits for rows of envs in flight, or until a reset that failed goes out again.
+
+        Args:
+            rows: how many rows to wait for; all in flight, if these are fewer.
+            timeout: seconds after which to give up.
+            pardoned: envs that may fail in a step without an error.
+
+        Raises:
+            EnvError, or what an env raised (its cause is the `EnvError`, whose `batch` is the
+                timesteps that have landed).
+        """
+        now = time.monotonic()
+        if self._retries:
+            due = [env_id for env_id, when in self._retries.items() if when <= now]
+            for env_id in due:
+                del self._retries[env_id]
+            self._send_resets(due)
+            if self._retries:
+                next_due = min(self._retries.values()) - now
+                timeout = next_due if timeout is None else min(next_due, timeout)
+        in_flight = self.steps + self.resets - len(self._retries)
+        if in_flight == 0:
+            time.sleep(timeout or 0)
+            return
+        envs = self.members.envs
+        try:
+            batch = envs.recv(timeout, min_rows=min(rows, in_flight), max_rows=len(self.lives))
+        except RecvTimeoutError:
+            return
+        except Exception as error:
+            told = error if isinstance(error, EnvError) else error.__cause__
+            if not isinstance(told, EnvError) or told.batch is None:
+                raise
+            self._land(told.batch)
+            self._fail(told, error, pardoned)
+        else:
+            self._land(batch)
+
+    def _land(self, batch: Batch) -> None:
+        """Takes in the rows of envs that did not fail."""
+        env_ids, kinds = batch[4]["env_id"].tolist(), batch[4]["row_kind"].tolist()
+        timesteps = self.members.timesteps(batch)
+        over = []
+        for row, env_id in enumerate(env_ids):
+            life = self.lives[env_id]
+            if kinds[row] == RowKind.FAILED:
+                continue
+            if life.order is not None:
+                self._end_reset(life, EnvState.RUN)
+                life.known = self._seeds.version
+                life.ready_obs = timesteps[row].obs
+                self.members.film(env_id, is_first=True)
+                continue
+            life.is_in_step = False
+            self.steps -= 1
+            timestep = self.landed[env_id] = timesteps[row]
+            self.members.film(env_id, is_last=bool(timestep.done))
+            if timestep.info and is_abnormal(timestep.info):
+                life.state = EnvState.ERROR
+            elif not timestep.done:
+                life.ready_obs = timestep.obs
+            else:
+                life.episodes += 1
+                if life.episodes >= self._config.episode_num:
+                    life.state = EnvState.DONE
+                elif self._config.auto_reset:
+                    over.append(env_id)
+                else:
+                    life.state = EnvState.NEED_RESET
+        if over:
+            self._begin(over)
+
+    def _fail(self, told: EnvError, error: Exception, pardoned: Set[int]) -> None:
+        """Takes in envs that failed. A failed reset goes out again, as often as it may; any other
+        failure is raised."""
+        used_up: list[SlotFailure] = []
+        is_raised = False
+        for failure in told.failures:
+            life = self.lives[failure.slot]
+            life.known = None
+            if life.order is None:
+                self.steps -= life.is_in_step
+                life.is_in_step, life.state = False, EnvState.ERROR
+                is_raised |= failure.slot not in pardoned
+                continue
+            life.attempts += 1
+            # What corral itself refuses (other spaces, no env at all), it refuses again.
+            is_final = isinstance(failure.exception, CorralError)
+            if is_final or life.attempts >= self._config.max_retry:
+                self._end_reset(life, EnvState.ERROR)
+                is_raised |= is_final
+                used_up.extend([] if is_final else [failure])
+            else:
+                life.order = replace(life.order, is_new=True)
+                self._retries[failure.slot] = time.monotonic() + self._config.retry_waiting_time
+        if not used_up and not is_raised:
+            return
+        told.batch, self.landed = self.landed, {}
+        if is_raised:
+            raise error
+        raise RetriesUsedUpError.of_resets(used_up, self._config.max_retry, told) from error

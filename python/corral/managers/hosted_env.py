@@ -1,0 +1,251 @@
+"""An env of any of the interfaces that managers take as a Gymnasium env, where it is stepped: in a
+worker process, or in the manager's own process.
+
+What DI-engine's envs do otherwise is decided here: how they are seeded and reset, what their
+timesteps hold, which instance goes on after a failure, what is filmed.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector.utils import create_empty_array
+
+from corral import errors
+from corral._transport import by_value
+from corral.managers.declared import Declared, check_same, declared, is_modern
+from corral.managers.timestep import as_arrays, is_abnormal
+from corral.managers.video import Recorder
+from corral.spaces import Opaque
+
+ORDER = "corral.managers.order"
+"""The option that carries an env's `(reset_param, dynamic_seed)`, which hold until changed."""
+ASIDE = "timestep"
+"""The info that carries what a row of numbers cannot: `(info, reward)`, where a reward of None is
+the row's; of an abnormal timestep `(info, reward, done, obs)`."""
+
+
+class EnvMaker:
+    """Makes the env of one place, and keeps an instance that failed for the next reset, where
+    `retry_type` is "reset".
+
+    An env is built at its first reset: the limits of a reset hold for its building, too, and a
+    worker that starts loads nothing of the user's.
+
+    Args:
+        env_id: the env's number.
+        fn: makes the env.
+        expected: what env 0 declares.
+        observation_space, action_space: those of the vec env.
+        keeps: whether an instance that failed goes on.
+        replay_path: the folder of its videos, or None.
+    """
+
+    def __init__(
+        self,
+        env_id: int,
+        fn: Callable[[], Any],
+        expected: Declared,
+        observation_space: Any,
+        action_space: Any,
+        *,
+        keeps: bool,
+        replay_path: str | None,
+    ) -> None:
+        self.env_id, self._fn, self.expected = env_id, fn, expected
+        self.observation_space, self.action_space = observation_space, action_space
+        self._keeps, self.replay_path = keeps, replay_path
+        self._kept: Any = None
+        # Closes what is kept when nobody comes back for it.
+        self._last_will: weakref.finalize[Any, Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"env_fn[{self.env_id}] ({self._fn!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_fn": by_value(self._fn), "_kept": None, "_last_will": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # Loaded when it is called: what it imports may be slow, or fail.
+        self._fn = functools.partial(_call_pickled, state["_fn"])
+
+    def __call__(self) -> HostedEnv:
+        """The env's host, which builds it or goes on with what was kept."""
+        return HostedEnv(self)
+
+    def made(self) -> tuple[Any, bool]:
+        """An instance, and whether it is a new one.
+
+        Raises:
+            SpaceError: if its spaces are not env 0's.
+            Exception: what the function raises.
+        """
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return self._fn(), True
+        if self._last_will is not None:
+            self._last_will.detach()
+        return kept, False
+
+    def take_back(self, env: Any, *, failed: bool) -> None:
+        """Keeps an instance that failed, or closes it."""
+        if failed and self._keeps:
+            self._kept = env
+            self._last_will = weakref.finalize(self, _close, env)
+        else:
+            _close(env)
+
+
+def _call_pickled(fn: bytes) -> Any:
+    return pickle.loads(fn)()
+
+
+def _close(env: Any) -> None:
+    close = getattr(env, "close", None)
+    if close is not None:
+        close()
+
+
+class HostedEnv(gymnasium.Env[Any, Any]):
+    """One env of a manager, with Gymnasium's interface.
+
+    Attributes:
+        inner: the env as `env_fn` made it; None before the first reset.
+    """
+
+    def __init__(self, maker: EnvMaker) -> None:
+        self._maker = maker
+        self.observation_space, self.action_space = maker.observation_space, maker.action_space
+        self.inner: Any = None
+        self._is_modern = False
+        self._param: dict[str, Any] | None = None
+        self._dynamic_seed: bool | None = None
+        self._told_seed: tuple[int, bool | None] | None = None
+        self._recorder: Recorder | None = None
+        self._is_checked = False
+        self._has_failed = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode, with the parameters that were told last."""
+        if options is not None and ORDER in options:
+            self._param, self._dynamic_seed = options[ORDER]
+        # Whoever fails is closed next.
+        self._has_failed = True
+        if self.inner is None:
+            self._build()
+        observation = self._begun(seed)
+        if not self._is_checked:
+            self._is_checked = True
+            check_same(declared(self.inner), self._maker.expected, self._maker.env_id)
+        if self._recorder is not None:
+            self._recorder.begin(self.inner.render())
+        self._has_failed = False
+        return self._shown(observation), {}
+
+    def _build(self) -> None:
+        maker = self._maker
+        self.inner, is_new = maker.made()
+        for name in ("reset", "step"):
+            if not callable(getattr(self.inner, name, None)):
+                raise errors.ArgumentTypeError(
+                    f"env_fn[{maker.env_id}] made {self.inner!r}, which is no env: it has no {name}"
+                )
+        self._is_modern = is_modern(self.inner)
+        if maker.replay_path is None:
+            return
+        own = getattr(self.inner, "enable_save_replay", None)
+        if not callable(own):
+            metadata = getattr(self.inner, "metadata", None) or {}
+            fps = metadata.get("render_fps")
+            self._recorder = Recorder(maker.replay_path, maker.env_id, fps)
+        elif is_new:
+            own(maker.replay_path)
+
+    def _begun(self, seed: int | None) -> Any:
+        """The first observation of an episode."""
+        param = self._param or {}
+        if self._is_modern:
+            given = param if seed is None else {"seed": seed, **param}
+            return self.inner.reset(**given)[0]
+        told = (seed, self._dynamic_seed)
+        # An env that repeats its seed does so by itself.
+        if seed is not None and not (self._dynamic_seed is False and told == self._told_seed):
+            if not callable(getattr(self.inner, "seed", None)):
+                raise errors.UnsupportedError(
+                    f"env {self._maker.env_id} takes no seed: it has no method seed, and its reset "
+                    "has no argument seed"
+                )
+            dynamic = () if self._dynamic_seed is None else (self._dynamic_seed,)
+            self.inner.seed(seed, *dynamic)
+            self._told_seed = (seed, self._dynamic_seed)
+        return self.inner.reset(**param)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Plays one action."""
+        self._has_failed = True
+        result = self.inner.step(action)
+        if len(result) == 5:
+            observation, reward, terminated, truncated, info = result
+            done = terminated or truncated
+        else:
+            observation, reward, done, info = result
+            is_cut = isinstance(info, dict) and bool(info.get("TimeLimit.truncated", False))
+            terminated, truncated = done and not is_cut, done and is_cut
+        if info and is_abnormal(info):
+            self._has_failed = False
+            aside = (info, reward, done, observation)
+            return self._nothing(), 0.0, False, False, {ASIDE: aside}
+        if self._recorder is not None:
+            self._recorder.add(self.inner.render())
+            if done:
+                self._recorder.end()
+        self._has_failed = False
+        shown = self._shown(observation)
+        if type(reward) is float:
+            infos = {ASIDE: (info, None)} if info else {}
+            return shown, reward, bool(terminated), bool(truncated), infos
+        return shown, 0.0, bool(terminated), bool(truncated), {ASIDE: (info, reward)}
+
+    def _shown(self, observation: Any) -> Any:
+        is_loose = isinstance(self.observation_space, Opaque)
+        return as_arrays(observation) if is_loose else observation
+
+    def _nothing(self) -> Any:
+        """What is shown where there is nothing to show."""
+        if isinstance(self.observation_space, Opaque):
+            return None
+        return create_empty_array(self.observation_space, n=None, fn=np.zeros)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Ends the video; closes the env, or leaves it to its maker after a failure."""
+        recorder, self._recorder = self._recorder, None
+        inner, self.inner = self.inner, None
+        try:
+            if recorder is not None:
+                recorder.end()
+        finally:
+            if inner is not None:
+                self._maker.take_back(inner, failed=self._has_failed)
+
+    def attribute(self, name: str) -> Any:
+        """An attribute of the env, through its wrappers; None where it has none."""
+        find = getattr(self.inner, "get_wrapper_attr", None)
+        try:
+            return getattr(self.inner, name) if find is None else find(name)
+        except AttributeError:
+            return None
+
+    def invoke(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a method of the env gives."""
+        find = getattr(self.inner, "get_wrapper_attr", None)
+        method = getattr(self.inner, name) if find is None else find(name)
+        return method(*args, **kwargs)

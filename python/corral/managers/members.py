@@ -1,0 +1,300 @@
+"""The vec env under a manager, and what its rows mean: envs that functions make, or envs of ours by
+an id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces as gym_spaces
+
+from corral import errors, python_envs, registry, spaces
+from corral.adapters.infos import rows
+from corral.managers.config import Config
+from corral.managers.declared import Declared, is_modern
+from corral.managers.hosted_env import ASIDE, ORDER, EnvMaker
+from corral.managers.timestep import BaseEnvTimestep
+from corral.managers.video import Recorder
+from corral.spaces import Opaque
+from corral.vector import VectorEnv
+
+Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class ResetOrder:
+    """How an env's next episode begins.
+
+    Attributes:
+        seed: the seed; None where the env goes on.
+        dynamic_seed: as for `BaseEnvManager.seed`.
+        param: the keyword arguments of the env's `reset`, or None.
+        is_new: whether the env may not know `dynamic_seed` and `param` yet.
+    """
+
+    seed: int | None
+    dynamic_seed: bool | None
+    param: dict[str, Any] | None
+    is_new: bool
+
+
+class Members:
+    """The envs of a manager as one `VectorEnv` in the autoreset mode "disabled".
+
+    Attributes:
+        envs: the vec env.
+        action_space: the space in which actions are batched.
+    """
+
+    envs: VectorEnv
+    action_space: Any
+
+    def __init__(self, copies: bool) -> None:
+        self._copies = copies
+
+    def send_reset(self, env_id: int, order: ResetOrder) -> None:
+        """Puts an env in flight to begin an episode by this order. What begins as the last one did
+        needs none.
+
+        Raises:
+            CorralError: as `VectorEnv.send_reset`.
+        """
+        raise NotImplementedError
+
+    def send(self, actions: dict[int, Any]) -> None:
+        """Puts envs in flight with their actions; nothing moves where one is wrong.
+
+        Raises:
+            InvalidActionError: names what is wrong.
+        """
+        ids = list(actions)
+        try:
+            batch = spaces.batch_actions(self.action_space, list(actions.values()))
+        except (LookupError, TypeError, ValueError) as error:
+            raise errors.InvalidActionError(
+                f"the actions of envs {ids} are not all in {self.action_space}: {error!r}"
+            ) from None
+        self.envs.send(_fitted(self.action_space, batch, len(ids)), ids)
+
+    def observation(self, batch: Batch, row: int) -> Any:
+        """One row's observation."""
+        return _row(batch[0], row, self._copies)
+
+    def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
+        """What each row is as the result of a step."""
+        raise NotImplementedError
+
+    def film(self, env_id: int, *, is_first: bool = False, is_last: bool = False) -> None:
+        """Adds a picture of the env to its video, where that is not done in the env's own place."""
+
+    def attribute(self, name: str) -> list[Any]:
+        """An attribute of each env.
+
+        Raises:
+            AttributeError: where the vec env cannot tell.
+        """
+        raise NotImplementedError
+
+    def invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What a method of one env gives."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Closes the envs."""
+        self.envs.close()
+
+
+class HostedMembers(Members):
+    """Envs that functions make: in worker processes, or (runner "serial") in this process."""
+
+    def __init__(
+        self,
+        env_fn: Sequence[Callable[[], Any]],
+        ref: Any,
+        expected: Declared,
+        config: Config,
+        replay_paths: Sequence[str | None],
+        runner: dict[str, Any],
+    ) -> None:
+        super().__init__(config.get("copy_on_get", False))
+        shown = expected.observation if config.get("shared_memory", False) else None
+        observation_space = Opaque() if shown is None else shown
+        taken = expected.action if is_modern(ref) else None
+        self.action_space = Opaque() if taken is None else taken
+        self._is_loose = isinstance(observation_space, Opaque)
+        self._makers = [
+            EnvMaker(
+                env_id,
+                fn,
+                expected,
+                observation_space,
+                self.action_space,
+                keeps=config.retry_type == "reset",
+                replay_path=replay_paths[env_id],
+            )
+            for env_id, fn in enumerate(env_fn)
+        ]
+        self.envs = python_envs.hosted(
+            python_envs.name_of(env_fn[0]),
+            list(self._makers),
+            # A worker answers only with a reset: the limit of its connection is one of that.
+            _vec_options(config.step_timeout, config.reset_timeout, config.get("connect_timeout")),
+            {"check_nan": False, **runner},
+        )
+
+    def send_reset(self, env_id: int, order: ResetOrder) -> None:
+        """As `Members.send_reset`."""
+        told = {ORDER: (order.param, order.dynamic_seed)} if order.is_new else None
+        self.envs.send_reset([env_id], seed=[order.seed], options=told)
+
+    def observation(self, batch: Batch, row: int) -> Any:
+        """One row's observation."""
+        return batch[0][row] if self._is_loose else super().observation(batch, row)
+
+    def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
+        """What each row is as the result of a step."""
+        _, rewards, terminations, truncations, infos = batch
+        asides = infos.get(ASIDE)
+        given = [None] * len(rewards) if asides is None else asides
+        ended = (terminations | truncations).tolist()
+        timesteps = []
+        for row, (reward, done, aside) in enumerate(zip(rewards.tolist(), ended, given)):
+            info: Any = {}
+            if aside is not None:
+                if len(aside) == 4:
+                    info, reward, done, observation = aside
+                    timesteps.append(BaseEnvTimestep(observation, reward, done, info))
+                    continue
+                info = aside[0]
+                reward = reward if aside[1] is None else aside[1]
+            if done and not terminations[row] and isinstance(info, dict):
+                info = {**info, "TimeLimit.truncated": True}
+            timesteps.append(BaseEnvTimestep(self.observation(batch, row), reward, done, info))
+        return timesteps
+
+    def attribute(self, name: str) -> list[Any]:
+        """An attribute of each env; None of an env that lacks it."""
+        return list(self.envs.call("attribute", name))
+
+    def invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What a method of one env gives."""
+        given = (name, args, kwargs)
+        return self.envs.native.call("invoke", given, {}, [env_id])[0]
+
+
+class NativeMembers(Members):
+    """Envs of ours, in threads of this process."""
+
+    def __init__(
+        self,
+        id: str,
+        env_num: int,
+        config: Config,
+        replay_paths: Sequence[str | None],
+        runner: dict[str, Any],
+    ) -> None:
+        super().__init__(config.get("copy_on_get", False))
+        is_filmed = any(path is not None for path in replay_paths)
+        self.envs = registry.make_vec(
+            id,
+            env_num,
+            render_mode="rgb_array" if is_filmed else None,
+            **_vec_options(config.step_timeout, config.reset_timeout),
+            **runner,
+        )
+        self.action_space = self.envs.single_action_space
+        fps = self.envs.metadata.get("render_fps")
+        self._recorders = {
+            env_id: Recorder(path, env_id, fps)
+            for env_id, path in enumerate(replay_paths)
+            if path is not None
+        }
+
+    def send_reset(self, env_id: int, order: ResetOrder) -> None:
+        """As `Members.send_reset`; `param` has "seed" and "options", as Gymnasium's reset."""
+        given = {"seed": order.seed, **(order.param or {})}
+        seed, options = given.pop("seed"), given.pop("options", None)
+        if given:
+            raise errors.ArgumentError(
+                f"the reset parameters of env {env_id} have {', '.join(map(repr, given))}: a reset "
+                f"of {self.envs.native.id} takes 'seed' and 'options'"
+            )
+        self.envs.send_reset([env_id], seed=[seed], options=options)
+
+    def film(self, env_id: int, *, is_first: bool = False, is_last: bool = False) -> None:
+        """Adds a picture of the env to its video."""
+        recorder = self._recorders.get(env_id)
+        if recorder is None:
+            return
+        frames = self.envs.render([env_id])
+        assert frames is not None
+        (recorder.begin if is_first else recorder.add)(frames[0])
+        if is_last:
+            recorder.end()
+
+    def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
+        """What each row is as the result of a step."""
+        _, rewards, terminations, truncations, infos = batch
+        env_ids, kinds = infos.pop("env_id"), infos.pop("row_kind")
+        each = rows(infos, len(rewards))
+        infos["env_id"], infos["row_kind"] = env_ids, kinds
+        ended = (terminations | truncations).tolist()
+        timesteps = []
+        for row, (reward, done, info) in enumerate(zip(rewards.tolist(), ended, each)):
+            if done and not terminations[row]:
+                info["TimeLimit.truncated"] = True
+            timesteps.append(BaseEnvTimestep(self.observation(batch, row), reward, done, info))
+        return timesteps
+
+    def attribute(self, name: str) -> list[Any]:
+        """A property of each env.
+
+        Raises:
+            AttributeError: for a name that is none of its properties.
+        """
+        try:
+            return list(self.envs.get_attr(name))
+        except errors.UnsupportedError as error:
+            raise errors.UnknownNameError(str(error)) from None
+
+    def invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What a method of one env gives."""
+        if name == "render" and not args and not kwargs:
+            frames = self.envs.render([env_id])
+            return None if frames is None else frames[0]
+        return self.envs.native.call(name, args, kwargs, [env_id])[0]
+
+    def close(self) -> None:
+        """Closes the envs and their videos."""
+        for recorder in self._recorders.values():
+            recorder.end()
+        super().close()
+
+
+def _vec_options(step_timeout: float | None, *reset_timeouts: float | None) -> dict[str, Any]:
+    """The options of the vec env. A reset has the least of the limits that are given."""
+    return {
+        "autoreset_mode": "disabled",
+        "timeout": step_timeout,
+        "reset_timeout": min((one for one in reset_timeouts if one is not None), default=None),
+    }
+
+
+def _fitted(space: Any, batch: Any, num_rows: int) -> Any:
+    """Labels of shape (1,), which DI-engine's policies give, as labels."""
+    is_column = isinstance(batch, np.ndarray) and batch.shape == (num_rows, 1)
+    if is_column and isinstance(space, gym_spaces.Discrete):
+        return batch.reshape(num_rows)
+    return batch
+
+
+def _row(batch: Any, row: int, copies: bool) -> Any:
+    """One row of nested arrays; an array, where the row is one number, too."""
+    if isinstance(batch, dict):
+        return {key: _row(inner, row, copies) for key, inner in batch.items()}
+    if isinstance(batch, np.ndarray):
+        one = batch[row]
+        return one.copy() if copies and one.ndim else np.asarray(one)
+    return tuple(_row(inner, row, copies) for inner in batch)
