@@ -14,8 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
-import numpy as np
-from gymnasium.vector.utils import create_empty_array
 
 from corral import errors
 from corral._transport import by_value
@@ -124,7 +122,10 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         self._maker = maker
         self.observation_space, self.action_space = maker.observation_space, maker.action_space
         self.inner: Any = None
+        self._is_loose = isinstance(self.observation_space, Opaque)
         self._is_modern = False
+        # What an abnormal timestep shows once more, for it may have nothing to show.
+        self._last: Any = None
         self._param: dict[str, Any] | None = None
         self._dynamic_seed: bool | None = None
         self._told_seed: tuple[int, bool | None] | None = None
@@ -203,7 +204,7 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         if info and is_abnormal(info):
             self._has_failed = False
             aside = (info, reward, done, observation)
-            return self._nothing(), 0.0, False, False, {ASIDE: aside}
+            return self._last, 0.0, False, False, {ASIDE: aside}
         if self._recorder is not None:
             self._recorder.add(self.inner.render())
             if done:
@@ -216,14 +217,8 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         return shown, 0.0, bool(terminated), bool(truncated), {ASIDE: (info, reward)}
 
     def _shown(self, observation: Any) -> Any:
-        is_loose = isinstance(self.observation_space, Opaque)
-        return as_arrays(observation) if is_loose else observation
-
-    def _nothing(self) -> Any:
-        """What is shown where there is nothing to show."""
-        if isinstance(self.observation_space, Opaque):
-            return None
-        return create_empty_array(self.observation_space, n=None, fn=np.zeros)  # type: ignore[arg-type]
+        self._last = as_arrays(observation) if self._is_loose else observation
+        return self._last
 
     def close(self) -> None:
         """Ends the video; closes the env, or leaves it to its maker after a failure."""
