@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -25,24 +23,10 @@ from corral.managers import (
     base_env_manager,
     subprocess_env_manager,
 )
+from tests.managers.by_hand import CARTPOLE, played_by_hand
 from tests.managers.envs import Abnormal, Counter, Engine, OldEngine, Pid
 from tests.managers.managers import KINDS, each, every_manager, in_workers, launched, managed
 from tests.support import assert_same
-
-CARTPOLE = functools.partial(gymnasium.make, "CartPole-v1")
-
-
-def played_by_hand(seed: int, actions: list[int]) -> list[Any]:
-    """What Gymnasium's CartPole shows: an observation, or (observation, reward, done), and at an
-    end the next episode's first observation."""
-    env = CARTPOLE()
-    shown: list[Any] = [env.reset(seed=seed)[0]]
-    for action in actions:
-        observation, reward, terminated, truncated, _ = env.step(action)
-        shown.append((observation, reward, terminated or truncated))
-        if terminated or truncated:
-            shown.append(env.reset()[0])
-    return shown
 
 
 @every_manager
@@ -178,7 +162,7 @@ def test_the_number_of_episodes_ends_an_env(kind: str) -> None:
         # DI-engine waits here for ever.
         assert manager.ready_obs == {}
         assert manager.random_action() == {}
-        with pytest.raises(errors.ResetNeededError, match="env 0 .* DONE"):
+        with pytest.raises(errors.ResetNeededError, match=r"env 0 .* DONE"):
             manager.step({0: 0})
         manager.reset({0: None})
         assert sorted(manager.ready_obs) == [0]
@@ -208,7 +192,7 @@ def test_an_abnormal_timestep_puts_its_env_aside_until_reset(kind: str) -> None:
         assert timesteps[0] == BaseEnvTimestep(None, None, False, {"abnormal": True})
         assert manager.active_env == [1]
         assert sorted(manager.ready_obs) == [1]
-        with pytest.raises(errors.ResetNeededError, match="env 0 .* ERROR"):
+        with pytest.raises(errors.ResetNeededError, match=r"env 0 .* ERROR"):
             manager.step({0: 0})
         manager.reset({0: None})
         assert_same(manager.ready_obs[0]["at"], np.array([0, 0], np.int32))

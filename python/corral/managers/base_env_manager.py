@@ -300,7 +300,8 @@ class BaseEnvManager:
                 moved.
             ResetNeededError: for an env that takes no action now; nothing has moved.
             Exception: what an env raised, with the worker's traceback; or `EnvError` for one that
-                died, `EnvTimeoutError` for one that was silent. The env is in ERROR until `reset`.
+                died, `EnvTimeoutError` where all that failed were silent for longer than
+                `step_timeout`. The env is in ERROR until `reset`.
                 The `EnvError`, which is the cause of an env's own exception, names the env; its
                 `batch` is the others' timesteps.
             RetriesUsedUpError: if an env could not be reset; the manager is closed then.

@@ -11,12 +11,24 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corral.errors import CorralError, EnvError, RecvTimeoutError, RetriesUsedUpError, SlotFailure
+from corral.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    EnvError,
+    RecvTimeoutError,
+    RetriesUsedUpError,
+    SlotFailure,
+    SpaceError,
+    UnsupportedError,
+)
 from corral.managers.config import Config
 from corral.managers.members import Batch, Members, ResetOrder
 from corral.managers.seeds import Seeds
 from corral.managers.timestep import BaseEnvTimestep, is_abnormal
 from corral.vector import RowKind
+
+# What is refused (other spaces, no env at all) is refused again.
+_FINAL = (ArgumentError, ArgumentTypeError, SpaceError, UnsupportedError)
 
 
 class EnvState(enum.IntEnum):
@@ -44,7 +56,7 @@ class _Life:
 
     Attributes:
         param: the arguments of its resets.
-        known: the `Seeds.version` that the env was told with `param`; None where it was not.
+        knows: the `param` and the dynamic seed that the env was told last.
         order: the reset that is under way, or None.
         attempts: how often that reset has failed.
         is_in_step: whether the env is in flight with an action.
@@ -54,10 +66,15 @@ class _Life:
     episodes: int = 0
     ready_obs: Any = None
     param: dict[str, Any] | None = None
-    known: int | None = None
+    knows: tuple[dict[str, Any] | None, bool | None] = (None, None)
     order: ResetOrder | None = None
     attempts: int = 0
     is_in_step: bool = False
+
+    def has_heard(self, param: dict[str, Any] | None, dynamic_seed: bool | None) -> bool:
+        """Whether the env need not be told these. A param is the same if it is the same object:
+        arrays in it have no equality."""
+        return self.knows[0] is param and self.knows[1] is dynamic_seed
 
 
 class Fleet:
@@ -103,35 +120,28 @@ class Fleet:
         for env_id in wanted:
             self.landed.pop(env_id, None)
         for env_id, param in params.items():
-            self.lives[env_id].param, self.lives[env_id].known = param, None
+            self.lives[env_id].param = param
         self._begin(sorted(wanted))
 
     def _begin(self, env_ids: list[int]) -> None:
         for env_id in env_ids:
-            life, seeds = self.lives[env_id], self._seeds
-            is_new = life.known != seeds.version
-            life.order = ResetOrder(seeds.take(env_id), seeds.dynamic, life.param, is_new)
+            life = self.lives[env_id]
+            seed, dynamic = self._seeds.take(env_id), self._seeds.dynamic[env_id]
+            is_new = not life.has_heard(life.param, dynamic)
+            life.order = ResetOrder(seed, dynamic, life.param, is_new)
             life.state, life.attempts = EnvState.RESET, 0
         self.resets += len(env_ids)
         self._send_resets(env_ids)
 
     def _send_resets(self, env_ids: list[int]) -> None:
-        alike, rest = [], set(env_ids)
+        orders = {env_id: self.lives[env_id].order for env_id in env_ids}
+        rest = {env_id: order for env_id, order in orders.items() if order is not None}
         try:
-            for env_id in env_ids:
-                order = self.lives[env_id].order
-                assert order is not None
-                if order.is_new or order.seed is not None:
-                    self.members.send_reset(env_id, order)
-                    rest.discard(env_id)
-                else:
-                    alike.append(env_id)
-            if alike:
-                self.members.envs.send_reset(alike)
-        except BaseException:
+            for env_id in self.members.send_resets(dict(rest)):
+                del rest[env_id]
+        finally:
             for env_id in rest:
                 self._end_reset(self.lives[env_id], EnvState.ERROR)
-            raise
 
     def _end_reset(self, life: _Life, state: EnvState) -> None:
         life.order, life.state = None, state
@@ -178,8 +188,8 @@ class Fleet:
         except RecvTimeoutError:
             return
         except Exception as error:
-            told = error if isinstance(error, EnvError) else error.__cause__
-            if not isinstance(told, EnvError) or told.batch is None:
+            told = _report(error)
+            if told is None:
                 raise
             self._land(told.batch)
             self._fail(told, error, pardoned)
@@ -196,8 +206,8 @@ class Fleet:
             if kinds[row] == RowKind.FAILED:
                 continue
             if life.order is not None:
+                life.knows = life.order.param, life.order.dynamic_seed
                 self._end_reset(life, EnvState.RUN)
-                life.known = self._seeds.version
                 life.ready_obs = timesteps[row].obs
                 self.members.film(env_id, is_first=True)
                 continue
@@ -227,21 +237,23 @@ class Fleet:
         is_raised = False
         for failure in told.failures:
             life = self.lives[failure.slot]
-            life.known = None
+            if failure.cause != "error":
+                # Its process or thread is gone, and what it knew.
+                life.knows = (None, None)
             if life.order is None:
                 self.steps -= life.is_in_step
                 life.is_in_step, life.state = False, EnvState.ERROR
                 is_raised |= failure.slot not in pardoned
                 continue
             life.attempts += 1
-            # What corral itself refuses (other spaces, no env at all), it refuses again.
-            is_final = isinstance(failure.exception, CorralError)
+            is_final = isinstance(failure.exception, _FINAL)
             if is_final or life.attempts >= self._config.max_retry:
                 self._end_reset(life, EnvState.ERROR)
                 is_raised |= is_final
                 used_up.extend([] if is_final else [failure])
             else:
-                life.order = replace(life.order, is_new=True)
+                is_known = life.has_heard(life.order.param, life.order.dynamic_seed)
+                life.order = replace(life.order, is_new=not is_known)
                 self._retries[failure.slot] = time.monotonic() + self._config.retry_waiting_time
         if not used_up and not is_raised:
             return
@@ -249,3 +261,11 @@ class Fleet:
         if is_raised:
             raise error
         raise RetriesUsedUpError.of_resets(used_up, self._config.max_retry, told) from error
+
+
+def _report(error: Exception) -> EnvError | None:
+    """The vec env's report behind what it raised, which may be an env's own exception."""
+    cause = error.__cause__
+    is_own = isinstance(cause, EnvError) and any(one.exception is error for one in cause.failures)
+    report = cause if is_own else error
+    return report if isinstance(report, EnvError) and report.batch is not None else None

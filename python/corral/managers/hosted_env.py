@@ -22,8 +22,8 @@ from corral.managers.timestep import as_arrays, is_abnormal
 from corral.managers.video import Recorder
 from corral.spaces import Opaque
 
-ORDER = "corral.managers.order"
-"""The option that carries an env's `(reset_param, dynamic_seed)`, which hold until changed."""
+ORDERS = "corral.managers.orders"
+"""The option that carries `(reset_param, dynamic_seed)` by env; they hold until changed."""
 ASIDE = "timestep"
 """The info that carries what a row of numbers cannot: `(info, reward)`, where a reward of None is
 the row's; of an abnormal timestep `(info, reward, done, obs)`."""
@@ -43,6 +43,9 @@ class EnvMaker:
         observation_space, action_space: those of the vec env.
         keeps: whether an instance that failed goes on.
         replay_path: the folder of its videos, or None.
+
+    Attributes:
+        param, dynamic_seed: what the env was told last; they outlive an instance.
     """
 
     def __init__(
@@ -59,6 +62,8 @@ class EnvMaker:
         self.env_id, self._fn, self.expected = env_id, fn, expected
         self.observation_space, self.action_space = observation_space, action_space
         self._keeps, self.replay_path = keeps, replay_path
+        self.param: dict[str, Any] | None = None
+        self.dynamic_seed: bool | None = None
         self._kept: Any = None
         # Closes what is kept when nobody comes back for it.
         self._last_will: weakref.finalize[Any, Any] | None = None
@@ -126,9 +131,7 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         self._is_modern = False
         # What an abnormal timestep shows once more, for it may have nothing to show.
         self._last: Any = None
-        self._param: dict[str, Any] | None = None
-        self._dynamic_seed: bool | None = None
-        self._told_seed: tuple[int, bool | None] | None = None
+        self._told_seed: tuple[int | None, bool | None] | None = None
         self._recorder: Recorder | None = None
         self._is_checked = False
         self._has_failed = False
@@ -137,8 +140,9 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begins an episode, with the parameters that were told last."""
-        if options is not None and ORDER in options:
-            self._param, self._dynamic_seed = options[ORDER]
+        maker = self._maker
+        if options is not None and ORDERS in options:
+            maker.param, maker.dynamic_seed = options[ORDERS][maker.env_id]
         # Whoever fails is closed next.
         self._has_failed = True
         if self.inner is None:
@@ -146,7 +150,7 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         observation = self._begun(seed)
         if not self._is_checked:
             self._is_checked = True
-            check_same(declared(self.inner), self._maker.expected, self._maker.env_id)
+            check_same(declared(self.inner), maker.expected, maker.env_id)
         if self._recorder is not None:
             self._recorder.begin(self.inner.render())
         self._has_failed = False
@@ -173,21 +177,20 @@ class HostedEnv(gymnasium.Env[Any, Any]):
 
     def _begun(self, seed: int | None) -> Any:
         """The first observation of an episode."""
-        param = self._param or {}
+        param, dynamic_seed = self._maker.param or {}, self._maker.dynamic_seed
         if self._is_modern:
             given = param if seed is None else {"seed": seed, **param}
             return self.inner.reset(**given)[0]
-        told = (seed, self._dynamic_seed)
+        told = (seed, dynamic_seed)
         # An env that repeats its seed does so by itself.
-        if seed is not None and not (self._dynamic_seed is False and told == self._told_seed):
+        if seed is not None and not (dynamic_seed is False and told == self._told_seed):
             if not callable(getattr(self.inner, "seed", None)):
                 raise errors.UnsupportedError(
                     f"env {self._maker.env_id} takes no seed: it has no method seed, and its reset "
                     "has no argument seed"
                 )
-            dynamic = () if self._dynamic_seed is None else (self._dynamic_seed,)
-            self.inner.seed(seed, *dynamic)
-            self._told_seed = (seed, self._dynamic_seed)
+            self.inner.seed(seed, *(() if dynamic_seed is None else (dynamic_seed,)))
+            self._told_seed = told
         return self.inner.reset(**param)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

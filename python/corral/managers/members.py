@@ -3,7 +3,7 @@ an id."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,14 @@ from corral import errors, python_envs, registry, spaces
 from corral.adapters.infos import rows
 from corral.managers.config import Config
 from corral.managers.declared import Declared, is_modern
-from corral.managers.hosted_env import ASIDE, ORDER, EnvMaker
+from corral.managers.hosted_env import ASIDE, ORDERS, EnvMaker
 from corral.managers.timestep import BaseEnvTimestep
 from corral.managers.video import Recorder
 from corral.spaces import Opaque
 from corral.vector import VectorEnv
 
 Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
+_OF_RESET = ("seed", "options")
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,8 @@ class Members:
     def __init__(self, copies: bool) -> None:
         self._copies = copies
 
-    def send_reset(self, env_id: int, order: ResetOrder) -> None:
-        """Puts an env in flight to begin an episode by this order. What begins as the last one did
-        needs none.
+    def send_resets(self, orders: dict[int, ResetOrder]) -> Iterator[int]:
+        """Puts envs in flight to begin episodes, and gives the number of each that is.
 
         Raises:
             CorralError: as `VectorEnv.send_reset`.
@@ -144,10 +144,18 @@ class HostedMembers(Members):
             {"check_nan": False, **runner},
         )
 
-    def send_reset(self, env_id: int, order: ResetOrder) -> None:
-        """As `Members.send_reset`."""
-        told = {ORDER: (order.param, order.dynamic_seed)} if order.is_new else None
-        self.envs.send_reset([env_id], seed=[order.seed], options=told)
+    def send_resets(self, orders: dict[int, ResetOrder]) -> Iterator[int]:
+        """As `Members.send_resets`. Options are looked at in the workers, which is waited for: envs
+        that know their orders get none, and all others get theirs by one call."""
+        told = {k: (one.param, one.dynamic_seed) for k, one in orders.items() if one.is_new}
+        for env_ids, options in (
+            ([env_id for env_id in orders if env_id not in told], None),
+            (list(told), {ORDERS: told}),
+        ):
+            if env_ids:
+                seeds = [orders[env_id].seed for env_id in env_ids]
+                self.envs.send_reset(env_ids, seed=seeds, options=options)
+                yield from env_ids
 
     def observation(self, batch: Batch, row: int) -> Any:
         """One row's observation."""
@@ -212,16 +220,24 @@ class NativeMembers(Members):
             if path is not None
         }
 
-    def send_reset(self, env_id: int, order: ResetOrder) -> None:
-        """As `Members.send_reset`; `param` has "seed" and "options", as Gymnasium's reset."""
-        given = {"seed": order.seed, **(order.param or {})}
-        seed, options = given.pop("seed"), given.pop("options", None)
-        if given:
-            raise errors.ArgumentError(
-                f"the reset parameters of env {env_id} have {', '.join(map(repr, given))}: a reset "
-                f"of {self.envs.native.id} takes 'seed' and 'options'"
-            )
-        self.envs.send_reset([env_id], seed=[seed], options=options)
+    def send_resets(self, orders: dict[int, ResetOrder]) -> Iterator[int]:
+        """As `Members.send_resets`; `param` has "seed" and "options", as Gymnasium's reset."""
+        id = self.envs.native.id
+        for env_id, order in orders.items():
+            other = ", ".join(repr(key) for key in order.param or () if key not in _OF_RESET)
+            if other:
+                raise errors.ArgumentError(
+                    f"the reset_param of env {env_id} has {other}: a reset of {id} takes 'seed' "
+                    "and 'options'"
+                )
+        for env_id, order in orders.items():
+            given = {"seed": order.seed, **(order.param or {})}
+            options = given.get("options")
+            if options and "index" in options:
+                # An int would be counted from env 0.
+                options = {**options, "index": [options["index"]]}
+            self.envs.send_reset([env_id], seed=[given["seed"]], options=options)
+            yield env_id
 
     def film(self, env_id: int, *, is_first: bool = False, is_last: bool = False) -> None:
         """Adds a picture of the env to its video."""

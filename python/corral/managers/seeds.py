@@ -16,17 +16,15 @@ class Seeds:
     """Which seed each env's next reset has.
 
     Attributes:
-        dynamic: DI-engine's `dynamic_seed`: True where an env varies its seed, False where it
-            repeats it, None where nobody said.
-        version: how often `dynamic` has changed.
+        dynamic: what each env was told last as DI-engine's `dynamic_seed`: True where it varies its
+            seed, False where it repeats it, None where nobody said.
     """
 
     def __init__(self, env_num: int) -> None:
         self._env_num = env_num
         self._next: dict[int, int] = {}
         self._repeated: dict[int, int] = {}
-        self.dynamic: bool | None = None
-        self.version = 0
+        self.dynamic: list[bool | None] = [None] * env_num
 
     def give(self, seed: Any, dynamic_seed: Any) -> dict[int, int]:
         """Takes seeds for the next resets; gives those of each env.
@@ -35,16 +33,13 @@ class Seeds:
             ArgumentTypeError, ArgumentError: nothing has changed.
         """
         dynamic = None if dynamic_seed is None else flag("dynamic_seed", dynamic_seed)
-        each = self._each(seed)
-        if dynamic is not self.dynamic:
-            self.dynamic = dynamic
-            self.version += 1
-        self._next.update(each)
-        for env_id, one in each.items():
+        given = self._each(seed)
+        for env_id, one in given.items():
+            self._next[env_id], self.dynamic[env_id] = one, dynamic
             self._repeated.pop(env_id, None)
             if dynamic is False:
                 self._repeated[env_id] = one
-        return each
+        return given
 
     def _each(self, seed: Any) -> dict[int, int]:
         n = self._env_num
