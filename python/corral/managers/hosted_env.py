@@ -7,6 +7,7 @@ timesteps hold, which instance goes on after a failure, what is filmed.
 
 from __future__ import annotations
 
+import copy
 import functools
 import pickle
 import weakref
@@ -14,19 +15,23 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
+import numpy as np
+from gymnasium import spaces
 
 from corral import errors
 from corral._transport import by_value
+from corral.managers import parcel
 from corral.managers.declared import Declared, check_same, declared, is_modern
 from corral.managers.timestep import as_arrays, is_abnormal
 from corral.managers.video import Recorder
-from corral.spaces import Opaque
 
 ORDERS = "corral.managers.orders"
 """The option that carries `(reset_param, dynamic_seed)` by env; they hold until changed."""
-ASIDE = "timestep"
-"""The info that carries what a row of numbers cannot: `(info, reward)`, where a reward of None is
-the row's; of an abnormal timestep `(info, reward, done, obs)`."""
+OBSERVATION, PARCEL = "observation", "parcel"
+"""The leaves that a hosted env shows: its observation, where it declares its space, and a parcel
+(`corral.managers.parcel`) with what a row of numbers cannot carry: `(info, reward)`, where a reward
+of None is the row's; `(info, reward, observation)`, where there is no leaf for that; of an abnormal
+timestep `(info, reward, observation, done)`. A parcel that does not fit is an info of this name."""
 
 
 class EnvMaker:
@@ -40,7 +45,9 @@ class EnvMaker:
         env_id: the env's number.
         fn: makes the env.
         expected: what env 0 declares.
-        observation_space, action_space: those of the vec env.
+        shown: the space of the observation's leaf, or None.
+        taken: the space of actions; None for actions that come in a parcel.
+        sizes: the bytes of the parcels of what is shown, and of actions.
         keeps: whether an instance that failed goes on.
         replay_path: the folder of its videos, or None.
 
@@ -53,14 +60,15 @@ class EnvMaker:
         env_id: int,
         fn: Callable[[], Any],
         expected: Declared,
-        observation_space: Any,
-        action_space: Any,
+        shown: Any,
+        taken: Any,
+        sizes: tuple[int, int],
         *,
         keeps: bool,
         replay_path: str | None,
     ) -> None:
         self.env_id, self._fn, self.expected = env_id, fn, expected
-        self.observation_space, self.action_space = observation_space, action_space
+        self.shown, self.taken, self.sizes = shown, taken, sizes
         self._keeps, self.replay_path = keeps, replay_path
         self.param: dict[str, Any] | None = None
         self.dynamic_seed: bool | None = None
@@ -125,9 +133,15 @@ class HostedEnv(gymnasium.Env[Any, Any]):
 
     def __init__(self, maker: EnvMaker) -> None:
         self._maker = maker
-        self.observation_space, self.action_space = maker.observation_space, maker.action_space
+        leaves = {PARCEL: parcel.space_of(maker.sizes[0])}
+        if maker.shown is not None:
+            leaves = {OBSERVATION: maker.shown, **leaves}
+        self.observation_space = spaces.Dict(list(leaves.items()))
+        self.action_space = maker.taken or parcel.space_of(maker.sizes[1])
         self.inner: Any = None
-        self._is_loose = isinstance(self.observation_space, Opaque)
+        self._empty = parcel.empty(maker.sizes[0])
+        self._forms = parcel.reward_forms(maker.sizes[0])
+        self._held: Any = None
         self._is_modern = False
         # What an abnormal timestep shows once more, for it may have nothing to show.
         self._last: Any = None
@@ -154,7 +168,22 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         if self._recorder is not None:
             self._recorder.begin(self.inner.render())
         self._has_failed = False
-        return self._shown(observation), {}
+        if maker.shown is None:
+            return self._row(None, (None, None, as_arrays(observation)))
+        self._last = observation
+        return {OBSERVATION: observation, PARCEL: self._empty}, {}
+
+    def _row(self, observation: Any, aside: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
+        """What is shown, and infos."""
+        leaf = parcel.packed(aside, len(self._empty))
+        infos = {}
+        if leaf is None:
+            # The env may change its own objects.
+            leaf, infos = self._empty, {PARCEL: (*aside[:2], *copy.deepcopy(aside[2:]))}
+        shown = {PARCEL: leaf}
+        if self._maker.shown is not None:
+            shown[OBSERVATION] = observation
+        return shown, infos
 
     def _build(self) -> None:
         maker = self._maker
@@ -196,7 +225,7 @@ class HostedEnv(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Plays one action."""
         self._has_failed = True
-        result = self.inner.step(action)
+        result = self.inner.step(action if self._maker.taken is not None else self._action(action))
         if len(result) == 5:
             observation, reward, terminated, truncated, info = result
             done = terminated or truncated
@@ -206,22 +235,39 @@ class HostedEnv(gymnasium.Env[Any, Any]):
             terminated, truncated = done and not is_cut, done and is_cut
         if info and is_abnormal(info):
             self._has_failed = False
-            aside = (info, reward, done, observation)
-            return self._last, 0.0, False, False, {ASIDE: aside}
+            shown, infos = self._row(self._last, (info, reward, observation, done))
+            return shown, 0.0, False, False, infos
         if self._recorder is not None:
             self._recorder.add(self.inner.render())
             if done:
                 self._recorder.end()
         self._has_failed = False
-        shown = self._shown(observation)
-        if type(reward) is float:
-            infos = {ASIDE: (info, None)} if info else {}
-            return shown, reward, bool(terminated), bool(truncated), infos
-        return shown, 0.0, bool(terminated), bool(truncated), {ASIDE: (info, reward)}
+        ends = bool(terminated), bool(truncated)
+        is_number = type(reward) is float
+        if self._maker.shown is None:
+            aside = (info, None if is_number else reward, as_arrays(observation))
+            shown, infos = self._row(None, aside)
+            return shown, reward if is_number else 0.0, *ends, infos
+        self._last = observation
+        if not info:
+            if is_number:
+                return {OBSERVATION: observation, PARCEL: self._empty}, reward, *ends, {}
+            if isinstance(reward, np.ndarray):
+                form = self._forms.get((reward.dtype, reward.shape))
+                if form is not None:
+                    return {OBSERVATION: observation, PARCEL: form}, float(reward[0]), *ends, {}
+        shown, infos = self._row(observation, (info, None if is_number else reward))
+        return shown, reward if is_number else 0.0, *ends, infos
 
-    def _shown(self, observation: Any) -> Any:
-        self._last = as_arrays(observation) if self._is_loose else observation
-        return self._last
+    def hold(self, action: Any) -> None:
+        """Keeps an action that is larger than its leaf, for the next step."""
+        self._held = (action,)
+
+    def _action(self, leaf: Any) -> Any:
+        if self._held is None:
+            return parcel.unpacked(leaf)
+        (action,), self._held = self._held, None
+        return action
 
     def close(self) -> None:
         """Ends the video; closes the env, or leaves it to its maker after a failure."""

@@ -11,13 +11,14 @@ import numpy as np
 from gymnasium import spaces as gym_spaces
 
 from corral import errors, python_envs, registry, spaces
+from corral._python_env import leaves_of
 from corral.adapters.infos import rows
+from corral.managers import parcel
 from corral.managers.config import Config
 from corral.managers.declared import Declared, is_modern
-from corral.managers.hosted_env import ASIDE, ORDERS, EnvMaker
+from corral.managers.hosted_env import OBSERVATION, ORDERS, PARCEL, EnvMaker
 from corral.managers.timestep import BaseEnvTimestep
 from corral.managers.video import Recorder
-from corral.spaces import Opaque
 from corral.vector import VectorEnv
 
 Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
@@ -78,12 +79,8 @@ class Members:
             ) from None
         self.envs.send(_fitted(self.action_space, batch, len(ids)), ids)
 
-    def observation(self, batch: Batch, row: int) -> Any:
-        """One row's observation."""
-        return _row(batch[0], row, self._copies)
-
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
-        """What each row is as the result of a step."""
+        """What each row is as the result of a step; of a reset its `obs` counts alone."""
         raise NotImplementedError
 
     def film(self, env_id: int, *, is_first: bool = False, is_last: bool = False) -> None:
@@ -119,18 +116,23 @@ class HostedMembers(Members):
         runner: dict[str, Any],
     ) -> None:
         super().__init__(config.get("copy_on_get", False))
-        shown = expected.observation if config.get("shared_memory", False) else None
-        observation_space = Opaque() if shown is None else shown
+        shown = expected.observation if config.get("shared_memory", True) else None
+        # An env of DI-engine takes its action as it is, whatever space it declares.
         taken = expected.action if is_modern(ref) else None
-        self.action_space = Opaque() if taken is None else taken
-        self._is_loose = isinstance(observation_space, Opaque)
+        self.action_space, self._is_shown = taken, shown is not None
+        sizes = (
+            parcel.SMALL + (0 if self._is_shown else _size_of(expected.observation)),
+            parcel.SMALL + _size_of(expected.action),
+        )
+        self._action_size = min(sizes[1], parcel.LARGE)
         self._makers = [
             EnvMaker(
                 env_id,
                 fn,
                 expected,
-                observation_space,
-                self.action_space,
+                shown,
+                taken,
+                sizes,
                 keeps=config.retry_type == "reset",
                 replay_path=replay_paths[env_id],
             )
@@ -157,29 +159,49 @@ class HostedMembers(Members):
                 self.envs.send_reset(env_ids, seed=seeds, options=options)
                 yield from env_ids
 
-    def observation(self, batch: Batch, row: int) -> Any:
-        """One row's observation."""
-        return batch[0][row] if self._is_loose else super().observation(batch, row)
+    def send(self, actions: dict[int, Any]) -> None:
+        """As `Members.send`."""
+        if self.action_space is not None:
+            super().send(actions)
+            return
+        ids = list(actions)
+        leaves, others = parcel.packed_actions(list(actions.values()), self._action_size)
+        for place, action in others.items():
+            self.envs.native.call("hold", (action,), {}, [ids[place]])
+        self.envs.send(leaves, ids)
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
-        """What each row is as the result of a step."""
-        _, rewards, terminations, truncations, infos = batch
-        asides = infos.get(ASIDE)
-        given = [None] * len(rewards) if asides is None else asides
+        """As `Members.timesteps`."""
+        shown, rewards, terminations, truncations, infos = batch
+        leaves = shown[PARCEL]
+        messages = infos.get(PARCEL)
         ended = (terminations | truncations).tolist()
+        observations = shown[OBSERVATION] if self._is_shown else None
         timesteps = []
-        for row, (reward, done, aside) in enumerate(zip(rewards.tolist(), ended, given)):
+        for row, (first, reward, done) in enumerate(
+            zip(leaves[:, 0].tolist(), rewards.tolist(), ended)
+        ):
+            aside: Any = None
+            if messages is not None:
+                aside = messages[row]
             info: Any = {}
+            if first >= 0x80:
+                aside = parcel.unpacked(leaves[row])
+            elif first:
+                reward = parcel.formed(first, reward)
+            observation = None
             if aside is not None:
-                if len(aside) == 4:
-                    info, reward, done, observation = aside
-                    timesteps.append(BaseEnvTimestep(observation, reward, done, info))
-                    continue
                 info = aside[0]
+                if len(aside) == 4:
+                    timesteps.append(BaseEnvTimestep(aside[2], aside[1], aside[3], info))
+                    continue
                 reward = reward if aside[1] is None else aside[1]
+                observation = aside[2] if len(aside) == 3 else None
             if done and not terminations[row] and isinstance(info, dict):
                 info = {**info, "TimeLimit.truncated": True}
-            timesteps.append(BaseEnvTimestep(self.observation(batch, row), reward, done, info))
+            if self._is_shown:
+                observation = row_of(observations, row, self._copies)
+            timesteps.append(BaseEnvTimestep(observation, reward, done, info))
         return timesteps
 
     def attribute(self, name: str) -> list[Any]:
@@ -251,7 +273,7 @@ class NativeMembers(Members):
             recorder.end()
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
-        """What each row is as the result of a step."""
+        """As `Members.timesteps`."""
         _, rewards, terminations, truncations, infos = batch
         env_ids, kinds = infos.pop("env_id"), infos.pop("row_kind")
         each = rows(infos, len(rewards))
@@ -261,7 +283,8 @@ class NativeMembers(Members):
         for row, (reward, done, info) in enumerate(zip(rewards.tolist(), ended, each)):
             if done and not terminations[row]:
                 info["TimeLimit.truncated"] = True
-            timesteps.append(BaseEnvTimestep(self.observation(batch, row), reward, done, info))
+            observation = row_of(batch[0], row, self._copies)
+            timesteps.append(BaseEnvTimestep(observation, reward, done, info))
         return timesteps
 
     def attribute(self, name: str) -> list[Any]:
@@ -298,6 +321,16 @@ def _vec_options(step_timeout: float | None, *reset_timeouts: float | None) -> d
     }
 
 
+def _size_of(space: Any) -> int:
+    """The bytes of a value of a space, as the largest numbers."""
+    if space is None:
+        return parcel.UNKNOWN
+    _, leaves = leaves_of(space)
+    if any(leaf["kind"] != "fixed" for leaf in leaves):
+        return parcel.UNKNOWN
+    return sum(8 * int(np.prod(leaf["shape"])) + parcel.SMALL for leaf in leaves)
+
+
 def _fitted(space: Any, batch: Any, num_rows: int) -> Any:
     """Labels of shape (1,), which DI-engine's policies give, as labels."""
     is_column = isinstance(batch, np.ndarray) and batch.shape == (num_rows, 1)
@@ -306,11 +339,11 @@ def _fitted(space: Any, batch: Any, num_rows: int) -> Any:
     return batch
 
 
-def _row(batch: Any, row: int, copies: bool) -> Any:
+def row_of(batch: Any, row: int, copies: bool) -> Any:
     """One row of nested arrays; an array, where the row is one number, too."""
     if isinstance(batch, dict):
-        return {key: _row(inner, row, copies) for key, inner in batch.items()}
+        return {key: row_of(inner, row, copies) for key, inner in batch.items()}
     if isinstance(batch, np.ndarray):
         one = batch[row]
         return one.copy() if copies and one.ndim else np.asarray(one)
-    return tuple(_row(inner, row, copies) for inner in batch)
+    return tuple(row_of(inner, row, copies) for inner in batch)
