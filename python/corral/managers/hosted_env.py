@@ -137,11 +137,13 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         if maker.shown is not None:
             leaves = {OBSERVATION: maker.shown, **leaves}
         self.observation_space = spaces.Dict(list(leaves.items()))
-        self.action_space = maker.taken or parcel.space_of(maker.sizes[1])
+        taken = maker.taken
+        self.action_space = parcel.space_of(maker.sizes[1]) if taken is None else taken
         self.inner: Any = None
         self._empty = parcel.empty(maker.sizes[0])
         self._forms = parcel.reward_forms(maker.sizes[0])
-        self._held: Any = None
+        self._reader = parcel.ActionReader() if maker.taken is None else None
+        self._is_shown = maker.shown is not None
         self._is_modern = False
         # What an abnormal timestep shows once more, for it may have nothing to show.
         self._last: Any = None
@@ -167,22 +169,8 @@ class HostedEnv(gymnasium.Env[Any, Any]):
             check_same(declared(self.inner), maker.expected, maker.env_id)
         if self._recorder is not None:
             self._recorder.begin(self.inner.render())
+        shown, _, infos = self._row(observation, 0.0, None)
         self._has_failed = False
-        if maker.shown is None:
-            return self._row(None, (None, None, as_arrays(observation)))
-        self._last = observation
-        return {OBSERVATION: observation, PARCEL: self._empty}, {}
-
-    def _row(self, observation: Any, aside: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
-        """What is shown, and infos."""
-        leaf = parcel.packed(aside, len(self._empty))
-        infos = {}
-        if leaf is None:
-            # The env may change its own objects.
-            leaf, infos = self._empty, {PARCEL: (*aside[:2], *copy.deepcopy(aside[2:]))}
-        shown = {PARCEL: leaf}
-        if self._maker.shown is not None:
-            shown[OBSERVATION] = observation
         return shown, infos
 
     def _build(self) -> None:
@@ -225,49 +213,59 @@ class HostedEnv(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Plays one action."""
         self._has_failed = True
-        result = self.inner.step(action if self._maker.taken is not None else self._action(action))
+        result = self.inner.step(action if self._reader is None else self._reader.read(action))
         if len(result) == 5:
             observation, reward, terminated, truncated, info = result
             done = terminated or truncated
         else:
             observation, reward, done, info = result
-            is_cut = isinstance(info, dict) and bool(info.get("TimeLimit.truncated", False))
-            terminated, truncated = done and not is_cut, done and is_cut
+            is_cut = bool(done and isinstance(info, dict) and info.get("TimeLimit.truncated"))
+            terminated, truncated = done and not is_cut, is_cut
         if info and is_abnormal(info):
             self._has_failed = False
-            shown, infos = self._row(self._last, (info, reward, observation, done))
+            shown, infos = self._with_aside(self._last, (info, reward, observation, done))
             return shown, 0.0, False, False, infos
         if self._recorder is not None:
             self._recorder.add(self.inner.render())
             if done:
                 self._recorder.end()
+        shown, number, infos = self._row(observation, reward, info)
         self._has_failed = False
-        ends = bool(terminated), bool(truncated)
-        is_number = type(reward) is float
-        if self._maker.shown is None:
-            aside = (info, None if is_number else reward, as_arrays(observation))
-            shown, infos = self._row(None, aside)
-            return shown, reward if is_number else 0.0, *ends, infos
+        return shown, number, bool(terminated), bool(truncated), infos
+
+    def _row(self, observation: Any, reward: Any, info: Any) -> tuple[Any, float, dict[str, Any]]:
+        """What is shown, the row's own reward, and infos."""
+        number, own = (reward, None) if type(reward) is float else (0.0, reward)
+        if not self._is_shown:
+            shown, infos = self._with_aside(None, (info, own, as_arrays(observation)))
+            return shown, number, infos
         self._last = observation
         if not info:
-            if is_number:
-                return {OBSERVATION: observation, PARCEL: self._empty}, reward, *ends, {}
-            if isinstance(reward, np.ndarray):
-                form = self._forms.get((reward.dtype, reward.shape))
+            if own is None:
+                return {OBSERVATION: observation, PARCEL: self._empty}, number, {}
+            if isinstance(own, np.ndarray):
+                form = self._forms.get((own.dtype.char, own.shape))
                 if form is not None:
-                    return {OBSERVATION: observation, PARCEL: form}, float(reward[0]), *ends, {}
-        shown, infos = self._row(observation, (info, None if is_number else reward))
-        return shown, reward if is_number else 0.0, *ends, infos
+                    return {OBSERVATION: observation, PARCEL: form}, float(own[0]), {}
+        shown, infos = self._with_aside(observation, (info, own))
+        return shown, number, infos
+
+    def _with_aside(self, observation: Any, aside: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
+        """What is shown, with a parcel, and infos."""
+        leaf = parcel.packed(aside, len(self._empty))
+        infos = {}
+        if leaf is None:
+            # The env may change its own objects.
+            leaf, infos = self._empty, {PARCEL: (*aside[:2], *copy.deepcopy(aside[2:]))}
+        shown = {PARCEL: leaf}
+        if self._is_shown:
+            shown[OBSERVATION] = observation
+        return shown, infos
 
     def hold(self, action: Any) -> None:
         """Keeps an action that is larger than its leaf, for the next step."""
-        self._held = (action,)
-
-    def _action(self, leaf: Any) -> Any:
-        if self._held is None:
-            return parcel.unpacked(leaf)
-        (action,), self._held = self._held, None
-        return action
+        if self._reader is not None:
+            self._reader.held = (action,)
 
     def close(self) -> None:
         """Ends the video; closes the env, or leaves it to its maker after a failure."""

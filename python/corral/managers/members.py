@@ -119,9 +119,9 @@ class HostedMembers(Members):
         shown = expected.observation if config.get("shared_memory", True) else None
         # An env of DI-engine takes its action as it is, whatever space it declares.
         taken = expected.action if is_modern(ref) else None
-        self.action_space, self._is_shown = taken, shown is not None
+        self.action_space, self._shown = taken, shown
         sizes = (
-            parcel.SMALL + (0 if self._is_shown else _size_of(expected.observation)),
+            parcel.SMALL + (_size_of(expected.observation) if shown is None else 0),
             parcel.SMALL + _size_of(expected.action),
         )
         self._action_size = min(sizes[1], parcel.LARGE)
@@ -173,35 +173,33 @@ class HostedMembers(Members):
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """As `Members.timesteps`."""
         shown, rewards, terminations, truncations, infos = batch
-        leaves = shown[PARCEL]
-        messages = infos.get(PARCEL)
-        ended = (terminations | truncations).tolist()
-        observations = shown[OBSERVATION] if self._is_shown else None
+        leaves, messages = shown[PARCEL], infos.get(PARCEL)
+        count = len(rewards)
+        observations = [None] * count
+        if self._shown is not None:
+            observations = rows_of(self._shown, shown[OBSERVATION], count, self._copies)
+        numbers, cut = rewards.tolist(), (truncations & ~terminations).tolist()
+        dones = (terminations | truncations).tolist()
         timesteps = []
-        for row, (first, reward, done) in enumerate(
-            zip(leaves[:, 0].tolist(), rewards.tolist(), ended)
-        ):
-            aside: Any = None
-            if messages is not None:
-                aside = messages[row]
+        for row, first in enumerate(leaves[:, 0].tolist()):
+            obs, reward, done = observations[row], numbers[row], dones[row]
             info: Any = {}
-            if first >= 0x80:
+            aside = None if messages is None else messages[row]
+            if first >= parcel.PICKLED:
                 aside = parcel.unpacked(leaves[row])
             elif first:
                 reward = parcel.formed(first, reward)
-            observation = None
             if aside is not None:
-                info = aside[0]
-                if len(aside) == 4:
-                    timesteps.append(BaseEnvTimestep(aside[2], aside[1], aside[3], info))
-                    continue
-                reward = reward if aside[1] is None else aside[1]
-                observation = aside[2] if len(aside) == 3 else None
-            if done and not terminations[row] and isinstance(info, dict):
+                info, own, *rest = aside
+                if rest:
+                    obs = rest[0]
+                if len(rest) == 2:
+                    reward, done = own, rest[1]
+                elif own is not None:
+                    reward = own
+            if cut[row] and isinstance(info, dict):
                 info = {**info, "TimeLimit.truncated": True}
-            if self._is_shown:
-                observation = row_of(observations, row, self._copies)
-            timesteps.append(BaseEnvTimestep(observation, reward, done, info))
+            timesteps.append(BaseEnvTimestep(obs, reward, done, info))
         return timesteps
 
     def attribute(self, name: str) -> list[Any]:
@@ -235,6 +233,7 @@ class NativeMembers(Members):
             **runner,
         )
         self.action_space = self.envs.single_action_space
+        self._space = self.envs.single_observation_space
         fps = self.envs.metadata.get("render_fps")
         self._recorders = {
             env_id: Recorder(path, env_id, fps)
@@ -278,14 +277,11 @@ class NativeMembers(Members):
         env_ids, kinds = infos.pop("env_id"), infos.pop("row_kind")
         each = rows(infos, len(rewards))
         infos["env_id"], infos["row_kind"] = env_ids, kinds
-        ended = (terminations | truncations).tolist()
-        timesteps = []
-        for row, (reward, done, info) in enumerate(zip(rewards.tolist(), ended, each)):
-            if done and not terminations[row]:
-                info["TimeLimit.truncated"] = True
-            observation = row_of(batch[0], row, self._copies)
-            timesteps.append(BaseEnvTimestep(observation, reward, done, info))
-        return timesteps
+        for row in np.flatnonzero(truncations & ~terminations):
+            each[row]["TimeLimit.truncated"] = True
+        observations = rows_of(self._space, batch[0], len(each), self._copies)
+        dones = (terminations | truncations).tolist()
+        return list(map(BaseEnvTimestep, observations, rewards.tolist(), dones, each))
 
     def attribute(self, name: str) -> list[Any]:
         """A property of each env.
@@ -328,7 +324,7 @@ def _size_of(space: Any) -> int:
     _, leaves = leaves_of(space)
     if any(leaf["kind"] != "fixed" for leaf in leaves):
         return parcel.UNKNOWN
-    return sum(8 * int(np.prod(leaf["shape"])) + parcel.SMALL for leaf in leaves)
+    return sum(8 * int(np.prod(leaf["shape"])) for leaf in leaves)
 
 
 def _fitted(space: Any, batch: Any, num_rows: int) -> Any:
@@ -339,11 +335,18 @@ def _fitted(space: Any, batch: Any, num_rows: int) -> Any:
     return batch
 
 
-def row_of(batch: Any, row: int, copies: bool) -> Any:
-    """One row of nested arrays; an array, where the row is one number, too."""
-    if isinstance(batch, dict):
-        return {key: row_of(inner, row, copies) for key, inner in batch.items()}
-    if isinstance(batch, np.ndarray):
-        one = batch[row]
-        return one.copy() if copies and one.ndim else np.asarray(one)
-    return tuple(row_of(inner, row, copies) for inner in batch)
+def rows_of(space: Any, batch: Any, count: int, copies: bool) -> list[Any]:
+    """Each row of a batch of observations; arrays, where a row is one number, too."""
+    if isinstance(space, gym_spaces.Dict):
+        parts = {
+            key: rows_of(inner, batch[key], count, copies) for key, inner in space.spaces.items()
+        }
+        return [{key: part[row] for key, part in parts.items()} for row in range(count)]
+    if isinstance(space, gym_spaces.Tuple):
+        each = (rows_of(inner, part, count, copies) for inner, part in zip(space.spaces, batch))
+        return list(zip(*each))
+    if not isinstance(batch, np.ndarray):
+        return list(batch)
+    if batch.ndim == 1:
+        return [np.asarray(one) for one in batch]
+    return [one.copy() for one in batch] if copies else list(batch)

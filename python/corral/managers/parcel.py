@@ -7,7 +7,9 @@ the memory that workers share. An object that does not fit goes by message.
 
 from __future__ import annotations
 
+import math
 import pickle
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,13 +24,14 @@ UNKNOWN = 4096
 LARGE = 1 << 20
 """Bytes of a leaf at most."""
 
-# A pickle begins with 0x80. A first byte below it is the number of a form of rewards, whose value
-# is the row's own reward; 0 is a leaf without an object.
-_FORMS: list[tuple[Any, tuple[int, ...]]] = [
-    (np.dtype(np.float32), (1,)),
-    (np.dtype(np.float64), (1,)),
-]
-_NUMBERS = {form: number for number, form in enumerate(_FORMS, 1)}
+PICKLED = 0x80
+"""The byte that a pickle begins with. A leaf that begins with less holds none: see `_FORMS`."""
+
+# What a leaf without a pickle begins with:
+# - of what is shown, the number of a form of rewards, whose value is the row's own; 0 for nothing;
+# - of actions, 1 and the rest of an array's header, behind which are its bytes.
+_FORMS = [("f", (1,)), ("d", (1,))]
+_HEADER = struct.Struct("<BcBx3I")
 
 
 def space_of(size: int) -> spaces.Box:
@@ -57,9 +60,9 @@ def empty(size: int) -> npt.NDArray[np.uint8]:
 
 
 def reward_forms(size: int) -> dict[Any, npt.NDArray[np.uint8]]:
-    """The leaf of each form of rewards, by `(dtype, shape)`."""
+    """The leaf of each form of rewards, by `(dtype.char, shape)`."""
     leaves = {}
-    for form, number in _NUMBERS.items():
+    for number, form in enumerate(_FORMS, 1):
         leaves[form] = empty(size)
         leaves[form][0] = number
     return leaves
@@ -67,21 +70,69 @@ def reward_forms(size: int) -> dict[Any, npt.NDArray[np.uint8]]:
 
 def formed(number: int, reward: float) -> Any:
     """A reward in the form of a number that a leaf began with."""
-    dtype, shape = _FORMS[number - 1]
-    return np.full(shape, reward, dtype)
+    return np.array([reward], _FORMS[number - 1][0])
 
 
 def packed_actions(
     actions: Sequence[Any], size: int
 ) -> tuple[npt.NDArray[np.uint8], dict[int, Any]]:
     """The leaves of actions `(len(actions), size)`, and by place the actions that fit none."""
+    leaves = _alike(actions, size)
+    if leaves is not None:
+        return leaves, {}
     pieces, others = [], {}
     for place, action in enumerate(actions):
-        try:
-            data = pickle.dumps(action, 5)
-        except Exception:
-            data = None
-        if data is None or len(data) > size:
-            others[place], data = action, b""
-        pieces.append(data.ljust(size, b"\0"))
-    return np.frombuffer(b"".join(pieces), np.uint8).reshape(len(pieces), size), others
+        leaf = packed(action, size)
+        if leaf is None:
+            others[place], leaf = action, empty(size)
+        pieces.append(leaf)
+    return np.stack(pieces), others
+
+
+def _alike(actions: Sequence[Any], size: int) -> npt.NDArray[np.uint8] | None:
+    """The leaves of arrays of numbers that have one dtype and one shape; None of others."""
+    first = actions[0]
+    if type(first) is not np.ndarray or first.ndim > 3 or first.dtype.char not in "?bBhHiIlLqQefd":
+        return None
+    dtype, shape = first.dtype, first.shape
+    if first.nbytes + _HEADER.size > size or not dtype.isnative:
+        return None
+    for action in actions:
+        if type(action) is not np.ndarray or action.shape != shape or action.dtype != dtype:
+            return None
+    leaves = np.zeros((len(actions), size), np.uint8)
+    dims = (*shape, *[0] * (3 - len(shape)))
+    header = _HEADER.pack(1, dtype.char.encode(), len(shape), *dims)
+    leaves[:, : _HEADER.size] = np.frombuffer(header, np.uint8)
+    flat = np.array(actions).reshape(len(actions), -1).view(np.uint8)
+    leaves[:, _HEADER.size : _HEADER.size + first.nbytes] = flat
+    return leaves
+
+
+class ActionReader:
+    """Reads the leaves of one env's actions.
+
+    Attributes:
+        held: a tuple of the next action, where that is larger than its leaf; else None.
+    """
+
+    def __init__(self) -> None:
+        self.held: tuple[Any] | None = None
+        self._header = b""
+        self._dtype, self._shape, self._count = "", (0,), 0
+
+    def read(self, leaf: npt.NDArray[np.uint8]) -> Any:
+        """The action in a leaf, which is the caller's own."""
+        if self.held is not None:
+            (action,), self.held = self.held, None
+            return action
+        header = leaf[: _HEADER.size].tobytes()
+        if header[0] != 1:
+            return unpacked(leaf)
+        if header != self._header:
+            _, dtype, ndim, *dims = _HEADER.unpack(header)
+            self._header, self._dtype = header, dtype.decode()
+            self._shape = tuple(dims[:ndim])
+            self._count = math.prod(self._shape)
+        array = np.frombuffer(leaf, self._dtype, self._count, _HEADER.size)
+        return array.reshape(self._shape)

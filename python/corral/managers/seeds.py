@@ -74,8 +74,8 @@ def check_env_id(env_id: Any, env_num: int) -> int:
     Raises:
         ArgumentTypeError, ArgumentError: name what is wrong.
     """
-    is_number = isinstance(env_id, numbers.Integral) and not isinstance(env_id, bool)
-    if not is_number:
+    is_number = type(env_id) is int or isinstance(env_id, numbers.Integral)
+    if not is_number or isinstance(env_id, bool):
         raise errors.ArgumentTypeError(f"an env id is an int, not {env_id!r}")
     if not 0 <= env_id < env_num:
         raise errors.ArgumentError(f"there is no env {env_id}: the envs are 0 to {env_num - 1}")
