@@ -80,7 +80,7 @@ bench-peers: ## Install the peers into .venv-bench.
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(PEERS)/bin/python -m pip install --quiet --group bench
-	$(PEERS)/bin/python -m pip install --quiet --no-deps stable-baselines3
+	$(PEERS)/bin/python -m pip install --quiet --no-deps stable-baselines3 DI-engine
 	-$(PEERS)/bin/python benches/install_pufferlib.py
 
 bench-rust: ## Measure the core's inner loops by criterion.
