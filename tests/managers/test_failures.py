@@ -78,7 +78,7 @@ def test_a_wrong_env_id_is_named_and_nothing_moves(kind: str) -> None:
                 use()
         with pytest.raises(errors.ArgumentTypeError, match="an env id is an int, not 'a'"):
             manager.step({"a": 0})
-        with pytest.raises(errors.ArgumentTypeError, match="actions are a dict"):
+        with pytest.raises(errors.ArgumentTypeError, match="actions is a dict by env"):
             manager.step([0, 0])
         assert {k: obs[3] for k, obs in manager.ready_obs.items()} == {0: 0, 1: 0}
         # NumPy's ints are ints.

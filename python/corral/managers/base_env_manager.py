@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from corral import errors, registry
 from corral.managers import config as configs
+from corral.managers.arguments import by_env, env_number, functions, replay_paths, reset_params
+from corral.managers.choosing import create_env_manager, get_env_manager_cls, registered
 from corral.managers.config import Config
 from corral.managers.declared import declared, env_info
 from corral.managers.fleet import EnvState, Fleet
 from corral.managers.members import HostedMembers, Members, NativeMembers
-from corral.managers.seeds import Seeds, check_env_id
+from corral.managers.seeds import Seeds
 from corral.managers.timestep import BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
-from corral.settings import near
 
 __all__ = [
     "BaseEnvInfo",
@@ -34,20 +32,6 @@ __all__ = [
     "create_env_manager",
     "get_env_manager_cls",
 ]
-
-_Manager = TypeVar("_Manager", bound="type[BaseEnvManager]")
-
-_MANAGERS: dict[str, type[BaseEnvManager]] = {}
-
-
-def registered(name: str) -> Callable[[_Manager], _Manager]:
-    """Makes a manager known by a config's `type`."""
-
-    def register(manager: _Manager) -> _Manager:
-        _MANAGERS[name] = manager
-        return manager
-
-    return register
 
 
 @registered("base")
@@ -79,9 +63,8 @@ class BaseEnvManager:
     def __init__(self, env_fn: Sequence[Callable[[], Any] | str], cfg: Any = None) -> None:
         given = {} if cfg is None else cfg
         self._cfg = configs.merged(self.default_config(), given, type(self).__name__)
-        self._env_fn = _checked_functions(env_fn)
+        self._env_fn = functions(env_fn)
         self._fleet: Fleet | None = None
-        self._was_launched = False
         self._seeds = Seeds(self.env_num)
         self._replay_paths: list[str | None] = [None] * self.env_num
         first = self._env_fn[0]
@@ -120,7 +103,7 @@ class BaseEnvManager:
     @property
     def closed(self) -> bool:
         """Whether there are no envs: before `launch` and after `close`."""
-        return self._fleet is None
+        return self._fleet is None or self._fleet.is_closed
 
     @property
     def done(self) -> bool:
@@ -148,7 +131,7 @@ class BaseEnvManager:
 
     @property
     def _env_states(self) -> dict[int, EnvState]:
-        if self._fleet is None:
+        if self._fleet is None or self._fleet.is_closed:
             return dict.fromkeys(range(self.env_num), EnvState.VOID)
         return {env_id: life.state for env_id, life in enumerate(self._fleet.lives)}
 
@@ -173,13 +156,8 @@ class BaseEnvManager:
 
     def _ready(self, fleet: Fleet) -> list[int]:
         """The numbers of the envs that take an action now, when there are any."""
-        self._finish_resets(fleet)
+        fleet.finish_resets()
         return fleet.ready()
-
-    def _finish_resets(self, fleet: Fleet) -> None:
-        with self._closing():
-            while fleet.resets:
-                fleet.collect(fleet.resets)
 
     def env_state_done(self, env_id: int) -> bool:
         """Whether an env has played `episode_num` episodes.
@@ -187,7 +165,7 @@ class BaseEnvManager:
         Raises:
             ArgumentError, ArgumentTypeError: for what is no env's number.
         """
-        return self._env_states[check_env_id(env_id, self.env_num)] is EnvState.DONE
+        return self._env_states[env_number(env_id, self.env_num)] is EnvState.DONE
 
     def random_action(self) -> dict[int, Any]:
         """An action for each env of `ready_obs`: the env's own `random_action()`, or a sample of
@@ -222,36 +200,26 @@ class BaseEnvManager:
             SpaceError: if an env's spaces are not env 0's.
             RetriesUsedUpError: if an env could not be made or reset; its cause is what was raised.
         """
-        if self._fleet is not None:
+        if not self.closed:
             raise errors.LaunchError("the manager is launched already: close it first")
-        params = self._params(reset_param)
-        self._fleet = Fleet(self._make_members(), self.env_num, self._cfg, self._seeds)
-        self._was_launched = True
-        try:
-            self._fleet.begin(params, range(self.env_num))
-            self._finish_resets(self._fleet)
-        except BaseException:
-            self.close()
-            raise
-
-    def _make_members(self) -> Members:
-        """The vec env of a launch."""
+        params = reset_params(reset_param, self.env_num)
         first = self._env_fn[0]
         if isinstance(first, str) and self._cfg.get("num_workers") is None:
             runner = self._native_runner()
-            return NativeMembers(first, self.env_num, self._cfg, self._replay_paths, runner)
-        functions = [
-            functools.partial(registry.make, fn) if isinstance(fn, str) else fn
-            for fn in self._env_fn
-        ]
-        return HostedMembers(
-            functions,
-            self._env_ref,
-            self._declared,
-            self._cfg,
-            self._replay_paths,
-            self._hosted_runner(),
-        )
+            made: Members = NativeMembers(
+                first, self.env_num, self._cfg, self._replay_paths, runner
+            )
+        else:
+            runner = self._hosted_runner()
+            envs = self._env_fn, self._env_ref, self._declared
+            made = HostedMembers(*envs, self._cfg, self._replay_paths, runner)
+        self._fleet = Fleet(made, self.env_num, self._cfg, self._seeds)
+        try:
+            self._fleet.begin(params, range(self.env_num))
+            self._fleet.finish_resets()
+        except BaseException:
+            self.close()
+            raise
 
     def _native_runner(self) -> dict[str, Any]:
         """Options of `make_vec`."""
@@ -276,12 +244,11 @@ class BaseEnvManager:
             RetriesUsedUpError: if an env could not be reset; the manager is closed then.
         """
         fleet = self._launched()
-        params = self._params(reset_param)
+        params = reset_params(reset_param, self.env_num)
         env_ids = range(self.env_num) if reset_param is None else params
-        with self._closing():
-            fleet.begin(params, env_ids)
-            while any(fleet.lives[env_id].order for env_id in env_ids):
-                fleet.collect(len(env_ids))
+        fleet.begin(params, env_ids)
+        while any(fleet.lives[env_id].order for env_id in env_ids):
+            fleet.collect(len(env_ids))
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, BaseEnvTimestep]:
         """Plays one action in each of these envs. An env whose episode ends is reset.
@@ -308,20 +275,15 @@ class BaseEnvManager:
         """
         fleet = self._launched()
         sent = self._send(fleet, actions)
-        with self._closing():
-            while fleet.steps:
-                fleet.collect(fleet.steps)
+        while fleet.steps:
+            fleet.collect(fleet.steps)
         if self._cfg.get("reset_inplace", True):
-            self._finish_resets(fleet)
+            fleet.finish_resets()
         return {env_id: fleet.landed.pop(env_id) for env_id in sent}
 
     def _send(self, fleet: Fleet, actions: Mapping[int, Any]) -> dict[int, Any]:
         """Puts envs in flight; their actions."""
-        if not isinstance(actions, Mapping):
-            raise errors.ArgumentTypeError(
-                f"actions are a dict of one action per env, not {type(actions).__name__}"
-            )
-        sent = {check_env_id(env_id, self.env_num): one for env_id, one in actions.items()}
+        sent = by_env("actions", actions, self.env_num)
         for env_id in sent:
             life = fleet.lives[env_id]
             if life.is_in_step or env_id in fleet.landed:
@@ -366,26 +328,11 @@ class BaseEnvManager:
             LaunchError: after `launch`.
             ArgumentError, ArgumentTypeError: for another `replay_path`.
         """
-        if self._fleet is not None:
+        if not self.closed:
             raise errors.LaunchError(
                 "the manager is launched already: enable_save_replay comes before launch"
             )
-        n = self.env_num
-        if isinstance(replay_path, str | os.PathLike):
-            folder = os.fsdecode(replay_path)
-            self._replay_paths = [os.path.join(folder, f"env_{k}") for k in range(n)]
-            return
-        if not isinstance(replay_path, list | tuple) or not all(
-            isinstance(path, str | os.PathLike) for path in replay_path
-        ):
-            raise errors.ArgumentTypeError(
-                f"replay_path is a path or a list of one per env, not {replay_path!r}"
-            )
-        if len(replay_path) != n:
-            raise errors.ArgumentError(
-                f"replay_path has {len(replay_path)} elements for {n} envs: give one each"
-            )
-        self._replay_paths = [os.fsdecode(path) for path in replay_path]
+        self._replay_paths = replay_paths(replay_path, self.env_num)
 
     def enable_save_figure(self, env_id: int, figure_path: str) -> None:
         """Calls this method of one env."""
@@ -397,13 +344,12 @@ class BaseEnvManager:
 
     def _invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
         members = self._launched().members
-        return members.invoke(check_env_id(env_id, self.env_num), name, *args, **kwargs)
+        return members.invoke(env_number(env_id, self.env_num), name, *args, **kwargs)
 
     def close(self) -> None:
         """Closes the envs, those in flight too; again does nothing."""
-        fleet, self._fleet = self._fleet, None
-        if fleet is not None:
-            fleet.members.close()
+        if self._fleet is not None:
+            self._fleet.close()
 
     def __getattr__(self, name: str) -> Any:
         """An attribute of each env, as a list. Of a method in `method_name_list` the list has one
@@ -439,103 +385,8 @@ class BaseEnvManager:
         return members.attribute(name)
 
     def _launched(self) -> Fleet:
-        if self._fleet is not None:
-            return self._fleet
-        if self._was_launched:
+        if self._fleet is None:
+            raise errors.LaunchError("the manager is not launched: call launch() first")
+        if self._fleet.is_closed:
             raise errors.ClosedError("the manager is closed: launch it again")
-        raise errors.LaunchError("the manager is not launched: call launch() first")
-
-    @contextmanager
-    def _closing(self) -> Iterator[None]:
-        """Closes the manager where an env could not be reset."""
-        try:
-            yield
-        except errors.RetriesUsedUpError:
-            self.close()
-            raise
-
-    def _params(self, given: Any) -> dict[int, dict[str, Any] | None]:
-        """The arguments of resets, by env."""
-        if given is None:
-            return {}
-        if isinstance(given, list | tuple):
-            if len(given) != self.env_num:
-                raise errors.ArgumentError(
-                    f"reset_param has {len(given)} elements for {self.env_num} envs: give one each"
-                )
-            given = dict(enumerate(given))
-        if not isinstance(given, Mapping):
-            raise errors.ArgumentTypeError(
-                f"reset_param is a dict by env or a list of one per env, not {type(given).__name__}"
-            )
-        params = {check_env_id(env_id, self.env_num): one for env_id, one in given.items()}
-        for env_id, param in params.items():
-            if param is not None and not isinstance(param, Mapping):
-                raise errors.ArgumentTypeError(
-                    f"the reset_param of env {env_id} is {param!r}: it is a dict of the keyword "
-                    "arguments of the env's reset, or None"
-                )
-        return {env_id: None if param is None else dict(param) for env_id, param in params.items()}
-
-
-def get_env_manager_cls(cfg: Any) -> type[BaseEnvManager]:
-    """The manager that a config's `type` names.
-
-    Args:
-        cfg: a dict with "type": "base", "subprocess" or "async_subprocess". The modules that
-            "import_names" lists are imported first.
-
-    Raises:
-        ArgumentError: for a type that is missing or unknown; lists those that there are.
-    """
-    if not isinstance(cfg, Mapping):
-        raise errors.ArgumentTypeError(f"cfg is a dict with a 'type', not {type(cfg).__name__}")
-    names = cfg.get("import_names", [])
-    for module in [names] if isinstance(names, str) else names:
-        importlib.import_module(module)
-    known = ", ".join(repr(name) for name in _MANAGERS)
-    if "type" not in cfg:
-        raise errors.ArgumentError(f"the config has no 'type': it is one of {known}")
-    chosen = cfg["type"]
-    if chosen not in _MANAGERS:
-        raise errors.ArgumentError(
-            f"the config's type is {chosen!r}: it is one of {known}{near([str(chosen)], _MANAGERS)}"
-        )
-    return _MANAGERS[chosen]
-
-
-def create_env_manager(
-    manager_cfg: Any, env_fn: Sequence[Callable[[], Any] | str]
-) -> BaseEnvManager:
-    """The manager that a config's `type` names, with the rest of the config, which is not changed.
-
-    Raises:
-        ArgumentError: as `get_env_manager_cls`, and as the manager.
-    """
-    manager = get_env_manager_cls(manager_cfg)
-    cfg = copy.deepcopy(dict(manager_cfg))
-    for key in ("type", "import_names"):
-        cfg.pop(key, None)
-    return manager(env_fn, cfg)
-
-
-def _checked_functions(env_fn: Any) -> list[Any]:
-    """What makes the envs."""
-    if not isinstance(env_fn, list | tuple):
-        raise errors.ArgumentTypeError(
-            f"env_fn is a list of functions that make an env, one each, not {env_fn!r}"
-        )
-    if not env_fn:
-        raise errors.ArgumentError("env_fn is empty: give a function for each env, at least one")
-    for env_id, fn in enumerate(env_fn):
-        if not callable(fn) and not isinstance(fn, str):
-            raise errors.ArgumentTypeError(
-                f"env_fn[{env_id}] is {fn!r}: it is a function that makes an env, or the id of an "
-                "env of corral's"
-            )
-        if (isinstance(fn, str) or isinstance(env_fn[0], str)) and fn != env_fn[0]:
-            raise errors.ArgumentError(
-                f"env_fn[{env_id}] is {fn!r} and env_fn[0] is {env_fn[0]!r}: ids are the same for "
-                "all envs; give functions for envs of several kinds"
-            )
-    return list(env_fn)
+        return self._fleet

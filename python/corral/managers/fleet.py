@@ -50,7 +50,7 @@ class EnvState(enum.IntEnum):
     """The env's episode is over and `auto_reset` is off; it waits for `reset`."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Life:
     """One env.
 
@@ -85,6 +85,7 @@ class Fleet:
         lives: one for each env.
         landed: timesteps that have come back and that nobody has been given yet.
         steps, resets: how many envs are in flight with an action, and are being reset.
+        is_closed: whether the envs were closed.
     """
 
     def __init__(self, members: Members, env_num: int, config: Config, seeds: Seeds) -> None:
@@ -92,16 +93,32 @@ class Fleet:
         self.lives = [_Life() for _ in range(env_num)]
         self.landed: dict[int, BaseEnvTimestep] = {}
         self.steps = self.resets = 0
+        self.is_closed = False
         # When resets that failed go out again.
         self._retries: dict[int, float] = {}
 
+    def close(self) -> None:
+        """Closes the envs, those in flight too; again does nothing."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.members.close()
+
+    def finish_resets(self) -> None:
+        """Waits until no env is being reset.
+
+        Raises:
+            EnvError: as `collect`.
+        """
+        while self.resets:
+            self.collect(self.resets)
+
     def ready(self) -> list[int]:
         """The numbers of the envs that take an action now."""
-        return [
-            env_id
-            for env_id, life in enumerate(self.lives)
-            if life.state is EnvState.RUN and not life.is_in_step and env_id not in self.landed
+        run = EnvState.RUN
+        ready = [
+            k for k, life in enumerate(self.lives) if life.state is run and not life.is_in_step
         ]
+        return [k for k in ready if k not in self.landed] if self.landed else ready
 
     def begin(self, params: dict[int, dict[str, Any] | None], env_ids: Iterable[int]) -> None:
         """Puts envs in flight to be reset. An env in flight is waited for, and its row dropped.
@@ -168,6 +185,7 @@ class Fleet:
         Raises:
             EnvError, or what an env raised (its cause is the `EnvError`, whose `batch` is the
                 timesteps that have landed).
+            RetriesUsedUpError: if an env could not be reset; all are closed then.
         """
         now = time.monotonic()
         if self._retries:
@@ -260,6 +278,7 @@ class Fleet:
         told.batch, self.landed = self.landed, {}
         if is_raised:
             raise error
+        self.close()
         raise RetriesUsedUpError.of_resets(used_up, self._config.max_retry, told) from error
 
 

@@ -3,6 +3,7 @@ an id."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -108,7 +109,7 @@ class HostedMembers(Members):
 
     def __init__(
         self,
-        env_fn: Sequence[Callable[[], Any]],
+        env_fn: Sequence[Callable[[], Any] | str],
         ref: Any,
         expected: Declared,
         config: Config,
@@ -125,7 +126,10 @@ class HostedMembers(Members):
             parcel.SMALL + _size_of(expected.action),
         )
         self._action_size = min(sizes[1], parcel.LARGE)
-        self._makers = [
+        makers = [
+            functools.partial(registry.make, fn) if isinstance(fn, str) else fn for fn in env_fn
+        ]
+        hosts = [
             EnvMaker(
                 env_id,
                 fn,
@@ -136,11 +140,11 @@ class HostedMembers(Members):
                 keeps=config.retry_type == "reset",
                 replay_path=replay_paths[env_id],
             )
-            for env_id, fn in enumerate(env_fn)
+            for env_id, fn in enumerate(makers)
         ]
         self.envs = python_envs.hosted(
             python_envs.name_of(env_fn[0]),
-            list(self._makers),
+            list(hosts),
             # A worker answers only with a reset: the limit of its connection is one of that.
             _vec_options(config.step_timeout, config.reset_timeout, config.get("connect_timeout")),
             {"check_nan": False, **runner},

@@ -135,4 +135,4 @@ class ActionReader:
             self._shape = tuple(dims[:ndim])
             self._count = math.prod(self._shape)
         array = np.frombuffer(leaf, self._dtype, self._count, _HEADER.size)
-        return array.reshape(self._shape)
+        return array if len(self._shape) == 1 else array.reshape(self._shape)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from corral import errors
+from corral.managers.arguments import by_env, one_each
 from corral.settings import flag, whole
 
 _MOST = 2**63 - 1
@@ -47,13 +48,9 @@ class Seeds:
             first = whole("seed", seed, _MOST - n, least=0)
             return {env_id: first + env_id for env_id in range(n)}
         if isinstance(seed, list | tuple):
-            if len(seed) != n:
-                raise errors.ArgumentError(
-                    f"seed has {len(seed)} elements for {n} envs: give one each"
-                )
-            given = dict(enumerate(seed))
+            given = one_each("seed", seed, n)
         elif isinstance(seed, Mapping):
-            given = {check_env_id(env_id, n): one for env_id, one in seed.items()}
+            given = by_env("seed", seed, n)
         else:
             raise errors.ArgumentTypeError(
                 f"seed is an int, a list of one per env or a dict by env, not {seed!r}"
@@ -66,17 +63,3 @@ class Seeds:
     def take(self, env_id: int) -> int | None:
         """The seed of an env's next reset, which counts once; None where it goes on."""
         return self._next.pop(env_id, self._repeated.get(env_id))
-
-
-def check_env_id(env_id: Any, env_num: int) -> int:
-    """An env's number, checked to be one.
-
-    Raises:
-        ArgumentTypeError, ArgumentError: name what is wrong.
-    """
-    is_number = type(env_id) is int or isinstance(env_id, numbers.Integral)
-    if not is_number or isinstance(env_id, bool):
-        raise errors.ArgumentTypeError(f"an env id is an int, not {env_id!r}")
-    if not 0 <= env_id < env_num:
-        raise errors.ArgumentError(f"there is no env {env_id}: the envs are 0 to {env_num - 1}")
-    return int(env_id)

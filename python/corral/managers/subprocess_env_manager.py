@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from corral.managers import config as configs
-from corral.managers.base_env_manager import BaseEnvManager, registered
+from corral.managers.base_env_manager import BaseEnvManager
+from corral.managers.choosing import registered
 from corral.managers.fleet import Fleet
 from corral.managers.shm_buffer import ShmBuffer, ShmBufferContainer
 from corral.managers.timestep import BaseEnvTimestep
@@ -47,9 +48,8 @@ class AsyncSubprocessEnvManager(_SubprocessEnvManager):
 
     def _ready(self, fleet: Fleet) -> list[int]:
         """Waits for a reset where no env is ready."""
-        with self._closing():
-            while not (ready := fleet.ready()) and fleet.resets:
-                fleet.collect()
+        while not (ready := fleet.ready()) and fleet.resets:
+            fleet.collect()
         return ready
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, BaseEnvTimestep]:
@@ -74,17 +74,16 @@ class AsyncSubprocessEnvManager(_SubprocessEnvManager):
         began = time.monotonic()
         wait = self._cfg.step_wait_timeout
         wanted = max(min(self._cfg.wait_num, len(sent)), 1)
-        with self._closing():
-            while True:
-                while fleet.steps and (wait is None or len(fleet.landed) < wanted):
-                    fleet.collect(fleet.steps if wait is None else wanted - len(fleet.landed))
-                while fleet.steps and (left := began + (wait or 0) - time.monotonic()) > 0:
-                    fleet.collect(fleet.steps, left)
-                if not fleet.steps or not all(one.done for one in fleet.landed.values()):
-                    break
-                wanted = len(fleet.landed) + 1
-            if self._cfg.reset_inplace:
-                self._finish_resets(fleet)
+        while True:
+            while fleet.steps and (wait is None or len(fleet.landed) < wanted):
+                fleet.collect(fleet.steps if wait is None else wanted - len(fleet.landed))
+            while fleet.steps and (left := began + (wait or 0) - time.monotonic()) > 0:
+                fleet.collect(fleet.steps, left)
+            if not fleet.steps or not all(one.done for one in fleet.landed.values()):
+                break
+            wanted = len(fleet.landed) + 1
+        if self._cfg.reset_inplace:
+            fleet.finish_resets()
         timesteps, fleet.landed = fleet.landed, {}
         return timesteps
 
