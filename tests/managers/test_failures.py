@@ -384,3 +384,34 @@ def test_a_function_that_cannot_be_sent_is_named() -> None:
         assert manager.closed
     with launched("sync", fns, context="fork") as manager:
         assert sorted(manager.ready_obs) == [0, 1]
+
+
+@every_manager
+def test_an_interrupted_step_leaves_envs_that_can_be_stepped(kind: str) -> None:
+    with launched(kind, each(Slow, 2, 0.6)) as manager:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            manager.step({0: 0, 1: 0})
+        if kind == "base":
+            # The step of an env in this process was interrupted itself.
+            manager.reset()
+        while sorted(manager.ready_obs) != [0, 1]:
+            manager.step({})
+        assert sorted(manager.step({0: 0, 1: 0})) == [0, 1]
+
+
+@every_manager
+def test_the_env_that_was_asked_for_spaces_is_closed_with_the_manager(kind: str) -> None:
+    closed: list[int] = []
+
+    class Ref(Counter):
+        def close(self) -> None:
+            closed.append(os.getpid())
+
+    with managed(kind, [Ref] * 2) as manager:
+        manager.close()
+        manager.close()
+        assert closed == [os.getpid()]
+        manager.launch()
+    own = 2 if kind == "base" else 0
+    assert closed == [os.getpid()] * (1 + own)

@@ -449,3 +449,88 @@ def test_the_modules_are_di_engines() -> None:
         ("NEED_RESET", 6),
     ]
     assert BaseEnvTimestep._fields == ("obs", "reward", "done", "info")
+
+
+def _called() -> str:
+    return "called"
+
+
+@every_manager
+def test_actions_and_infos_may_be_of_any_size_and_kind(kind: str) -> None:
+    class Telling(Engine):
+        def step(self, action: Any) -> Any:
+            told = super().step(action)
+            called = action() if callable(action) else None
+            info = {"got": action, "called": called, "back": (lambda: 7) if called else None}
+            return told._replace(info=info)
+
+    large = np.random.default_rng(0).random((300, 300))
+    with launched(kind, each(Telling, 3, 9)) as manager:
+        for actions in (
+            {0: large, 1: np.int32(5), 2: {"a": [1, "two"], "b": large[0]}},
+            {0: large[:2], 1: large[:2] + 1, 2: large[:2] + 2},
+            {0: np.array(3), 1: np.array([3.5], np.float32), 2: np.zeros((1, 2, 3, 4), np.int8)},
+            {0: "text", 1: None, 2: np.array([True])},
+        ):
+            for k, timestep in manager.step(actions).items():
+                assert_same(timestep.info["got"], actions[k])
+        timesteps = manager.step({0: lambda: "local", 1: _called, 2: 0})
+        assert [timesteps[k].info["called"] for k in range(3)] == ["local", "called", None]
+        assert timesteps[0].info["back"]() == 7
+
+
+@every_manager
+@pytest.mark.parametrize(
+    "form", ["f4 (1,)", "f8 (1,)", "f8 (3,)", "f4 ()", "i8 (1,)", "int", "float"]
+)
+def test_a_reward_is_what_the_env_gave(kind: str, form: str) -> None:
+    class Paid(Counter):
+        def step(self, action: Any) -> Any:
+            observation, *_ = super().step(action)
+            if form in ("int", "float"):
+                return observation, {"int": int, "float": float}[form](3), False, False, {}
+            dtype, shape = form.split(" ")
+            reward = np.full(eval(shape), 3, dtype)
+            return observation, reward, False, False, {"extra": 1} if self.at > 1 else {}
+
+    local = Paid()
+    local.reset()
+    with launched(kind, each(Paid, 2, 9)) as manager:
+        for _ in range(2):
+            assert_same(manager.step({0: 0, 1: 0})[1].reward, local.step(0)[1])
+
+
+@every_manager
+def test_an_env_may_show_the_same_array_and_change_it(kind: str) -> None:
+    class Reusing(Engine):
+        array = np.zeros(2)
+
+        def _shown(self) -> Any:
+            self.array[:] = self.at
+            return self.array
+
+    for size in (2, 5000):
+        Reusing.array = np.zeros(size)
+        with launched(kind, each(Reusing, 1, 9)) as manager:
+            kept = [manager.ready_obs[0]] + [manager.step({0: 0})[0].obs for _ in range(3)]
+            assert [one[0] for one in kept] == [0, 1, 2, 3]
+
+
+@every_manager
+def test_old_gyms_reset_with_a_seed_and_without_an_info_is_taken(kind: str) -> None:
+    class Old(Engine):
+        observation_space = spaces.Box(-9, 9, (2,), np.float32)
+        action_space = spaces.Discrete(2)
+
+        def reset(self, seed: int | None = None) -> Any:  # type: ignore[override]
+            self.at, self.number = 0, 0 if seed is None else seed
+            return self._shown()
+
+        def _shown(self) -> Any:
+            return np.array([self.number, self.at], np.float32)
+
+    with managed(kind, each(Old, 2)) as manager:
+        manager.seed(3)
+        manager.launch()
+        assert_same(manager.ready_obs[1], np.array([4, 0], np.float32))
+        assert manager.step({1: 1})[1].info["action"] == 1

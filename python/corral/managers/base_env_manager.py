@@ -69,6 +69,7 @@ class BaseEnvManager:
         self._replay_paths: list[str | None] = [None] * self.env_num
         first = self._env_fn[0]
         self._env_ref = registry.make(first) if isinstance(first, str) else first()
+        self._ref_close = getattr(self._env_ref, "close", None)
         self._declared = declared(self._env_ref)
         if self._declared.observation is None and self._declared.action is None:
             # Some envs know their spaces after a reset only.
@@ -82,7 +83,8 @@ class BaseEnvManager:
 
     @property
     def env_ref(self) -> Any:
-        """An env that the first function made, which is asked for spaces and never stepped."""
+        """An env that the first function made, which is asked for spaces and attributes and never
+        stepped. The first `close` closes it."""
         return self._env_ref
 
     @property
@@ -156,6 +158,10 @@ class BaseEnvManager:
 
     def _ready(self, fleet: Fleet) -> list[int]:
         """The numbers of the envs that take an action now, when there are any."""
+        while fleet.steps:
+            # A step was interrupted: nobody is given its timesteps.
+            fleet.collect(fleet.steps)
+        fleet.landed.clear()
         fleet.finish_resets()
         return fleet.ready()
 
@@ -276,10 +282,12 @@ class BaseEnvManager:
         fleet = self._launched()
         sent = self._send(fleet, actions)
         while fleet.steps:
-            fleet.collect(fleet.steps)
+            # All that is in flight comes at once, so that an error carries all timesteps.
+            fleet.collect(fleet.steps + fleet.resets)
         if self._cfg.get("reset_inplace", True):
             fleet.finish_resets()
-        return {env_id: fleet.landed.pop(env_id) for env_id in sent}
+        landed, fleet.landed = fleet.landed, {}
+        return {env_id: landed[env_id] for env_id in sent}
 
     def _send(self, fleet: Fleet, actions: Mapping[int, Any]) -> dict[int, Any]:
         """Puts envs in flight; their actions."""
@@ -348,8 +356,13 @@ class BaseEnvManager:
 
     def close(self) -> None:
         """Closes the envs, those in flight too; again does nothing."""
-        if self._fleet is not None:
-            self._fleet.close()
+        ref_close, self._ref_close = self._ref_close, None
+        try:
+            if self._fleet is not None:
+                self._fleet.close()
+        finally:
+            if ref_close is not None:
+                ref_close()
 
     def __getattr__(self, name: str) -> Any:
         """An attribute of each env, as a list. Of a method in `method_name_list` the list has one

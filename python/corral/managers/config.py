@@ -87,7 +87,8 @@ def merged(default: Config, given: Any, owner: str) -> Config:
                 f"the config of {owner} has the unknown key '{key}'. Valid keys: {names}"
                 f"{near([str(key)], known)}"
             )
-    config = Config({**default, **given})
+    own = {key: value for key, value in given.items() if key in default or key in OTHER_KEYS}
+    config = Config({**default, **own})
     for key, check in _CHECKS.items():
         if key in config:
             config[key] = check(key, config[key])

@@ -54,7 +54,7 @@ def declared(env: Any) -> Declared:
 def info_of(env: Any) -> Any:
     """What the `info()` of a DI-engine env tells; None for an env without."""
     info = getattr(env, "info", None)
-    told = info() if callable(info) else None
+    told = info() if callable(info) and not is_modern(env) else None
     return told if hasattr(told, "obs_space") else None
 
 

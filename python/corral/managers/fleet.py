@@ -205,7 +205,8 @@ class Fleet:
             batch = envs.recv(timeout, min_rows=min(rows, in_flight), max_rows=len(self.lives))
         except RecvTimeoutError:
             return
-        except Exception as error:
+        except BaseException as error:
+            # Ctrl-C in the step of an env in this process is that env's failure.
             told = _report(error)
             if told is None:
                 raise
@@ -248,7 +249,7 @@ class Fleet:
         if over:
             self._begin(over)
 
-    def _fail(self, told: EnvError, error: Exception, pardoned: Set[int]) -> None:
+    def _fail(self, told: EnvError, error: BaseException, pardoned: Set[int]) -> None:
         """Takes in envs that failed. A failed reset goes out again, as often as it may; any other
         failure is raised."""
         used_up: list[SlotFailure] = []
@@ -264,7 +265,7 @@ class Fleet:
                 is_raised |= failure.slot not in pardoned
                 continue
             life.attempts += 1
-            is_final = isinstance(failure.exception, _FINAL)
+            is_final = isinstance(failure.exception, _FINAL) or failure.cause == "interrupt"
             if is_final or life.attempts >= self._config.max_retry:
                 self._end_reset(life, EnvState.ERROR)
                 is_raised |= is_final
@@ -282,7 +283,7 @@ class Fleet:
         raise RetriesUsedUpError.of_resets(used_up, self._config.max_retry, told) from error
 
 
-def _report(error: Exception) -> EnvError | None:
+def _report(error: BaseException) -> EnvError | None:
     """The vec env's report behind what it raised, which may be an env's own exception."""
     cause = error.__cause__
     is_own = isinstance(cause, EnvError) and any(one.exception is error for one in cause.failures)

@@ -197,7 +197,10 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         param, dynamic_seed = self._maker.param or {}, self._maker.dynamic_seed
         if self._is_modern:
             given = param if seed is None else {"seed": seed, **param}
-            return self.inner.reset(**given)[0]
+            begun = self.inner.reset(**given)
+            is_pair = isinstance(begun, tuple) and len(begun) == 2 and isinstance(begun[1], dict)
+            # Old gym's took a seed before it gave an info.
+            return begun[0] if is_pair else begun
         told = (seed, dynamic_seed)
         # An env that repeats its seed does so by itself.
         if seed is not None and not (dynamic_seed is False and told == self._told_seed):
