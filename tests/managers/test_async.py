@@ -137,6 +137,23 @@ def test_a_reset_of_an_env_in_flight_drops_its_timestep() -> None:
     manager.close()
 
 
+def test_a_reset_of_an_env_in_flight_forgives_its_failure() -> None:
+    class Wrong(Slow):
+        def step(self, action: Any) -> Any:
+            super().step(action)
+            raise ValueError("wrong")
+
+    fns = [*each(Counter, 2, 1000), lambda: Wrong(2, 0.3)]
+    manager = made(fns, wait_num=1, step_wait_timeout=0)
+    manager.step({0: 0, 1: 0, 2: 0})
+    manager.reset({2: None})
+    assert manager.ready_obs[2].tolist()[2:] == [1, 0]
+    manager.step({2: 0})
+    with pytest.raises(ValueError, match="wrong"):
+        manager.reset({0: None}) or manager.step({})
+    manager.close()
+
+
 def test_closing_with_steps_in_flight_is_quick_and_silent() -> None:
     manager = made(slow_last(3, FOREVER))
     manager.step({0: 0, 1: 0, 2: 0})

@@ -469,6 +469,9 @@ def test_actions_and_infos_may_be_of_any_size_and_kind(kind: str) -> None:
         for actions in (
             {0: large, 1: np.int32(5), 2: {"a": [1, "two"], "b": large[0]}},
             {0: large[:2], 1: large[:2] + 1, 2: large[:2] + 2},
+            {k: np.full((2, 3), k, np.int16) for k in range(3)},
+            {k: np.full((1, 2, 2), k > 1) for k in range(3)},
+            {k: np.array(k + 0.5, np.float32) for k in range(3)},
             {0: np.array(3), 1: np.array([3.5], np.float32), 2: np.zeros((1, 2, 3, 4), np.int8)},
             {0: "text", 1: None, 2: np.array([True])},
         ):
