@@ -396,7 +396,9 @@ def test_an_interrupted_step_leaves_envs_that_can_be_stepped(kind: str) -> None:
             # The step of an env in this process was interrupted itself.
             manager.reset()
         if kind == "async":
+            # What was in flight comes with the next step.
             assert sorted(manager.step({})) == [0, 1]
+        assert sorted(manager.ready_obs) == [0, 1]
         assert sorted(manager.step({0: 0, 1: 0})) == [0, 1]
 
 
