@@ -143,14 +143,19 @@ def test_a_reset_of_an_env_in_flight_forgives_its_failure() -> None:
             super().step(action)
             raise ValueError("wrong")
 
-    fns = [*each(Counter, 2, 1000), lambda: Wrong(2, 0.3)]
+    fns = [*each(Counter, 2, 1000), lambda: Wrong(2, 2.0)]
     manager = made(fns, wait_num=1, step_wait_timeout=0)
     manager.step({0: 0, 1: 0, 2: 0})
     manager.reset({2: None})
     assert manager.ready_obs[2].tolist()[2:] == [1, 0]
-    manager.step({2: 0})
+
+    def play() -> None:
+        while True:
+            manager.step(dict.fromkeys(manager.ready_obs, 0))
+
+    # Nobody forgives a step.
     with pytest.raises(ValueError, match="wrong"):
-        manager.reset({0: None}) or manager.step({})
+        play()
     manager.close()
 
 

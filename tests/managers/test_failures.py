@@ -284,9 +284,12 @@ def test_a_worker_that_does_not_answer_is_given_up_after_connect_timeout(
     began = time.monotonic()
     with (
         managed(kind, fns, connect_timeout=0.75) as manager,
-        pytest.raises(errors.RetriesUsedUpError, match="env 1"),
+        pytest.raises(
+            errors.EnvTimeoutError, match=r"^env 1(, 2)?: .*0\.75 seconds \(connect_timeout\)"
+        ),
     ):
         manager.launch()
+    assert manager.closed
     assert time.monotonic() - began < LONG
 
 
@@ -346,8 +349,8 @@ def test_the_envs_of_a_dead_worker_that_hosts_several_all_come_back(
     fns = fragile(tmp_path, "kill 1 step 1", count=4)
     with launched(kind, fns, num_workers=2) as manager:
         lost = set()
-        # Env 0 had played when its worker died, and tells of it by its next step.
-        for _ in range(2):
+        # Env 0 may have played when its worker died, and tells of it by its next step then.
+        while lost != {0, 1}:
             with pytest.raises(errors.EnvError) as raised:
                 manager.step(dict.fromkeys(manager.ready_obs, 0))
             lost |= {failure.slot for failure in raised.value.failures}

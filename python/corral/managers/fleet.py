@@ -15,6 +15,7 @@ from corral.errors import (
     ArgumentError,
     ArgumentTypeError,
     EnvError,
+    EnvTimeoutError,
     RecvTimeoutError,
     RetriesUsedUpError,
     SlotFailure,
@@ -59,6 +60,7 @@ class _Life:
         knows: the `param` and the dynamic seed that the env was told last.
         order: the reset that is under way, or None.
         attempts: how often that reset has failed.
+        since: when it was sent last, by the monotonic clock.
         is_in_step: whether the env is in flight with an action.
     """
 
@@ -69,6 +71,7 @@ class _Life:
     knows: tuple[dict[str, Any] | None, bool | None] = (None, None)
     order: ResetOrder | None = None
     attempts: int = 0
+    since: float = 0.0
     is_in_step: bool = False
 
     def has_heard(self, param: dict[str, Any] | None, dynamic_seed: bool | None) -> bool:
@@ -155,6 +158,7 @@ class Fleet:
         rest = {env_id: order for env_id, order in orders.items() if order is not None}
         try:
             for env_id in self.members.send_resets(dict(rest)):
+                self.lives[env_id].since = time.monotonic()
                 del rest[env_id]
         finally:
             for env_id in rest:
@@ -186,16 +190,11 @@ class Fleet:
             EnvError, or what an env raised (its cause is the `EnvError`, whose `batch` is the
                 timesteps that have landed).
             RetriesUsedUpError: if an env could not be reset; all are closed then.
+            EnvTimeoutError: if a reset has no answer within `connect_timeout`; likewise.
         """
-        now = time.monotonic()
-        if self._retries:
-            due = [env_id for env_id, when in self._retries.items() if when <= now]
-            for env_id in due:
-                del self._retries[env_id]
-            self._send_resets(due)
-            if self._retries:
-                next_due = min(self._retries.values()) - now
-                timeout = next_due if timeout is None else min(next_due, timeout)
+        if self.resets:
+            limits = [self._next_retry(), self._next_unanswered(), timeout]
+            timeout = min((limit for limit in limits if limit is not None), default=None)
         in_flight = self.steps + self.resets - len(self._retries)
         if in_flight == 0:
             time.sleep(timeout or 0)
@@ -204,7 +203,11 @@ class Fleet:
         try:
             batch = envs.recv(timeout, min_rows=min(rows, in_flight), max_rows=len(self.lives))
         except RecvTimeoutError:
-            return
+            if rows > 1:
+                # Fewer may have come.
+                self.collect(1, 0.0, pardoned)
+            else:
+                self._give_up()
         except BaseException as error:
             # Ctrl-C in the step of an env in this process is that env's failure.
             told = _report(error)
@@ -214,6 +217,45 @@ class Fleet:
             self._fail(told, error, pardoned)
         else:
             self._land(batch)
+
+    def _next_retry(self) -> float | None:
+        """Sends again what is due; seconds until the next reset is."""
+        if not self._retries:
+            return None
+        now = time.monotonic()
+        due = [env_id for env_id, when in self._retries.items() if when <= now]
+        for env_id in due:
+            del self._retries[env_id]
+        self._send_resets(due)
+        return min((when - now for when in self._retries.values()), default=None)
+
+    def _next_unanswered(self) -> float | None:
+        """Seconds until a reset has had no answer for `connect_timeout`."""
+        left = self._left_to_answer().values()
+        return max(min(left), 0.0) if left else None
+
+    def _left_to_answer(self) -> dict[int, float]:
+        """Seconds that each reset in flight may still go without an answer."""
+        limit = self._config.get("connect_timeout")
+        if limit is None:
+            return {}
+        began = time.monotonic() - limit
+        return {
+            env_id: life.since - began
+            for env_id, life in enumerate(self.lives)
+            if life.order is not None and env_id not in self._retries
+        }
+
+    def _give_up(self) -> None:
+        """Closes all where a reset has had no answer in time."""
+        late = [str(env_id) for env_id, left in self._left_to_answer().items() if left <= 0]
+        if late:
+            self.close()
+            raise EnvTimeoutError(
+                f"env {', '.join(late)}: no answer to a reset within "
+                f"{self._config.connect_timeout} seconds (connect_timeout). The manager is closed: "
+                "launch it again, with a reset_timeout, after which a reset is tried again"
+            )
 
     def _land(self, batch: Batch) -> None:
         """Takes in the rows of envs that did not fail."""

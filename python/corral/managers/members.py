@@ -145,8 +145,7 @@ class HostedMembers(Members):
         self.envs = python_envs.hosted(
             python_envs.name_of(env_fn[0]),
             list(hosts),
-            # A worker answers only with a reset: the limit of its connection is one of that.
-            _vec_options(config.step_timeout, config.reset_timeout, config.get("connect_timeout")),
+            _vec_options(config),
             {"check_nan": False, **runner},
         )
 
@@ -233,7 +232,7 @@ class NativeMembers(Members):
             id,
             env_num,
             render_mode="rgb_array" if is_filmed else None,
-            **_vec_options(config.step_timeout, config.reset_timeout),
+            **_vec_options(config),
             **runner,
         )
         self.action_space = self.envs.single_action_space
@@ -312,12 +311,11 @@ class NativeMembers(Members):
         super().close()
 
 
-def _vec_options(step_timeout: float | None, *reset_timeouts: float | None) -> dict[str, Any]:
-    """The options of the vec env. A reset has the least of the limits that are given."""
+def _vec_options(config: Config) -> dict[str, Any]:
     return {
         "autoreset_mode": "disabled",
-        "timeout": step_timeout,
-        "reset_timeout": min((one for one in reset_timeouts if one is not None), default=None),
+        "timeout": config.step_timeout,
+        "reset_timeout": config.reset_timeout,
     }
 
 
