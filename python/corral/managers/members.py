@@ -78,7 +78,12 @@ class Members:
             raise errors.InvalidActionError(
                 f"the actions of envs {ids} are not all in {self.action_space}: {error!r}"
             ) from None
-        self.envs.send(_fitted(self.action_space, batch, len(ids)), ids)
+        self._send(_fitted(self.action_space, batch, len(ids)), ids)
+
+    def _send(self, batch: Any, env_ids: list[int]) -> None:
+        """Sends actions; those of all envs in order go as one batch, which is faster."""
+        is_all = len(env_ids) == self.envs.num_envs and env_ids == list(range(len(env_ids)))
+        self.envs.send(batch, None if is_all else env_ids)
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """What each row is as the result of a step; of a reset its `obs` counts alone."""
@@ -171,7 +176,7 @@ class HostedMembers(Members):
         leaves, others = parcel.packed_actions(list(actions.values()), self._action_size)
         for place, action in others.items():
             self.envs.native.call("hold", (action,), {}, [ids[place]])
-        self.envs.send(leaves, ids)
+        self._send(leaves, ids)
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """As `Members.timesteps`."""
