@@ -34,6 +34,10 @@ __all__ = [
 ]
 
 
+_CALLED = ("reset", "step", "seed", "close", "enable_save_replay")
+_PASSED_ON = ("render", "reward_shaping", "enable_save_figure")
+
+
 @registered("base")
 class BaseEnvManager:
     """Several envs by number, stepped one after the other in this process.
@@ -120,16 +124,7 @@ class BaseEnvManager:
     @property
     def method_name_list(self) -> list[str]:
         """The methods of envs that a manager calls. A subclass may add its own."""
-        return [
-            "reset",
-            "step",
-            "seed",
-            "close",
-            "enable_save_replay",
-            "render",
-            "reward_shaping",
-            "enable_save_figure",
-        ]
+        return [*_CALLED, *_PASSED_ON]
 
     @property
     def _env_states(self) -> dict[int, EnvState]:
