@@ -451,6 +451,18 @@ def test_the_modules_are_di_engines() -> None:
     assert BaseEnvTimestep._fields == ("obs", "reward", "done", "info")
 
 
+@in_workers
+def test_large_observations_need_no_shared_memory(kind: str) -> None:
+    class Large(Counter):
+        observation_space = spaces.Box(0, 255, (1200, 900), np.uint8)
+
+        def _shown(self) -> Any:
+            return np.full((1200, 900), self.at, np.uint8)
+
+    with launched(kind, each(Large, 2, 9), shared_memory=False) as manager:
+        assert_same(manager.step({1: 0})[1].obs, np.full((1200, 900), 1, np.uint8))
+
+
 def _called() -> str:
     return "called"
 

@@ -127,12 +127,14 @@ class HostedMembers(Members):
         taken = expected.action if is_modern(ref) else None
         self.action_space, self._shown = taken, shown
         sizes = (
-            parcel.SMALL + (_size_of(expected.observation) if shown is None else 0),
-            parcel.SMALL + _size_of(expected.action),
+            parcel.SMALL if shown is not None else _size_of(expected.observation),
+            _size_of(expected.action),
         )
-        self._action_size = min(sizes[1], parcel.LARGE)
+        self._action_size = sizes[1]
+        mode = _render_mode(replay_paths)
         makers = [
-            functools.partial(registry.make, fn) if isinstance(fn, str) else fn for fn in env_fn
+            functools.partial(registry.make, fn, render_mode=mode) if isinstance(fn, str) else fn
+            for fn in env_fn
         ]
         hosts = [
             EnvMaker(
@@ -232,11 +234,10 @@ class NativeMembers(Members):
         runner: dict[str, Any],
     ) -> None:
         super().__init__(config.get("copy_on_get", False))
-        is_filmed = any(path is not None for path in replay_paths)
         self.envs = registry.make_vec(
             id,
             env_num,
-            render_mode="rgb_array" if is_filmed else None,
+            render_mode=_render_mode(replay_paths),
             **_vec_options(config),
             **runner,
         )
@@ -316,6 +317,11 @@ class NativeMembers(Members):
         super().close()
 
 
+def _render_mode(replay_paths: Sequence[str | None]) -> str | None:
+    """Envs of ours draw where they are filmed."""
+    return "rgb_array" if any(path is not None for path in replay_paths) else None
+
+
 def _vec_options(config: Config) -> dict[str, Any]:
     return {
         "autoreset_mode": "disabled",
@@ -325,13 +331,12 @@ def _vec_options(config: Config) -> dict[str, Any]:
 
 
 def _size_of(space: Any) -> int:
-    """The bytes of a value of a space, as the largest numbers."""
-    if space is None:
+    """The bytes of a parcel that holds a value of a space, as the largest numbers, and an info."""
+    leaves = [] if space is None else leaves_of(space)[1]
+    if not leaves or any(leaf["kind"] != "fixed" for leaf in leaves):
         return parcel.UNKNOWN
-    _, leaves = leaves_of(space)
-    if any(leaf["kind"] != "fixed" for leaf in leaves):
-        return parcel.UNKNOWN
-    return sum(8 * int(np.prod(leaf["shape"])) for leaf in leaves)
+    numbers = sum(int(np.prod(leaf["shape"])) for leaf in leaves)
+    return min(parcel.SMALL + 8 * numbers, parcel.LARGE)
 
 
 def _fitted(space: Any, batch: Any, num_rows: int) -> Any:

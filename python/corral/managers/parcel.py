@@ -20,7 +20,7 @@ from gymnasium import spaces
 SMALL = 512
 """Bytes of a leaf for an info, a reward or an action."""
 UNKNOWN = 4096
-"""Bytes of a leaf for an observation of unknown size, beside its info and its reward."""
+"""Bytes of a leaf for an observation or an action of unknown size."""
 LARGE = 1 << 20
 """Bytes of a leaf at most."""
 
@@ -36,7 +36,7 @@ _HEADER = struct.Struct("<BcBx3I")
 
 def space_of(size: int) -> spaces.Box:
     """The space of such a leaf."""
-    return spaces.Box(0, 255, (min(size, LARGE),), np.uint8)
+    return spaces.Box(0, 255, (size,), np.uint8)
 
 
 def packed(value: Any, size: int) -> npt.NDArray[np.uint8] | None:
