@@ -124,6 +124,16 @@ def test_an_env_in_flight_takes_no_action() -> None:
     manager.close()
 
 
+def test_attributes_and_methods_wait_for_envs_in_flight() -> None:
+    manager = made(slow_last(2, 0.3), wait_num=1, step_wait_timeout=0)
+    manager.step({0: 0, 1: 0})
+    assert manager.number == [0, 1]
+    assert manager.step({})[1].reward == 1.0
+    manager.step({1: 0, 0: 0})
+    assert manager.reward_shaping(1, ["t"]) == [(1, "t")]
+    manager.close()
+
+
 def test_a_reset_of_an_env_in_flight_drops_its_timestep() -> None:
     manager = made(slow_last(3, 0.3), wait_num=1, step_wait_timeout=0)
     manager.step({0: 0, 1: 0, 2: 0})

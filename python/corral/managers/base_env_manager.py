@@ -175,8 +175,7 @@ class BaseEnvManager:
         Raises:
             UnsupportedError: for envs that declare no action space.
         """
-        own = getattr(self._env_ref, "random_action", None)
-        space = self._declared.action
+        own, space = getattr(self._env_ref, "random_action", None), self._declared.action
         if not callable(own) and space is None:
             raise errors.UnsupportedError(
                 "there is no random action: the envs have neither a random_action nor an "
@@ -204,16 +203,13 @@ class BaseEnvManager:
         if not self.closed:
             raise errors.LaunchError("the manager is launched already: close it first")
         params = reset_params(reset_param, self.env_num)
-        first = self._env_fn[0]
+        first, told = self._env_fn[0], (self._cfg, self._replay_paths)
+        made: Members
         if isinstance(first, str) and self._cfg.get("num_workers") is None:
-            runner = self._native_runner()
-            made: Members = NativeMembers(
-                first, self.env_num, self._cfg, self._replay_paths, runner
-            )
+            made = NativeMembers(first, self.env_num, *told, self._native_runner())
         else:
-            runner = self._hosted_runner()
             envs = self._env_fn, self._env_ref, self._declared
-            made = HostedMembers(*envs, self._cfg, self._replay_paths, runner)
+            made = HostedMembers(*envs, *told, self._hosted_runner())
         self._fleet = Fleet(made, self.env_num, self._cfg, self._seeds)
         try:
             self._fleet.begin(params, range(self.env_num))
@@ -246,10 +242,9 @@ class BaseEnvManager:
         """
         fleet = self._launched()
         params = reset_params(reset_param, self.env_num)
-        env_ids = range(self.env_num) if reset_param is None else params
+        env_ids = list(range(self.env_num) if reset_param is None else params)
         fleet.begin(params, env_ids)
-        while any(fleet.lives[env_id].order for env_id in env_ids):
-            fleet.collect(len(env_ids))
+        fleet.settle(env_ids)
 
     def step(self, actions: Mapping[int, Any]) -> dict[int, BaseEnvTimestep]:
         """Plays one action in each of these envs. An env whose episode ends is reset.
@@ -267,11 +262,10 @@ class BaseEnvManager:
             ArgumentError, ArgumentTypeError, InvalidActionError: name what is wrong; nothing has
                 moved.
             ResetNeededError: for an env that takes no action now; nothing has moved.
-            Exception: what an env raised, with the worker's traceback; or `EnvError` for one that
-                died, `EnvTimeoutError` where all that failed were silent for longer than
-                `step_timeout`. The env is in ERROR until `reset`.
-                The `EnvError`, which is the cause of an env's own exception, names the env; its
-                `batch` is the others' timesteps.
+            Exception: what an env raised, with the worker's traceback; its cause is the `EnvError`.
+            EnvError: for an env that died; `EnvTimeoutError` where all that failed were silent for
+                longer than `step_timeout`. It names the envs, which are in ERROR until `reset`, and
+                its `batch` is the others' timesteps.
             RetriesUsedUpError: if an env could not be reset; the manager is closed then.
         """
         fleet = self._launched()
@@ -346,8 +340,14 @@ class BaseEnvManager:
         return self._invoke(env_id, "reward_shaping", transitions)
 
     def _invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
-        members = self._launched().members
-        return members.invoke(env_number(env_id, self.env_num), name, *args, **kwargs)
+        members = self._settled([env_number(env_id, self.env_num)])
+        return members.invoke(int(env_id), name, *args, **kwargs)
+
+    def _settled(self, env_ids: Sequence[int]) -> Members:
+        """The vec env, once none of these envs is in flight."""
+        fleet = self._launched()
+        fleet.settle(env_ids)
+        return fleet.members
 
     def close(self) -> None:
         """Closes the envs, those in flight too; again does nothing."""
@@ -360,8 +360,8 @@ class BaseEnvManager:
                 ref_close()
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute of each env, as a list. Of a method in `method_name_list` the list has one
-        function for each env, which calls it there.
+        """An attribute of each env, as a list; envs in flight are waited for. Of a method in
+        `method_name_list` the list has one function for each env, which calls it there.
 
         Raises:
             AttributeError: for what the envs do not have.
@@ -369,7 +369,7 @@ class BaseEnvManager:
         """
         if name.startswith("_"):
             raise AttributeError(name)
-        members = self._launched().members
+        members = self._settled(range(self.env_num))
         if name in self.method_name_list and callable(getattr(self._env_ref, name, None)):
             return [functools.partial(self._invoke, k, name) for k in range(self.env_num)]
         if isinstance(members, NativeMembers):

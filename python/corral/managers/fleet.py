@@ -123,6 +123,16 @@ class Fleet:
         ]
         return [k for k in ready if k not in self.landed] if self.landed else ready
 
+    def settle(self, env_ids: Iterable[int], pardoned: Set[int] = frozenset()) -> None:
+        """Waits until none of these envs is in flight. Timesteps that land are kept.
+
+        Raises:
+            EnvError: as `collect`.
+        """
+        lives = [self.lives[env_id] for env_id in env_ids]
+        while any(life.is_in_step or life.order is not None for life in lives):
+            self.collect(pardoned=pardoned)
+
     def begin(self, params: dict[int, dict[str, Any] | None], env_ids: Iterable[int]) -> None:
         """Puts envs in flight to be reset. An env in flight is waited for, and its row dropped.
 
@@ -135,8 +145,7 @@ class Fleet:
             CorralError: for arguments that cannot be sent; their envs are in ERROR.
         """
         wanted = set(env_ids)
-        while any(self.lives[k].is_in_step or self.lives[k].order for k in wanted):
-            self.collect(pardoned=wanted)
+        self.settle(wanted, wanted)
         for env_id in wanted:
             self.landed.pop(env_id, None)
         for env_id, param in params.items():
