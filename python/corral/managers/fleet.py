@@ -28,6 +28,7 @@ from corral.managers.seeds import Seeds
 from corral.managers.timestep import BaseEnvTimestep, is_abnormal
 from corral.vector import RowKind
 
+_FAILED = RowKind.FAILED.value
 # What is refused (other spaces, no env at all) is refused again.
 _FINAL = (ArgumentError, ArgumentTypeError, SpaceError, UnsupportedError)
 
@@ -273,7 +274,7 @@ class Fleet:
         over = []
         for row, env_id in enumerate(env_ids):
             life = self.lives[env_id]
-            if kinds[row] == RowKind.FAILED:
+            if kinds[row] == _FAILED:
                 continue
             if life.order is not None:
                 life.knows = life.order.param, life.order.dynamic_seed

@@ -128,7 +128,7 @@ class HostedMembers(Members):
         self.action_space, self._shown = taken, shown
         sizes = (
             parcel.SMALL if shown is not None else _size_of(expected.observation),
-            _size_of(expected.action),
+            _size_of(expected.action, parcel.ACTION),
         )
         self._action_size = sizes[1]
         mode = _render_mode(replay_paths)
@@ -152,7 +152,8 @@ class HostedMembers(Members):
         self.envs = python_envs.hosted(
             python_envs.name_of(env_fn[0]),
             list(hosts),
-            _vec_options(config),
+            # Of the bytes of a parcel none is out of bounds.
+            {**_vec_options(config), **({"action_bounds": "unchecked"} if taken is None else {})},
             {"check_nan": False, **runner},
         )
 
@@ -182,35 +183,32 @@ class HostedMembers(Members):
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """As `Members.timesteps`."""
-        shown, rewards, terminations, truncations, infos = batch
+        shown, numbers, terminations, truncations, infos = batch
         leaves, messages = shown[PARCEL], infos.get(PARCEL)
-        count = len(rewards)
-        observations = [None] * count
+        count = len(numbers)
+        firsts = leaves[:, 0].tolist()
+        rewards = parcel.formed(firsts, numbers)
+        dones = (terminations | truncations).tolist()
+        told: list[Any] = [{} for _ in range(count)]
+        observations: list[Any] = [None] * count
         if self._shown is not None:
             observations = rows_of(self._shown, shown[OBSERVATION], count, self._copies)
-        numbers, cut = rewards.tolist(), (truncations & ~terminations).tolist()
-        dones = (terminations | truncations).tolist()
-        timesteps = []
-        for row, first in enumerate(leaves[:, 0].tolist()):
-            obs, reward, done = observations[row], numbers[row], dones[row]
-            info: Any = {}
-            aside = None if messages is None else messages[row]
-            if first >= parcel.PICKLED:
-                aside = parcel.unpacked(leaves[row])
-            elif first:
-                reward = parcel.formed(first, reward)
-            if aside is not None:
-                info, own, *rest = aside
+        if messages is not None or max(firsts) >= parcel.PICKLED:
+            for row, first in enumerate(firsts):
+                aside = None if messages is None else messages[row]
+                if first >= parcel.PICKLED:
+                    aside = parcel.unpacked(leaves[row])
+                if aside is None:
+                    continue
+                told[row], reward, *rest = aside
                 if rest:
-                    obs = rest[0]
+                    observations[row] = rest[0]
                 if len(rest) == 2:
-                    reward, done = own, rest[1]
-                elif own is not None:
-                    reward = own
-            if cut[row] and isinstance(info, dict):
-                info = {**info, "TimeLimit.truncated": True}
-            timesteps.append(BaseEnvTimestep(obs, reward, done, info))
-        return timesteps
+                    rewards[row], dones[row] = reward, rest[1]
+                elif reward is not None:
+                    rewards[row] = reward
+        _mark_cut(told, terminations, truncations)
+        return list(map(BaseEnvTimestep, observations, rewards, dones, told))
 
     def attribute(self, name: str) -> list[Any]:
         """An attribute of each env; None of an env that lacks it."""
@@ -286,8 +284,7 @@ class NativeMembers(Members):
         env_ids, kinds = infos.pop("env_id"), infos.pop("row_kind")
         each = rows(infos, len(rewards))
         infos["env_id"], infos["row_kind"] = env_ids, kinds
-        for row in np.flatnonzero(truncations & ~terminations):
-            each[row]["TimeLimit.truncated"] = True
+        _mark_cut(each, terminations, truncations)
         observations = rows_of(self._space, batch[0], len(each), self._copies)
         dones = (terminations | truncations).tolist()
         return list(map(BaseEnvTimestep, observations, rewards.tolist(), dones, each))
@@ -317,6 +314,14 @@ class NativeMembers(Members):
         super().close()
 
 
+def _mark_cut(infos: list[Any], terminations: Any, truncations: Any) -> None:
+    """Tells in the infos which episodes were truncated alone, as old gym did."""
+    if truncations.any():
+        for row in np.flatnonzero(truncations & ~terminations):
+            if isinstance(infos[row], dict):
+                infos[row] = {**infos[row], "TimeLimit.truncated": True}
+
+
 def _render_mode(replay_paths: Sequence[str | None]) -> str | None:
     """Envs of ours draw where they are filmed."""
     return "rgb_array" if any(path is not None for path in replay_paths) else None
@@ -330,13 +335,13 @@ def _vec_options(config: Config) -> dict[str, Any]:
     }
 
 
-def _size_of(space: Any) -> int:
-    """The bytes of a parcel that holds a value of a space, as the largest numbers, and an info."""
+def _size_of(space: Any, more: int = parcel.SMALL) -> int:
+    """The bytes of a parcel that holds a value of a space, as the largest numbers, and more."""
     leaves = [] if space is None else leaves_of(space)[1]
     if not leaves or any(leaf["kind"] != "fixed" for leaf in leaves):
         return parcel.UNKNOWN
     numbers = sum(int(np.prod(leaf["shape"])) for leaf in leaves)
-    return min(parcel.SMALL + 8 * numbers, parcel.LARGE)
+    return min(more + 8 * numbers, parcel.LARGE)
 
 
 def _fitted(space: Any, batch: Any, num_rows: int) -> Any:

@@ -18,7 +18,9 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 SMALL = 512
-"""Bytes of a leaf for an info, a reward or an action."""
+"""Bytes of a leaf for an info and a reward."""
+ACTION = 192
+"""Bytes of a leaf for an action, beside its numbers."""
 UNKNOWN = 4096
 """Bytes of a leaf for an observation or an action of unknown size."""
 LARGE = 1 << 20
@@ -68,9 +70,15 @@ def reward_forms(size: int) -> dict[Any, npt.NDArray[np.uint8]]:
     return leaves
 
 
-def formed(number: int, reward: float) -> Any:
-    """A reward in the form of a number that a leaf began with."""
-    return np.array([reward], _FORMS[number - 1][0])
+def formed(firsts: list[int], numbers: npt.NDArray[np.float64]) -> list[Any]:
+    """The rows' rewards in the forms that their leaves begin with."""
+    if len(set(firsts)) == 1 and 0 < firsts[0] < PICKLED:
+        return list(numbers.astype(_FORMS[firsts[0] - 1][0]).reshape(-1, 1))
+    rewards: list[Any] = numbers.tolist()
+    for row, first in enumerate(firsts):
+        if 0 < first < PICKLED:
+            rewards[row] = np.array([rewards[row]], _FORMS[first - 1][0])
+    return rewards
 
 
 def packed_actions(
