@@ -448,3 +448,31 @@ def test_an_env_of_di_engine_keeps_its_seed_in_a_new_worker(kind: str, tmp_path:
             manager.step({1: "die"})
         manager.reset({1: None})
         assert manager.ready_obs[1]["told"] == ((6, False),)
+
+
+@every_manager
+def test_a_retry_waits_as_long_as_it_is_told(kind: str, tmp_path: Path) -> None:
+    fns = fragile(tmp_path, "raise 1 reset 2")
+    began = time.monotonic()
+    with launched(kind, fns, max_retry=3, retry_waiting_time=0.4) as manager:
+        assert time.monotonic() - began >= 0.8
+        assert sorted(manager.ready_obs) == [0, 1, 2]
+
+
+def test_other_envs_play_on_while_a_retry_waits(tmp_path: Path) -> None:
+    fns = [*fragile(tmp_path, count=1), *each(Counter, 2, 1000)[1:]]
+    fns[0].keywords["length"] = 1
+    cfg = {"max_retry": 2, "retry_waiting_time": 3.0, "reset_inplace": False}
+    with launched("async", fns, **cfg) as manager:
+        (tmp_path / "orders").write_text("raise 0 reset 1")
+        manager.step({0: 0, 1: 0})
+        while tally(tmp_path, "0.reset") == 0:
+            manager.step({1: 0})
+        began = time.monotonic()
+        for _ in range(3):
+            assert sorted(manager.ready_obs) == [1]
+            manager.step({1: 0})
+        assert time.monotonic() - began < 3.0
+        while sorted(manager.ready_obs) == [1]:
+            manager.step({1: 0})
+        assert manager.ready_obs[0][3] == 0
