@@ -12,7 +12,7 @@ JOBS ?= 4
 PYTEST := -m pytest --numprocesses $(JOBS) --dist loadgroup
 # What Gymnasium and NumPy have a part in: spaces, arrays, infos, errors, wrappers, trajectories.
 WHAT_DIFFERS := -m "not thorough" tests/contract tests/python_envs tests/gymnasium_tools tests/adapters \
-	tests/parity tests/matrix/test_matrix.py tests/faults/test_env_faults.py tests/faults/test_worker_errors.py
+	tests/managers tests/parity tests/matrix/test_matrix.py tests/faults/test_env_faults.py tests/faults/test_worker_errors.py
 SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
@@ -80,7 +80,7 @@ bench-peers: ## Install the peers into .venv-bench.
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(PEERS)/bin/python -m pip install --quiet --group bench
-	$(PEERS)/bin/python -m pip install --quiet --no-deps stable-baselines3
+	$(PEERS)/bin/python -m pip install --quiet --no-deps stable-baselines3 DI-engine
 	-$(PEERS)/bin/python benches/install_pufferlib.py
 
 bench-rust: ## Measure the core's inner loops by criterion.

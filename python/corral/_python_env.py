@@ -158,13 +158,13 @@ class Parts:
     bare: Any | None
 
 
-def _takes_seed(env: Any) -> bool:
+def takes_seed(env: Any) -> bool:
     """Whether `reset` takes a seed; a wrapper that passes on what it is given, as what it wraps."""
     parameters = inspect.signature(env.reset).parameters
     inner = getattr(env, "unwrapped", env)
     passes_on = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     if "seed" not in parameters and passes_on and inner is not env:
-        return _takes_seed(inner)
+        return takes_seed(inner)
     return "seed" in parameters
 
 
@@ -180,7 +180,7 @@ def parts_of(env: Any) -> Parts:
     modern = isinstance(env, gymnasium.Env)
     if not modern:
         try:
-            modern = _takes_seed(env)
+            modern = takes_seed(env)
         except (TypeError, ValueError):
             modern = False
     bare = getattr(env, "unwrapped", None)

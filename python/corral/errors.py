@@ -158,7 +158,8 @@ class EnvError(CorralError, RuntimeError):
     """
 
     failures: tuple[SlotFailure, ...] = ()
-    batch: tuple[Any, ...] | None = None
+    # A tuple; under a manager of `corral.managers` the timesteps by env.
+    batch: Any = None
 
     @classmethod
     def of(cls, failures: list[SlotFailure], batch: tuple[Any, ...] | None) -> EnvError:
@@ -184,6 +185,27 @@ class EnvError(CorralError, RuntimeError):
 
 class EnvTimeoutError(EnvError, TimeoutError):
     """Envs did not answer within the timeout; see `EnvError`."""
+
+
+class RetriesUsedUpError(EnvError):
+    """A manager's env could not be reset in as many attempts as it has; the manager is closed."""
+
+    @classmethod
+    def of_resets(
+        cls, failures: list[SlotFailure], attempts: int, cause: EnvError
+    ) -> RetriesUsedUpError:
+        """The error of resets that failed for the last time."""
+        envs = ", ".join(f"env {failure.slot}" for failure in failures)
+        error = cls(
+            f"{envs}: no reset in {attempts} attempt{'s' * (attempts > 1)} (max_retry). The "
+            f"manager is closed: launch it again. The last failure: {failures[-1].text}"
+        )
+        error.failures, error.batch = tuple(failures), cause.batch
+        return error
+
+
+class LaunchError(CorralError, RuntimeError):
+    """A call of a manager before its `launch`, or one that belongs before it."""
 
 
 class WorkerTraceback(CorralError):

@@ -1,0 +1,343 @@
+"""The envs of one launch: the state of each, what is in flight, what has landed.
+
+Only here do states change, resets go out, and failed resets go out again.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+from corral.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    EnvError,
+    EnvTimeoutError,
+    RecvTimeoutError,
+    RetriesUsedUpError,
+    SlotFailure,
+    SpaceError,
+    UnsupportedError,
+)
+from corral.managers.config import Config
+from corral.managers.members import Batch, Members, ResetOrder
+from corral.managers.seeds import Seeds
+from corral.managers.timestep import BaseEnvTimestep, is_abnormal
+from corral.vector import RowKind
+
+_FAILED = RowKind.FAILED.value
+# What is refused (other spaces, no env at all) is refused again.
+_FINAL = (ArgumentError, ArgumentTypeError, SpaceError, UnsupportedError)
+
+
+class EnvState(enum.IntEnum):
+    """The state of an env."""
+
+    VOID = 0
+    """There is no env: before `launch` and after `close`."""
+    INIT = 1
+    """The env awaits its first reset."""
+    RUN = 2
+    """The env takes actions."""
+    RESET = 3
+    """The env is being reset."""
+    DONE = 4
+    """The env has played `episode_num` episodes."""
+    ERROR = 5
+    """The env failed, or its timestep was abnormal; it waits for `reset`."""
+    NEED_RESET = 6
+    """The env's episode is over and `auto_reset` is off; it waits for `reset`."""
+
+
+@dataclass(slots=True)
+class _Life:
+    """One env.
+
+    Attributes:
+        param: the arguments of its resets.
+        knows: the `param` and the dynamic seed that the env was told last.
+        order: the reset that is under way, or None.
+        attempts: how often that reset has failed.
+        since: when it was sent last, by the monotonic clock.
+        is_in_step: whether the env is in flight with an action.
+    """
+
+    state: EnvState = EnvState.INIT
+    episodes: int = 0
+    ready_obs: Any = None
+    param: dict[str, Any] | None = None
+    knows: tuple[dict[str, Any] | None, bool | None] = (None, None)
+    order: ResetOrder | None = None
+    attempts: int = 0
+    since: float = 0.0
+    is_in_step: bool = False
+
+    def has_heard(self, param: dict[str, Any] | None, dynamic_seed: bool | None) -> bool:
+        """Whether the env need not be told these. A param is the same if it is the same object:
+        arrays in it have no equality."""
+        return self.knows[0] is param and self.knows[1] is dynamic_seed
+
+
+class Fleet:
+    """The envs of one launch.
+
+    Attributes:
+        members: the vec env.
+        lives: one for each env.
+        landed: timesteps that have come back and that nobody has been given yet.
+        steps, resets: how many envs are in flight with an action, and are being reset.
+        is_closed: whether the envs were closed.
+    """
+
+    def __init__(self, members: Members, env_num: int, config: Config, seeds: Seeds) -> None:
+        self.members, self._config, self._seeds = members, config, seeds
+        self.lives = [_Life() for _ in range(env_num)]
+        self.landed: dict[int, BaseEnvTimestep] = {}
+        self.steps = self.resets = 0
+        self.is_closed = False
+        # When resets that failed go out again.
+        self._retries: dict[int, float] = {}
+
+    def close(self) -> None:
+        """Closes the envs, those in flight too; again does nothing."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.members.close()
+
+    def finish_resets(self) -> None:
+        """Waits until no env is being reset.
+
+        Raises:
+            EnvError: as `collect`.
+        """
+        while self.resets:
+            self.collect(self.resets)
+
+    def ready(self) -> list[int]:
+        """The numbers of the envs that take an action now."""
+        run = EnvState.RUN
+        ready = [
+            k for k, life in enumerate(self.lives) if life.state is run and not life.is_in_step
+        ]
+        return [k for k in ready if k not in self.landed] if self.landed else ready
+
+    def settle(self, env_ids: Iterable[int], pardoned: Set[int] = frozenset()) -> None:
+        """Waits until none of these envs is in flight. Timesteps that land are kept.
+
+        Raises:
+            EnvError: as `collect`.
+        """
+        lives = [self.lives[env_id] for env_id in env_ids]
+        while any(life.is_in_step or life.order is not None for life in lives):
+            self.collect(pardoned=pardoned)
+
+    def begin(self, params: dict[int, dict[str, Any] | None], env_ids: Iterable[int]) -> None:
+        """Puts envs in flight to be reset. An env in flight is waited for, and its row dropped.
+
+        Args:
+            params: new arguments of resets, by env; None for none.
+            env_ids: which envs.
+
+        Raises:
+            EnvError: for another env that failed meanwhile.
+            CorralError: for arguments that cannot be sent; their envs are in ERROR.
+        """
+        wanted = set(env_ids)
+        self.settle(wanted, wanted)
+        for env_id in wanted:
+            self.landed.pop(env_id, None)
+        for env_id, param in params.items():
+            self.lives[env_id].param = param
+        self._begin(sorted(wanted))
+
+    def _begin(self, env_ids: list[int]) -> None:
+        for env_id in env_ids:
+            life = self.lives[env_id]
+            seed, dynamic = self._seeds.take(env_id), self._seeds.dynamic[env_id]
+            is_new = not life.has_heard(life.param, dynamic)
+            life.order = ResetOrder(seed, dynamic, life.param, is_new)
+            life.state, life.attempts = EnvState.RESET, 0
+        self.resets += len(env_ids)
+        self._send_resets(env_ids)
+
+    def _send_resets(self, env_ids: list[int]) -> None:
+        orders = {env_id: self.lives[env_id].order for env_id in env_ids}
+        rest = {env_id: order for env_id, order in orders.items() if order is not None}
+        try:
+            for env_id in self.members.send_resets(dict(rest)):
+                self.lives[env_id].since = time.monotonic()
+                del rest[env_id]
+        finally:
+            for env_id in rest:
+                self._end_reset(self.lives[env_id], EnvState.ERROR)
+
+    def _end_reset(self, life: _Life, state: EnvState) -> None:
+        life.order, life.state = None, state
+        self.resets -= 1
+
+    def send(self, actions: dict[int, Any]) -> None:
+        """Puts envs in flight with their actions; nothing moves where one is wrong."""
+        if actions:
+            self.members.send(actions)
+            for env_id in actions:
+                self.lives[env_id].is_in_step = True
+            self.steps += len(actions)
+
+    def collect(
+        self, rows: int = 1, timeout: float | None = None, pardoned: Set[int] = frozenset()
+    ) -> None:
+        """Waits for rows of envs in flight, or until a reset that failed goes out again.
+
+        Args:
+            rows: how many rows to wait for; all in flight, if these are fewer.
+            timeout: seconds after which to give up.
+            pardoned: envs that may fail in a step without an error.
+
+        Raises:
+            EnvError, or what an env raised (its cause is the `EnvError`, whose `batch` is the
+                timesteps that have landed).
+            RetriesUsedUpError: if an env could not be reset; all are closed then.
+            EnvTimeoutError: if a reset has no answer within `connect_timeout`; likewise.
+        """
+        if self.resets:
+            limits = [self._next_retry(), self._next_unanswered(), timeout]
+            timeout = min((limit for limit in limits if limit is not None), default=None)
+        in_flight = self.steps + self.resets - len(self._retries)
+        if in_flight == 0:
+            time.sleep(timeout or 0)
+            return
+        envs = self.members.envs
+        try:
+            batch = envs.recv(timeout, min_rows=min(rows, in_flight), max_rows=len(self.lives))
+        except RecvTimeoutError:
+            if rows > 1:
+                # Fewer may have come.
+                self.collect(1, 0.0, pardoned)
+            else:
+                self._give_up()
+        except BaseException as error:
+            # Ctrl-C in the step of an env in this process is that env's failure.
+            told = _report(error)
+            if told is None:
+                raise
+            self._land(told.batch)
+            self._fail(told, error, pardoned)
+        else:
+            self._land(batch)
+
+    def _next_retry(self) -> float | None:
+        """Sends again what is due; seconds until the next reset is."""
+        if not self._retries:
+            return None
+        now = time.monotonic()
+        due = [env_id for env_id, when in self._retries.items() if when <= now]
+        for env_id in due:
+            del self._retries[env_id]
+        self._send_resets(due)
+        return min((when - now for when in self._retries.values()), default=None)
+
+    def _next_unanswered(self) -> float | None:
+        """Seconds until a reset has had no answer for `connect_timeout`."""
+        left = self._left_to_answer().values()
+        return max(min(left), 0.0) if left else None
+
+    def _left_to_answer(self) -> dict[int, float]:
+        """Seconds that each reset in flight may still go without an answer."""
+        limit = self._config.get("connect_timeout")
+        if limit is None:
+            return {}
+        began = time.monotonic() - limit
+        return {
+            env_id: life.since - began
+            for env_id, life in enumerate(self.lives)
+            if life.order is not None and env_id not in self._retries
+        }
+
+    def _give_up(self) -> None:
+        """Closes all where a reset has had no answer in time."""
+        late = [str(env_id) for env_id, left in self._left_to_answer().items() if left <= 0]
+        if late:
+            self.close()
+            raise EnvTimeoutError(
+                f"env {', '.join(late)}: no answer to a reset within "
+                f"{self._config.connect_timeout} seconds (connect_timeout). The manager is closed: "
+                "launch it again, with a reset_timeout, after which a reset is tried again"
+            )
+
+    def _land(self, batch: Batch) -> None:
+        """Takes in the rows of envs that did not fail."""
+        env_ids, kinds = batch[4]["env_id"].tolist(), batch[4]["row_kind"].tolist()
+        timesteps = self.members.timesteps(batch)
+        over = []
+        for row, env_id in enumerate(env_ids):
+            life = self.lives[env_id]
+            if kinds[row] == _FAILED:
+                continue
+            if life.order is not None:
+                life.knows = life.order.param, life.order.dynamic_seed
+                self._end_reset(life, EnvState.RUN)
+                life.ready_obs = timesteps[row].obs
+                self.members.film(env_id, is_first=True)
+                continue
+            life.is_in_step = False
+            self.steps -= 1
+            timestep = self.landed[env_id] = timesteps[row]
+            self.members.film(env_id, is_last=bool(timestep.done))
+            if timestep.info and is_abnormal(timestep.info):
+                life.state = EnvState.ERROR
+            elif not timestep.done:
+                life.ready_obs = timestep.obs
+            else:
+                life.episodes += 1
+                if life.episodes >= self._config.episode_num:
+                    life.state = EnvState.DONE
+                elif self._config.auto_reset:
+                    over.append(env_id)
+                else:
+                    life.state = EnvState.NEED_RESET
+        if over:
+            self._begin(over)
+
+    def _fail(self, told: EnvError, error: BaseException, pardoned: Set[int]) -> None:
+        """Takes in envs that failed. A failed reset goes out again, as often as it may; any other
+        failure is raised."""
+        used_up: list[SlotFailure] = []
+        is_raised = False
+        for failure in told.failures:
+            life = self.lives[failure.slot]
+            if failure.cause != "error":
+                # Its process or thread is gone, and what it knew.
+                life.knows = (None, None)
+            if life.order is None:
+                self.steps -= life.is_in_step
+                life.is_in_step, life.state = False, EnvState.ERROR
+                is_raised |= failure.slot not in pardoned
+                continue
+            life.attempts += 1
+            is_final = isinstance(failure.exception, _FINAL) or failure.cause == "interrupt"
+            if is_final or life.attempts >= self._config.max_retry:
+                self._end_reset(life, EnvState.ERROR)
+                is_raised |= is_final
+                used_up.extend([] if is_final else [failure])
+            else:
+                is_known = life.has_heard(life.order.param, life.order.dynamic_seed)
+                life.order = replace(life.order, is_new=not is_known)
+                self._retries[failure.slot] = time.monotonic() + self._config.retry_waiting_time
+        if not used_up and not is_raised:
+            return
+        told.batch, self.landed = self.landed, {}
+        if is_raised:
+            raise error
+        self.close()
+        raise RetriesUsedUpError.of_resets(used_up, self._config.max_retry, told) from error
+
+
+def _report(error: BaseException) -> EnvError | None:
+    """The vec env's report behind what it raised, which may be an env's own exception."""
+    cause = error.__cause__
+    is_own = isinstance(cause, EnvError) and any(one.exception is error for one in cause.failures)
+    report = cause if is_own else error
+    return report if isinstance(report, EnvError) and report.batch is not None else None

@@ -1,0 +1,369 @@
+"""The vec env under a manager, and what its rows mean: envs that functions make, or envs of ours by
+an id."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces as gym_spaces
+
+from corral import errors, python_envs, registry, spaces
+from corral._python_env import leaves_of
+from corral.adapters.infos import rows
+from corral.managers import parcel
+from corral.managers.config import Config
+from corral.managers.declared import Declared, is_modern
+from corral.managers.hosted_env import OBSERVATION, ORDERS, PARCEL, EnvMaker
+from corral.managers.timestep import BaseEnvTimestep
+from corral.managers.video import Recorder
+from corral.vector import VectorEnv
+
+Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
+_OF_RESET = ("seed", "options")
+
+
+@dataclass(frozen=True)
+class ResetOrder:
+    """How an env's next episode begins.
+
+    Attributes:
+        seed: the seed; None where the env goes on.
+        dynamic_seed: as for `BaseEnvManager.seed`.
+        param: the keyword arguments of the env's `reset`, or None.
+        is_new: whether the env may not know `dynamic_seed` and `param` yet.
+    """
+
+    seed: int | None
+    dynamic_seed: bool | None
+    param: dict[str, Any] | None
+    is_new: bool
+
+
+class Members:
+    """The envs of a manager as one `VectorEnv` in the autoreset mode "disabled".
+
+    Attributes:
+        envs: the vec env.
+        action_space: the space in which actions are batched.
+    """
+
+    envs: VectorEnv
+    action_space: Any
+
+    def __init__(self, copies: bool) -> None:
+        self._copies = copies
+
+    def send_resets(self, orders: dict[int, ResetOrder]) -> Iterator[int]:
+        """Puts envs in flight to begin episodes, and gives the number of each that is.
+
+        Raises:
+            CorralError: as `VectorEnv.send_reset`.
+        """
+        raise NotImplementedError
+
+    def send(self, actions: dict[int, Any]) -> None:
+        """Puts envs in flight with their actions; nothing moves where one is wrong.
+
+        Raises:
+            InvalidActionError: names what is wrong.
+        """
+        ids = list(actions)
+        try:
+            batch = spaces.batch_actions(self.action_space, list(actions.values()))
+        except (LookupError, TypeError, ValueError) as error:
+            raise errors.InvalidActionError(
+                f"the actions of envs {ids} are not all in {self.action_space}: {error!r}"
+            ) from None
+        self._send(_fitted(self.action_space, batch, len(ids)), ids)
+
+    def _send(self, batch: Any, env_ids: list[int]) -> None:
+        """Sends actions; those of all envs in order go as one batch, which is faster."""
+        is_all = len(env_ids) == self.envs.num_envs and env_ids == list(range(len(env_ids)))
+        self.envs.send(batch, None if is_all else env_ids)
+
+    def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
+        """What each row is as the result of a step; of a reset its `obs` counts alone."""
+        raise NotImplementedError
+
+    def film(self, env_id: int, *, is_first: bool = False, is_last: bool = False) -> None:
+        """Adds a picture of the env to its video, where that is not done in the env's own place."""
+
+    def attribute(self, name: str) -> list[Any]:
+        """An attribute of each env.
+
+        Raises:
+            AttributeError: where the vec env cannot tell.
+        """
+        raise NotImplementedError
+
+    def invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What a method of one env gives."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Closes the envs."""
+        self.envs.close()
+
+
+class HostedMembers(Members):
+    """Envs that functions make: in worker processes, or (runner "serial") in this process."""
+
+    def __init__(
+        self,
+        env_fn: Sequence[Callable[[], Any] | str],
+        ref: Any,
+        expected: Declared,
+        config: Config,
+        replay_paths: Sequence[str | None],
+        runner: dict[str, Any],
+    ) -> None:
+        super().__init__(config.get("copy_on_get", False))
+        shown = expected.observation if config.get("shared_memory", True) else None
+        # An env of DI-engine takes its action as it is, whatever space it declares.
+        taken = expected.action if is_modern(ref) else None
+        self.action_space, self._shown = taken, shown
+        sizes = (
+            parcel.SMALL if shown is not None else _size_of(expected.observation),
+            _size_of(expected.action, parcel.ACTION),
+        )
+        self._action_size = sizes[1]
+        mode = _render_mode(replay_paths)
+        makers = [
+            functools.partial(registry.make, fn, render_mode=mode) if isinstance(fn, str) else fn
+            for fn in env_fn
+        ]
+        hosts = [
+            EnvMaker(
+                env_id,
+                fn,
+                expected,
+                shown,
+                taken,
+                sizes,
+                keeps=config.retry_type == "reset",
+                replay_path=replay_paths[env_id],
+            )
+            for env_id, fn in enumerate(makers)
+        ]
+        self.envs = python_envs.hosted(
+            python_envs.name_of(env_fn[0]),
+            list(hosts),
+            # Of the bytes of a parcel none is out of bounds.
+            {**_vec_options(config), **({"action_bounds": "unchecked"} if taken is None else {})},
+            {"check_nan": False, **runner},
+        )
+
+    def send_resets(self, orders: dict[int, ResetOrder]) -> Iterator[int]:
+        """As `Members.send_resets`. Options are looked at in the workers, which is waited for: envs
+        that know their orders get none, and all others get theirs by one call."""
+        told = {k: (one.param, one.dynamic_seed) for k, one in orders.items() if one.is_new}
+        for env_ids, options in (
+            ([env_id for env_id in orders if env_id not in told], None),
+            (list(told), {ORDERS: told}),
+        ):
+            if env_ids:
+                seeds = [orders[env_id].seed for env_id in env_ids]
+                self.envs.send_reset(env_ids, seed=seeds, options=options)
+                yield from env_ids
+
+    def send(self, actions: dict[int, Any]) -> None:
+        """As `Members.send`."""
+        if self.action_space is not None:
+            super().send(actions)
+            return
+        ids = list(actions)
+        leaves, others = parcel.packed_actions(list(actions.values()), self._action_size)
+        for place, action in others.items():
+            self.envs.native.call("hold", (action,), {}, [ids[place]])
+        self._send(leaves, ids)
+
+    def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
+        """As `Members.timesteps`."""
+        shown, numbers, terminations, truncations, infos = batch
+        leaves, messages = shown[PARCEL], infos.get(PARCEL)
+        count = len(numbers)
+        firsts = leaves[:, 0].tolist()
+        rewards = parcel.formed(firsts, numbers)
+        dones = (terminations | truncations).tolist()
+        told: list[Any] = [{} for _ in range(count)]
+        observations: list[Any] = [None] * count
+        if self._shown is not None:
+            observations = rows_of(self._shown, shown[OBSERVATION], count, self._copies)
+        if messages is not None or max(firsts) >= parcel.PICKLED:
+            for row, first in enumerate(firsts):
+                aside = None if messages is None else messages[row]
+                if first >= parcel.PICKLED:
+                    aside = parcel.unpacked(leaves[row])
+                if aside is None:
+                    continue
+                told[row], reward, *rest = aside
+                if rest:
+                    observations[row] = rest[0]
+                if len(rest) == 2:
+                    rewards[row], dones[row] = reward, rest[1]
+                elif reward is not None:
+                    rewards[row] = reward
+        _mark_cut(told, terminations, truncations)
+        return list(map(BaseEnvTimestep, observations, rewards, dones, told))
+
+    def attribute(self, name: str) -> list[Any]:
+        """An attribute of each env; None of an env that lacks it."""
+        return list(self.envs.call("attribute", name))
+
+    def invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What a method of one env gives."""
+        given = (name, args, kwargs)
+        return self.envs.native.call("invoke", given, {}, [env_id])[0]
+
+
+class NativeMembers(Members):
+    """Envs of ours, in threads of this process."""
+
+    def __init__(
+        self,
+        id: str,
+        env_num: int,
+        config: Config,
+        replay_paths: Sequence[str | None],
+        runner: dict[str, Any],
+    ) -> None:
+        super().__init__(config.get("copy_on_get", False))
+        self.envs = registry.make_vec(
+            id,
+            env_num,
+            render_mode=_render_mode(replay_paths),
+            **_vec_options(config),
+            **runner,
+        )
+        self.action_space = self.envs.single_action_space
+        self._space = self.envs.single_observation_space
+        fps = self.envs.metadata.get("render_fps")
+        self._recorders = {
+            env_id: Recorder(path, env_id, fps)
+            for env_id, path in enumerate(replay_paths)
+            if path is not None
+        }
+
+    def send_resets(self, orders: dict[int, ResetOrder]) -> Iterator[int]:
+        """As `Members.send_resets`; `param` has "seed" and "options", as Gymnasium's reset."""
+        id = self.envs.native.id
+        for env_id, order in orders.items():
+            other = ", ".join(repr(key) for key in order.param or () if key not in _OF_RESET)
+            if other:
+                raise errors.ArgumentError(
+                    f"the reset_param of env {env_id} has {other}: a reset of {id} takes 'seed' "
+                    "and 'options'"
+                )
+        for env_id, order in orders.items():
+            given = {"seed": order.seed, **(order.param or {})}
+            options = given.get("options")
+            if options and "index" in options:
+                # An int would be counted from env 0.
+                options = {**options, "index": [options["index"]]}
+            self.envs.send_reset([env_id], seed=[given["seed"]], options=options)
+            yield env_id
+
+    def film(self, env_id: int, *, is_first: bool = False, is_last: bool = False) -> None:
+        """Adds a picture of the env to its video."""
+        recorder = self._recorders.get(env_id)
+        if recorder is None:
+            return
+        frames = self.envs.render([env_id])
+        assert frames is not None
+        (recorder.begin if is_first else recorder.add)(frames[0])
+        if is_last:
+            recorder.end()
+
+    def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
+        """As `Members.timesteps`."""
+        _, rewards, terminations, truncations, infos = batch
+        env_ids, kinds = infos.pop("env_id"), infos.pop("row_kind")
+        each = rows(infos, len(rewards))
+        infos["env_id"], infos["row_kind"] = env_ids, kinds
+        _mark_cut(each, terminations, truncations)
+        observations = rows_of(self._space, batch[0], len(each), self._copies)
+        dones = (terminations | truncations).tolist()
+        return list(map(BaseEnvTimestep, observations, rewards.tolist(), dones, each))
+
+    def attribute(self, name: str) -> list[Any]:
+        """A property of each env.
+
+        Raises:
+            AttributeError: for a name that is none of its properties.
+        """
+        try:
+            return list(self.envs.get_attr(name))
+        except errors.UnsupportedError as error:
+            raise errors.UnknownNameError(str(error)) from None
+
+    def invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What a method of one env gives."""
+        if name == "render" and not args and not kwargs:
+            frames = self.envs.render([env_id])
+            return None if frames is None else frames[0]
+        return self.envs.native.call(name, args, kwargs, [env_id])[0]
+
+    def close(self) -> None:
+        """Closes the envs and their videos."""
+        for recorder in self._recorders.values():
+            recorder.end()
+        super().close()
+
+
+def _mark_cut(infos: list[Any], terminations: Any, truncations: Any) -> None:
+    """Tells in the infos which episodes were truncated alone, as old gym did."""
+    if truncations.any():
+        for row in np.flatnonzero(truncations & ~terminations):
+            if isinstance(infos[row], dict):
+                infos[row] = {**infos[row], "TimeLimit.truncated": True}
+
+
+def _render_mode(replay_paths: Sequence[str | None]) -> str | None:
+    """Envs of ours draw where they are filmed."""
+    return "rgb_array" if any(path is not None for path in replay_paths) else None
+
+
+def _vec_options(config: Config) -> dict[str, Any]:
+    return {
+        "autoreset_mode": "disabled",
+        "timeout": config.step_timeout,
+        "reset_timeout": config.reset_timeout,
+    }
+
+
+def _size_of(space: Any, more: int = parcel.SMALL) -> int:
+    """The bytes of a parcel that holds a value of a space, as the largest numbers, and more."""
+    leaves = [] if space is None else leaves_of(space)[1]
+    if not leaves or any(leaf["kind"] != "fixed" for leaf in leaves):
+        return parcel.UNKNOWN
+    numbers = sum(int(np.prod(leaf["shape"])) for leaf in leaves)
+    return min(more + 8 * numbers, parcel.LARGE)
+
+
+def _fitted(space: Any, batch: Any, num_rows: int) -> Any:
+    """Labels of shape (1,), which DI-engine's policies give, as labels."""
+    is_column = isinstance(batch, np.ndarray) and batch.shape == (num_rows, 1)
+    if is_column and isinstance(space, gym_spaces.Discrete):
+        return batch.reshape(num_rows)
+    return batch
+
+
+def rows_of(space: Any, batch: Any, count: int, copies: bool) -> list[Any]:
+    """Each row of a batch of observations; arrays, where a row is one number, too."""
+    if isinstance(space, gym_spaces.Dict):
+        parts = {
+            key: rows_of(inner, batch[key], count, copies) for key, inner in space.spaces.items()
+        }
+        return [{key: part[row] for key, part in parts.items()} for row in range(count)]
+    if isinstance(space, gym_spaces.Tuple):
+        each = (rows_of(inner, part, count, copies) for inner, part in zip(space.spaces, batch))
+        return list(zip(*each))
+    if not isinstance(batch, np.ndarray):
+        return list(batch)
+    if batch.ndim == 1:
+        return [np.asarray(one) for one in batch]
+    return [one.copy() for one in batch] if copies else list(batch)

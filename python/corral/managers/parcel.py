@@ -1,0 +1,146 @@
+"""Python objects in a leaf of bytes.
+
+What has no fixed shape goes between processes by messages, each of which costs more than a step of
+a small env. Objects that are small when pickled go in a leaf of a fixed number of bytes instead, in
+the memory that workers share. An object that does not fit goes by message.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+SMALL = 512
+"""Bytes of a leaf for an info and a reward."""
+ACTION = 192
+"""Bytes of a leaf for an action, beside its numbers."""
+UNKNOWN = 4096
+"""Bytes of a leaf for an observation or an action of unknown size."""
+LARGE = 1 << 20
+"""Bytes of a leaf at most."""
+
+PICKLED = 0x80
+"""The byte that a pickle begins with. A leaf that begins with less holds none: see `_FORMS`."""
+
+# What a leaf without a pickle begins with:
+# - of what is shown, the number of a form of rewards, whose value is the row's own; 0 for nothing;
+# - of actions, 1 and the rest of an array's header, behind which are its bytes.
+_FORMS = [("f", (1,)), ("d", (1,))]
+_HEADER = struct.Struct("<BcBx3I")
+
+
+def space_of(size: int) -> spaces.Box:
+    """The space of such a leaf."""
+    return spaces.Box(0, 255, (size,), np.uint8)
+
+
+def packed(value: Any, size: int) -> npt.NDArray[np.uint8] | None:
+    """A leaf that holds a value; None where it is larger than the leaf, or cannot be pickled."""
+    try:
+        data = pickle.dumps(value, 5)
+    except Exception:
+        # A message carries functions too, and says why it cannot carry the rest.
+        return None
+    return None if len(data) > size else np.frombuffer(data.ljust(size, b"\0"), np.uint8)
+
+
+def unpacked(leaf: npt.NDArray[np.uint8]) -> Any:
+    """The value in a leaf."""
+    return pickle.loads(leaf)  # type: ignore[arg-type]
+
+
+def empty(size: int) -> npt.NDArray[np.uint8]:
+    """A leaf without an object."""
+    return np.zeros(size, np.uint8)
+
+
+def reward_forms(size: int) -> dict[Any, npt.NDArray[np.uint8]]:
+    """The leaf of each form of rewards, by `(dtype.char, shape)`."""
+    leaves = {}
+    for number, form in enumerate(_FORMS, 1):
+        leaves[form] = empty(size)
+        leaves[form][0] = number
+    return leaves
+
+
+def formed(firsts: list[int], numbers: npt.NDArray[np.float64]) -> list[Any]:
+    """The rows' rewards in the forms that their leaves begin with."""
+    if len(set(firsts)) == 1 and 0 < firsts[0] < PICKLED:
+        return list(numbers.astype(_FORMS[firsts[0] - 1][0]).reshape(-1, 1))
+    rewards: list[Any] = numbers.tolist()
+    for row, first in enumerate(firsts):
+        if 0 < first < PICKLED:
+            rewards[row] = np.array([rewards[row]], _FORMS[first - 1][0])
+    return rewards
+
+
+def packed_actions(
+    actions: Sequence[Any], size: int
+) -> tuple[npt.NDArray[np.uint8], dict[int, Any]]:
+    """The leaves of actions `(len(actions), size)`, and by place the actions that fit none."""
+    leaves = _alike(actions, size)
+    if leaves is not None:
+        return leaves, {}
+    pieces, others = [], {}
+    for place, action in enumerate(actions):
+        leaf = packed(action, size)
+        if leaf is None:
+            others[place], leaf = action, empty(size)
+        pieces.append(leaf)
+    return np.stack(pieces), others
+
+
+def _alike(actions: Sequence[Any], size: int) -> npt.NDArray[np.uint8] | None:
+    """The leaves of arrays of numbers that have one dtype and one shape; None of others."""
+    first = actions[0]
+    if type(first) is not np.ndarray or first.ndim > 3 or first.dtype.char not in "?bBhHiIlLqQefd":
+        return None
+    dtype, shape = first.dtype, first.shape
+    if first.nbytes + _HEADER.size > size or not dtype.isnative:
+        return None
+    for action in actions:
+        if type(action) is not np.ndarray or action.shape != shape or action.dtype != dtype:
+            return None
+    leaves = np.zeros((len(actions), size), np.uint8)
+    dims = (*shape, *[0] * (3 - len(shape)))
+    header = _HEADER.pack(1, dtype.char.encode(), len(shape), *dims)
+    leaves[:, : _HEADER.size] = np.frombuffer(header, np.uint8)
+    flat = np.array(actions).reshape(len(actions), -1).view(np.uint8)
+    leaves[:, _HEADER.size : _HEADER.size + first.nbytes] = flat
+    return leaves
+
+
+class ActionReader:
+    """Reads the leaves of one env's actions.
+
+    Attributes:
+        held: a tuple of the next action, where that is larger than its leaf; else None.
+    """
+
+    def __init__(self) -> None:
+        self.held: tuple[Any] | None = None
+        self._header = b""
+        self._dtype, self._shape, self._count = "", (0,), 0
+
+    def read(self, leaf: npt.NDArray[np.uint8]) -> Any:
+        """The action in a leaf, which is the caller's own."""
+        if self.held is not None:
+            (action,), self.held = self.held, None
+            return action
+        header = leaf[: _HEADER.size].tobytes()
+        if header[0] != 1:
+            return unpacked(leaf)
+        if header != self._header:
+            _, dtype, ndim, *dims = _HEADER.unpack(header)
+            self._header, self._dtype = header, dtype.decode()
+            self._shape = tuple(dims[:ndim])
+            self._count = math.prod(self._shape)
+        array = np.frombuffer(leaf, self._dtype, self._count, _HEADER.size)
+        return array if len(self._shape) == 1 else array.reshape(self._shape)
