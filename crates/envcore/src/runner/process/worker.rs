@@ -11,11 +11,11 @@ use super::board::{Board, Work, WorkEntry};
 use super::link::{Link, LinkError, hangs_up};
 use super::parts::{Counts, SharedRows};
 use super::shm::Mapped;
-use super::spin_time;
 use super::wire::{
     Answer, FromWorker, News, Objects, Order, PackedError, PackedFailure, PackedSpec, PackedValue, Question,
     ToWorker, open_call, pack_extras, pack_frames,
 };
+use super::{WORKER_SPIN, spin_time};
 use crate::begin::Begin;
 use crate::buffer::{Batch, Bytes, ColumnIn, Either, Slots};
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ pub unsafe fn serve(
     let ToWorker::Plan(plan) = receive(&mut link)? else { return Err(confused()) };
     let mut mapped = Mapped::new(memory);
     let base = mapped.at(super::board_span(&plan), plan.bytes())?;
-    let spin = spin_time(plan.workers.len());
+    let spin = spin_time(plan.workers.len(), WORKER_SPIN);
     // SAFETY: the parent laid the board out at this address by the same plan, as the
     // caller guarantees. The bytes are mapped for as long as the worker lives.
     let board = unsafe { Board::new(base.as_ptr(), plan, spin) };
