@@ -1,0 +1,56 @@
+//! Toy text: small games of chance in tables, Gymnasium's own, number for number.
+
+mod blackjack;
+mod chance;
+mod cliff_walking;
+mod frozen_lake;
+mod scenery;
+mod taxi;
+
+pub use blackjack::{Blackjack, BlackjackConfig};
+pub use chance::Chance;
+pub use cliff_walking::{CliffWalking, CliffWalkingConfig};
+pub use frozen_lake::{FrozenLake, FrozenLakeConfig};
+pub use taxi::{Taxi, TaxiConfig};
+
+use crate::Entry;
+
+/// The family's table.
+pub const TABLE: &[Entry] = &[
+    Entry::new::<FrozenLake<4>>(
+        "FrozenLake-v1",
+        "Cross a slippery lake of 4×4 fields, around its holes; Gymnasium's own trajectories.",
+    )
+    .steps(100)
+    .solved_at(0.70)
+    .fps(4),
+    Entry::new::<FrozenLake<8>>(
+        "FrozenLake8x8-v1",
+        "Cross a slippery lake of 8×8 fields, around its holes; Gymnasium's own trajectories.",
+    )
+    .steps(200)
+    .solved_at(0.85)
+    .fps(4),
+    Entry::new::<CliffWalking<false>>(
+        "CliffWalking-v1",
+        "Walk along a cliff from one end to the other; Gymnasium's own trajectories.",
+    )
+    .fps(4),
+    Entry::new::<CliffWalking<true>>(
+        "CliffWalkingSlippery-v1",
+        "Walk along a slippery cliff from one end to the other; Gymnasium's own trajectories.",
+    )
+    .fps(4),
+    Entry::new::<Taxi>(
+        "Taxi-v4",
+        "Fetch a passenger and drive to the right house; Gymnasium's own trajectories, with action masks.",
+    )
+    .steps(200)
+    .solved_at(8.0)
+    .fps(4),
+    Entry::new::<Blackjack>(
+        "Blackjack-v1",
+        "Beat the dealer by cards that sum to 21 or less; Gymnasium's own trajectories.",
+    )
+    .fps(4),
+];
