@@ -17,7 +17,7 @@ Rule = Callable[[Any, np.random.Generator], Any]
 
 def balance(seen: Any, rng: np.random.Generator) -> Any:
     """Until the time limit, or a while less."""
-    return int(rng.integers(2)) if rng.random() < 0.3 else int(seen[2] + seen[3] > 0)
+    return int(rng.integers(2)) if rng.random() < 0.12 else int(seen[2] + seen[3] > 0)
 
 
 def push(seen: Any, rng: np.random.Generator) -> Any:

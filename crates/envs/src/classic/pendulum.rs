@@ -187,6 +187,6 @@ fn draw_torque(canvas: &mut Canvas, torque: f32, radius: f32) {
         (radius * angle.sin(), -radius * angle.cos())
     };
     let arc: Vec<(f32, f32)> = (0..=30).map(|k| at(-0.3 + 0.65 * k as f32 / 30.0, radius)).collect();
-    canvas.line(&arc, radius / 8.0, BLACK);
-    canvas.polygon(&[at(0.34, 0.7 * radius), at(0.34, 1.3 * radius), at(0.44, radius)], BLACK);
+    canvas.line(&arc, radius / 14.0, BLACK);
+    canvas.polygon(&[at(0.34, 0.8 * radius), at(0.34, 1.2 * radius), at(0.43, radius)], BLACK);
 }

@@ -29,5 +29,5 @@ pub(super) fn draw_flag(canvas: &mut Canvas, scale: f32) {
 
 /// A letter in the field's top left corner.
 pub(super) fn draw_corner_letter(canvas: &mut Canvas, scale: f32, letter: &str) {
-    canvas.text(0.09 * scale, 0.09 * scale, scale / 32.0, letter, DARK);
+    canvas.text(0.09 * scale, 0.09 * scale, scale / 24.0, letter, DARK);
 }

@@ -35,7 +35,7 @@ pub(super) fn picture(ride: Ride, heading: u8) -> Result<Frame> {
     draw_destination(&mut canvas, x, y, STAND_COLOURS[ride.destination]);
     if ride.passenger < IN_TAXI {
         let (x, y) = corner(STANDS[ride.passenger]);
-        canvas.moved(x + 20.0, y + 36.0, draw_passenger);
+        canvas.moved(x + 34.0, y + 36.0, draw_passenger);
     }
     let (x, y) = corner((ride.row, ride.column));
     // Turned clockwise from the east.

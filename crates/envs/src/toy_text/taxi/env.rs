@@ -56,13 +56,6 @@ struct TaxiState {
     heading: u8,
 }
 
-/// What a transition gives beside its ride.
-struct Outcome {
-    prob: f64,
-    reward: f64,
-    is_over: bool,
-}
-
 impl Taxi {
     fn begin(&mut self) -> i64 {
         let rng = self.streams.rng();
@@ -97,7 +90,8 @@ impl Taxi {
     }
 }
 
-/// The ride after the passenger was picked up or let out, and what that gives.
+/// The ride after the passenger was picked up or let out, the reward, and whether he is where he
+/// wants to go.
 fn serve(mut ride: Ride, action: usize) -> (Ride, f64, bool) {
     let stand = ride.stand();
     match (action, stand) {
@@ -140,13 +134,13 @@ impl Env for Taxi {
         let before = self.ride();
         // Every action draws a number, those without chance too.
         let draw = self.streams.rng().random();
-        let (mut ride, told) = if action < PICK_UP {
-            let (ride, prob) = self.drive(before, action, draw);
+        let (mut ride, reward, is_over, prob) = if action < PICK_UP {
             self.now.heading = action as u8;
-            (ride, Outcome { prob, reward: -1.0, is_over: false })
+            let (ride, prob) = self.drive(before, action, draw);
+            (ride, -1.0, false, prob)
         } else {
             let (ride, reward, is_over) = serve(before, action);
-            (ride, Outcome { prob: 1.0, reward, is_over })
+            (ride, reward, is_over, 1.0)
         };
         let has_moved = (ride.row, ride.column) != (before.row, before.column);
         if self.now.is_fickle && before.passenger == IN_TAXI && has_moved {
@@ -155,8 +149,8 @@ impl Env for Taxi {
             ride.destination = other + usize::from(other >= before.destination);
         }
         (self.now.ride, self.now.action) = (ride.state(), Some(a.0 as u8));
-        let step = Step::new(*a, self.now.ride as i64, told.reward, Chance { prob: told.prob });
-        Ok((step.terminated_if(told.is_over), Record::empty()))
+        let step = Step::new(*a, self.now.ride as i64, reward, Chance { prob });
+        Ok((step.terminated_if(is_over), Record::empty()))
     }
 
     fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<i64> {
