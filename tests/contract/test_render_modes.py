@@ -25,7 +25,7 @@ def test_ansi_gives_a_text_per_env_or_of_those_named(how: dict[str, int]) -> Non
     assert len(texts) == 3
     assert all(isinstance(text, str) and "\x1b[41mS" in text for text in texts[:1])
     assert envs.render([1]) == texts[1:2]
-    with pytest.raises(errors.ArgumentError, match="no env 7"):
+    with pytest.raises(errors.ArgumentError, match="env 7 does not exist"):
         envs.render([7])
 
 
