@@ -92,7 +92,7 @@ fn play<E: Env>(
         (0..PREPARED).map(|_| (0..num_envs).map(|_| action(word())).collect()).collect();
     take_turns(|| {
         actions.iter().try_for_each(|batch| envs.step(batch))?;
-        Ok::<_, envcore::Error>(num_envs * PREPARED)
+        Ok(num_envs * PREPARED)
     })
 }
 

@@ -192,6 +192,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut envs, actions) = (Envs::new(num_envs)?, prepared(num_envs));
     take_turns(|| {
         actions.iter().try_for_each(|batch| step(&mut envs, batch))?;
-        Ok::<_, envcore::Error>(num_envs * actions.len())
+        Ok(num_envs * actions.len())
     })
 }

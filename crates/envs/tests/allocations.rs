@@ -52,7 +52,9 @@ fn made(id: &str, num_slots: usize, autoreset: AutoresetMode) -> Serial {
 
 fn blocks_of(envs: &mut dyn VecEnv) -> Vec<u64> {
     let id = envs.spec().id.clone();
-    (0..).find_map(|index| blocks_of_index(envs, &id, index)).unwrap()
+    let mut one = made(&id, 1, AutoresetMode::NextStep);
+    let calm = (0..).find(|index| blocks_of_index(&mut one, &id, *index).is_some()).unwrap();
+    blocks_of_index(envs, &id, calm).unwrap()
 }
 
 /// The blocks where all slots play one index, if its episode does not end in six steps.

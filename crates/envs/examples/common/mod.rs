@@ -5,10 +5,9 @@ use std::time::Instant;
 
 /// Says `ready`, and answers every line of seconds on the standard input with a line of steps and
 /// seconds. `play` plays for a while and says how many steps it made.
-pub fn take_turns<E>(mut play: impl FnMut() -> Result<usize, E>) -> Result<(), Box<dyn std::error::Error>>
-where
-    Box<dyn std::error::Error>: From<E>,
-{
+pub fn take_turns(
+    mut play: impl FnMut() -> envcore::Result<usize>,
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout();
     writeln!(out, "ready")?;
     for line in std::io::stdin().lock().lines() {
