@@ -54,3 +54,53 @@ pub const TABLE: &[Entry] = &[
     )
     .fps(4),
 ];
+
+#[cfg(test)]
+mod tests {
+    use envcore::{Caps, Discrete, Env, Error};
+
+    use super::*;
+
+    /// An env's saved bytes with one of them changed in every way.
+    fn damaged(state: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        let places = (0..state.len()).flat_map(|at| [0x03, 0x0b, 0x7f, 0xff].map(|value| (at, value)));
+        places.map(|(at, value)| {
+            let mut changed = state.to_vec();
+            changed[at] = value;
+            changed
+        })
+    }
+
+    /// A state that loads is one that can be shown, drawn and played.
+    fn survives<E: Env>(act: E::Act) {
+        let mut env = E::build(&E::Config::default(), 3).unwrap();
+        env.reset(None).unwrap();
+        let state = env.save().unwrap();
+        let mut refused = 0;
+        for bytes in damaged(&state) {
+            match env.load(&bytes) {
+                Ok(()) => {
+                    env.render().unwrap();
+                    if E::CAPS.contains(Caps::ANSI) {
+                        env.ansi().unwrap();
+                    }
+                    env.step(&act).unwrap();
+                }
+                Err(error) => {
+                    assert!(matches!(error, Error::State(_)), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 0);
+        env.load(&state).unwrap();
+    }
+
+    #[test]
+    fn a_state_that_no_episode_has_is_refused() {
+        survives::<FrozenLake<4>>(Discrete(1));
+        survives::<CliffWalking<true>>(Discrete(2));
+        survives::<Taxi>(Discrete(0));
+        survives::<Blackjack>(Discrete(1));
+    }
+}
