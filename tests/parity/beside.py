@@ -62,8 +62,8 @@ class Beside:
         rng = np.random.default_rng([seed, 1])
         self.theirs.action_space.seed(seed)
         for episode in range(episodes):
-            # Every fourth episode is played by chance alone.
-            found = self._episode(seed if episode == 0 else None, rng, (seed + episode) % 4 != 0)
+            # Every eighth episode is played by chance alone.
+            found = self._episode(seed if episode == 0 else None, rng, (seed + episode) % 8 != 0)
             if found is not None:
                 return f"seed {seed}, episode {episode}, {found}"
         return None

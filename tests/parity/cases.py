@@ -119,7 +119,7 @@ LAKE = ["FSFF", "HFFS", "FFFF", "FGHS", "FFFG"]
 
 CASES = [
     Parity("CartPole-v1", rule=balance, trig=True),
-    Parity("Pendulum-v1", rule=push, ends=("truncated",), trig=True, rtol=1e-12),
+    Parity("Pendulum-v1", rule=push, ends=("truncated",), trig=True, rtol=1e-15),
     Parity("MountainCar-v0", rule=rock),
     Parity("MountainCarContinuous-v0", rule=rock_freely),
     Parity("Acrobot-v1", rule=swing, trig=True),
@@ -135,14 +135,14 @@ CASES = [
 OPTIONS = [
     Parity("CartPole-v1", {"sutton_barto_reward": True}, rule=balance, trig=True),
     Parity("CartPole-v1", start={"low": -0.2, "high": 0.1}, rule=balance, trig=True),
-    Parity("Pendulum-v1", {"g": 9.81}, rule=push, ends=("truncated",), trig=True, rtol=1e-12),
+    Parity("Pendulum-v1", {"g": 9.81}, rule=push, ends=("truncated",), trig=True, rtol=1e-15),
     Parity(
         "Pendulum-v1",
         start={"x_init": 0.3, "y_init": 7},
         rule=push,
         ends=("truncated",),
         trig=True,
-        rtol=1e-12,
+        rtol=1e-15,
     ),
     Parity("MountainCar-v0", {"goal_velocity": 0.02}, rule=rock),
     Parity("MountainCar-v0", start={"low": -1.1, "high": 0.4}, rule=rock),
