@@ -86,6 +86,30 @@ CASES = (
 )
 
 
+LIKE_ANOTHER = frozenset(
+    {
+        "Acrobot-v1",
+        "CliffWalking-v1",
+        "CliffWalkingSlippery-v1",
+        "FrozenLake-v1",
+        "FrozenLake8x8-v1",
+        "MountainCar-v0",
+        "MountainCarContinuous-v0",
+    }
+)
+"""Built-in envs whose spaces and infos are like another's: batches of them show nothing new."""
+
+
+def quick_cases(cases: Iterable[Case]) -> list[Any]:
+    """`cases` as parameters; those like another's are left to `make test-all`."""
+    return [
+        pytest.param(
+            case, marks=[pytest.mark.thorough] if case.id in LIKE_ANOTHER else [], id=str(case)
+        )
+        for case in cases
+    ]
+
+
 def gymnasium_spec(id: str, limit: int | None, config: dict[str, Any]) -> EnvSpec:
     """What Gymnasium's registry would hold for an env, hidden ones included."""
     return EnvSpec(
@@ -125,9 +149,17 @@ def states(envs: corral.VectorEnv) -> list[bytes]:
 
 
 def row(batch: Any, at: int) -> Any:
-    """One env's part of a batch of observations."""
+    """One env's part of a batch of observations.
+
+    A tuple is of a `Tuple` space; one within a dict is a column of texts or ragged arrays.
+    """
     if isinstance(batch, dict):
-        return {name: row(inner, at) for name, inner in batch.items()}
+        return {
+            name: inner[at] if isinstance(inner, tuple) else row(inner, at)
+            for name, inner in batch.items()
+        }
+    if isinstance(batch, tuple):
+        return tuple(row(inner, at) for inner in batch)
     return batch[at]
 
 

@@ -21,6 +21,7 @@ from corral._progress import Progress
 from corral.frames import LazyVectorEnv
 from corral.registry import make_vec
 from corral.settings import whole
+from corral.spaces import Tree
 from corral.vector import VectorEnv
 
 Policy = Callable[..., Any]
@@ -192,6 +193,7 @@ def _play(
     # Without the one, what the other says of it is told.
     apart = env.native.can("subset") or not env.native.can("mask")
     native: Any = env.native if apart else _Together(env.native)
+    tree = env.native.observation_tree
     schedule = Schedule(indices.tolist())
     returns = np.zeros(num_envs)
     lengths = np.zeros(num_envs, dtype=np.int64)
@@ -234,13 +236,13 @@ def _play(
         if started:
             anew = [rows[slot] for slot in started]
             began[anew] = True
-            observations = _put(observations, anew, first)
+            observations = _put(observations, anew, first, tree)
             if "infos" in wanted:
                 infos = _put_infos(infos, len(slots), anew, told)
         keep = [row for row, slot in enumerate(slots) if schedule.index(slot) is not None]
         if len(keep) < len(slots):
             slots, began = [slots[row] for row in keep], began[keep]
-            observations = _take(observations, keep)
+            observations = _take(observations, keep, tree)
             if "infos" in wanted:
                 infos = _take_infos(infos, keep)
     results = schedule.results()
@@ -264,20 +266,30 @@ class _Together:
         playing[slots] = indices
         observations, infos = self._native.reset(index=playing, mask=mask)
         self._has_begun = True
-        return _take(observations, slots), _take_infos(infos, slots)
+        return self._take(observations, slots), _take_infos(infos, slots)
 
     def step_slots(self, slots: list[int], actions: Any) -> tuple[Any, ...]:
         rows = np.zeros(self._native.num_envs, dtype=np.int64)
         rows[slots] = np.arange(len(slots))
-        observations, *columns, infos = self._native.step(_spread(actions, rows))
+        spread = _spread(actions, rows, self._native.action_tree)
+        observations, *columns, infos = self._native.step(spread)
         told = _take_infos(infos, slots)
-        return (_take(observations, slots), *(column[slots] for column in columns), told)
+        return (self._take(observations, slots), *(column[slots] for column in columns), told)
+
+    def _take(self, observations: Any, slots: list[int]) -> Any:
+        return _take(observations, slots, self._native.observation_tree)
 
 
-def _spread(actions: Any, rows: npt.NDArray[np.int64]) -> Any:
-    """Actions of all slots: of each, that row of `actions`."""
-    if isinstance(actions, dict):
-        return {name: _spread(inner, rows) for name, inner in actions.items()}
+def _spread(actions: Any, rows: npt.NDArray[np.int64], tree: Tree) -> Any:
+    """Actions of all slots: of each, that row of `actions`, which are nested as the tree."""
+    kind, inner = tree
+    if kind == "dict" and isinstance(actions, dict) and actions.keys() == dict(inner).keys():
+        return {name: _spread(actions[name], rows, branch) for name, branch in inner}
+    if kind == "tuple" and isinstance(actions, tuple) and len(actions) == len(inner):
+        return tuple(_spread(part, rows, branch) for part, branch in zip(actions, inner))
+    if kind != "leaf":
+        # The env says what is wrong with them.
+        return actions
     if isinstance(actions, tuple):
         return tuple(actions[row] for row in rows)
     return np.asarray(actions)[rows]
@@ -290,10 +302,14 @@ def _check_played(infos: dict[str, Any]) -> None:
         raise errors.EnvError.of(failures, None)
 
 
-def _take(batch: Any, rows: Sequence[int]) -> Any:
-    """These rows of a batch of observations: an array, a tuple of objects, or a dict of them."""
-    if isinstance(batch, dict):
-        return {name: _take(inner, rows) for name, inner in batch.items()}
+def _take(batch: Any, rows: Sequence[int], tree: Tree) -> Any:
+    """These rows of a batch of observations, nested as the tree: a leaf is an array, or a tuple of
+    objects."""
+    kind, inner = tree
+    if kind == "dict":
+        return {name: _take(batch[name], rows, branch) for name, branch in inner}
+    if kind == "tuple":
+        return tuple(_take(part, rows, branch) for part, branch in zip(batch, inner))
     if isinstance(batch, tuple):
         return tuple(batch[row] for row in rows)
     return batch[list(rows)]
@@ -327,10 +343,14 @@ def _put_infos(
     return merged
 
 
-def _put(batch: Any, rows: Sequence[int], new: Any) -> Any:
-    """The batch with these rows replaced; arrays in place: they are ours."""
-    if isinstance(batch, dict):
-        return {name: _put(inner, rows, new[name]) for name, inner in batch.items()}
+def _put(batch: Any, rows: Sequence[int], new: Any, tree: Tree) -> Any:
+    """The batch, nested as the tree, with these rows replaced; arrays in place: they are ours."""
+    kind, inner = tree
+    if kind == "dict":
+        return {name: _put(batch[name], rows, new[name], branch) for name, branch in inner}
+    if kind == "tuple":
+        parts = zip(batch, new, inner)
+        return tuple(_put(part, rows, fresh, branch) for part, fresh, branch in parts)
     if isinstance(batch, tuple):
         fresh = list(batch)
         for row, value in zip(rows, new, strict=True):

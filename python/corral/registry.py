@@ -12,12 +12,12 @@ from gymnasium.envs.registration import EnvSpec
 from typing_extensions import Unpack
 
 from corral import _native, errors, plugins, registration, settings
+from corral.rendering import check_render_mode, render_modes
 from corral.settings import VecOptions, documented, text
 from corral.single import Env
 from corral.vector import VectorEnv
 
 _NAMESPACE = "corral/"
-_RENDER_MODES = (None, "rgb_array")
 
 
 def envs() -> dict[str, dict[str, Any]]:
@@ -55,7 +55,7 @@ def make_vec(id: str, num_envs: int = 1, **options: Any) -> VectorEnv:
     vec_options, config = settings.split(options, settings.NAMES)
     render_mode = vec_options.get("render_mode")
     native = settings.native(_source(id, config, settings.NAMES), num_envs, vec_options)
-    vector_env = settings.vector(native, vec_options, _check_render_mode(native, render_mode))
+    vector_env = settings.vector(native, vec_options, check_render_mode(native, render_mode))
     vector_env.spec = _spec(native.id, render_mode, config)
     return vector_env
 
@@ -109,7 +109,7 @@ def make(id: str, **options: Any) -> Env:
     given |= {"autoreset_mode": "disabled", "num_threads": 1}
     known = [name for name in settings.NAMES if name not in _REFUSED]
     native = settings.native(_source(id, config, known), 1, given)
-    env = Env(native, render_mode=_check_render_mode(native, render_mode))
+    env = Env(native, render_mode=check_render_mode(native, render_mode))
     env.spec = _spec(native.id, render_mode, config)
     return env
 
@@ -120,14 +120,6 @@ def _source(id: str, config: dict[str, Any], known: Iterable[str]) -> _native.So
         return plugins.source(text("id", id), config)
     except errors.UnknownOptionError as error:
         raise errors.UnknownOptionError(f"{error}{settings.near(config, known)}") from None
-
-
-def _check_render_mode(native: _native.VecEnv, render_mode: str | None) -> str | None:
-    if not isinstance(render_mode, str | None) or render_mode not in _RENDER_MODES:
-        raise errors.ArgumentError(f"render_mode is None or 'rgb_array', not {render_mode!r}")
-    if render_mode is not None and not native.can("render"):
-        raise errors.UnsupportedError(f"{native.id} draws no pictures: leave render_mode at None")
-    return render_mode
 
 
 def _spec(id: str, render_mode: str | None, config: dict[str, Any]) -> EnvSpec | None:
@@ -159,7 +151,7 @@ def make_for_gymnasium(corral_id: str, **kwargs: Any) -> Env:
     return make(corral_id, max_episode_steps=-1, **kwargs)
 
 
-make_for_gymnasium.metadata = {"render_modes": ["rgb_array"]}  # type: ignore[attr-defined]
+make_for_gymnasium.metadata = {"render_modes": render_modes()}  # type: ignore[attr-defined]
 
 
 def make_vec_for_gymnasium(corral_id: str, **kwargs: Any) -> VectorEnv:

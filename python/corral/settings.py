@@ -41,7 +41,8 @@ class VecOptions(TypedDict, total=False):
     check_actions ("space"): "space": actions are held to their space. "masked": what the env's
         action mask forbids (`infos["action_mask"]` of the env's last row) is an
         `InvalidActionError` too, and nothing has moved.
-    render_mode (None): None or "rgb_array".
+    render_mode (None): what `render` gives: None for nothing, "rgb_array" for frames, "ansi" for
+        texts of envs that have them.
     num_threads (None): how many threads step envs, the caller's included; None for as many as
         there are cores, where that is faster than one (it is measured as it goes). The results
         are the same for any number.

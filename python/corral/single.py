@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium import logger
 
 from corral import _native, errors, spaces
+from corral.rendering import drawn, render_modes
 from corral.vector import NO_COPY, split_options, state_bytes
 
 
@@ -28,10 +29,7 @@ class Env(gymnasium.Env[Any, Any]):
         self.native = native
         self.max_episode_steps = native.max_episode_steps
         self.render_mode = render_mode
-        self.metadata = {
-            **native.metadata,
-            "render_modes": ["rgb_array"] if native.can("render") else [],
-        }
+        self.metadata = {**native.metadata, "render_modes": render_modes(native)}
         self.observation_space = spaces.from_leaves(
             native.observation_tree, native.observation_leaves
         )
@@ -88,15 +86,17 @@ class Env(gymnasium.Env[Any, Any]):
         self.native.load(state_bytes(state), 0)
         return self.native.observe_single()
 
-    def render(self) -> npt.NDArray[np.uint8] | None:
-        """A frame `uint8 (height, width, 3)`; None, with a warning, without `render_mode`."""
+    def render(self) -> npt.NDArray[np.uint8] | str | None:
+        """A frame `uint8 (height, width, 3)`, or a text with `render_mode="ansi"`; None, with a
+        warning, without `render_mode`."""
         if self.render_mode is None:
             logger.warn(
                 "render() without a render mode gives nothing: "
                 'make the env with render_mode="rgb_array"'
             )
             return None
-        return self.native.render()[0]
+        frame: npt.NDArray[np.uint8] | str = drawn(self.native, self.render_mode)[0]
+        return frame
 
     def close(self) -> None:
         """Ends the env; again does nothing."""

@@ -21,6 +21,7 @@ from numpy.ma import MaskedArray
 from corral import _native, errors, spaces
 from corral.normalization import Normalization
 from corral.properties import Properties, attributes_of
+from corral.rendering import drawn, render_modes
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,
@@ -164,8 +165,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         self.render_mode = render_mode
         about = native.about
         if about is None:
-            modes = ["rgb_array"] if native.can("render") else []
-            metadata = {**native.metadata, "render_modes": modes}
+            metadata = {**native.metadata, "render_modes": render_modes(native)}
             self.single_observation_space = spaces.from_leaves(
                 native.observation_tree, native.observation_leaves
             )
@@ -395,11 +395,13 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         """
         return self.native.observe()[0]
 
-    def render(self, envs: Sequence[int] | None = None) -> tuple[npt.NDArray[np.uint8], ...] | None:
-        """Frames `uint8 (height, width, 3)` of all envs, or of those named; of Python envs,
-        whatever their `render` gives.
+    def render(
+        self, envs: Sequence[int] | None = None
+    ) -> tuple[npt.NDArray[np.uint8] | str, ...] | None:
+        """Frames `uint8 (height, width, 3)` of all envs, or of those named, or texts with
+        `render_mode="ansi"`; of Python envs, whatever their `render` gives.
 
-        None, with a warning, unless made with `render_mode="rgb_array"`.
+        None, with a warning, unless made with a `render_mode`.
         """
         if self.native.about is not None:
             numbers = None if envs is None else [cast("int", slot_number(env)) for env in envs]
@@ -415,7 +417,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
                 envs = [cast("int", slot_number(env)) for env in envs]
             except TypeError as error:
                 raise errors.ArgumentTypeError(f"envs is a list of ints: {error}") from None
-        return tuple(self.native.render(envs))
+        return drawn(self.native, self.render_mode, envs)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """What a method of each env gives, or the attribute of that name.

@@ -192,7 +192,8 @@ def test_an_id_is_a_string(id: Any) -> None:
 @pytest.mark.parametrize("mode", [3, b"rgb_array", "human", np.array(["rgb_array"] * 2)], ids=repr)
 def test_a_render_mode_is_one_of_those_that_there_are(mode: Any) -> None:
     for make in (corral.make_vec, corral.make):
-        with pytest.raises(errors.ArgumentError, match="render_mode is None or 'rgb_array', not "):
+        what = "render_mode is None, 'rgb_array' or 'ansi', not "
+        with pytest.raises(errors.ArgumentError, match=what):
             make("CartPole-v1", render_mode=mode)
 
 

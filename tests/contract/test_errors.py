@@ -78,9 +78,9 @@ def test_an_env_error_carries_its_failures_across_processes() -> None:
 MAKING: list[tuple[dict[str, Any], type[Exception], list[str]]] = [
     ({"id": "CartPole"}, errors.UnknownEnvError, ["'CartPole'", "Did you mean 'CartPole-v1'?"]),
     ({"id": "maze-v0"}, errors.UnknownEnvError, ["Did you mean 'Maze-v0'?"]),
-    ({"id": "xyzzy"}, errors.UnknownEnvError, ["'xyzzy'", "CartPole-v1, Maze-v0"]),
-    ({"id": ""}, errors.UnknownEnvError, ["CartPole-v1, Maze-v0"]),
-    ({"id": "corral/"}, errors.UnknownEnvError, ["CartPole-v1, Maze-v0"]),
+    ({"id": "xyzzy"}, errors.UnknownEnvError, ["'xyzzy'", "CartPole-v1, ", ", Maze-v0"]),
+    ({"id": ""}, errors.UnknownEnvError, ["CartPole-v1, ", ", Maze-v0"]),
+    ({"id": "corral/"}, errors.UnknownEnvError, ["CartPole-v1, ", ", Maze-v0"]),
     (
         {"id": "Maze-v0", "sise": 5},
         errors.UnknownOptionError,

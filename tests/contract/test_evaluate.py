@@ -385,3 +385,26 @@ def test_progress_is_shown_where_asked_for_and_nowhere_else(
     out, err = capfd.readouterr()
     assert out == ""
     assert "evaluating" in err
+
+
+@pytest.mark.parametrize("num_envs", [1, 7, 64])
+def test_observations_in_tuples_are_shown_to_the_policy_as_tuples(num_envs: int) -> None:
+    """Index ix of Blackjack is Gymnasium's episode of seed ix."""
+    theirs = gymnasium.make("Blackjack-v1")
+    returns, lengths = np.zeros(150), np.zeros(150, dtype=np.int64)
+    for index in range(150):
+        seen, _ = theirs.reset(seed=index)
+        over = False
+        while not over:
+            seen, reward, over, _, _ = theirs.step(int(seen[0] < 16))
+            returns[index] += float(reward)
+            lengths[index] += 1
+
+    def policy(observations: Any) -> Any:
+        total, dealer, ace = observations
+        assert total.shape == dealer.shape == ace.shape
+        return (total < 16).astype(np.int64)
+
+    result = corral.evaluate(policy, "Blackjack-v1", range(150), num_envs)
+    np.testing.assert_array_equal(result.returns, returns)
+    np.testing.assert_array_equal(result.lengths, lengths)

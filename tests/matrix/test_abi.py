@@ -37,7 +37,7 @@ from tests.matrix.test_matrix import (
     slot_stories,
     vector_stories,
 )
-from tests.support import FAULTY, digest
+from tests.support import FAULTY, digest, quick_cases
 
 WIDTHS = [1, 3, 64]
 
@@ -51,7 +51,7 @@ def carried() -> None:
 @pytest.mark.parametrize("n", WIDTHS)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("indexed", [False, True], ids=["seed", "index"])
-@pytest.mark.parametrize("case", SOURCES, ids=str)
+@pytest.mark.parametrize("case", quick_cases(SOURCES))
 def test_a_plugin_tells_the_same_story_of_every_slot(
     case: Case, indexed: bool, mode: str, n: int
 ) -> None:
@@ -61,7 +61,7 @@ def test_a_plugin_tells_the_same_story_of_every_slot(
         assert_same_story(story, single_story(case, slot, indexed), f"env {slot}")
 
 
-@pytest.mark.parametrize("case", SOURCES, ids=str)
+@pytest.mark.parametrize("case", quick_cases(SOURCES))
 def test_some_slots_of_a_plugin_at_a_time_tell_the_same_story(case: Case) -> None:
     there = Case(case.name, "carried/" + case.id, case.limit, case.config)
     for slot, story in enumerate(slot_stories(there.make_vec(3, "disabled"), case)):
@@ -90,13 +90,21 @@ def narrow(case: Case, slot: int, indexed: bool) -> Story:
 
 def shown(observation: Any) -> Any:
     """An observation as libenv carries it with `cast`: float64 and unbounded int32 (Faulty's) are
-    rounded to float32, bool is uint8."""
+    rounded to float32, bool is uint8, labels are int32; the parts of a tuple have numbers for
+    names."""
 
     def leaf(value: Any) -> Any:
         array = np.asarray(value)
-        to = {"float64": np.float32, "bool": np.uint8, "int32": np.float32}.get(array.dtype.name)
+        to = {
+            "float64": np.float32,
+            "bool": np.uint8,
+            "int32": np.float32,
+            "int64": np.int32,
+        }.get(array.dtype.name)
         return array if to is None else array.astype(to)
 
+    if isinstance(observation, tuple):
+        observation = {str(k): part for k, part in enumerate(observation)}
     if isinstance(observation, dict):
         return {name: leaf(value) for name, value in flat(observation).items()}
     return leaf(observation)
@@ -153,7 +161,7 @@ def row(observation: Any, at: int) -> Any:
 @pytest.mark.parametrize("indexed", [False, True], ids=["seed", "index"])
 @pytest.mark.parametrize(("workers", "n"), [(1, 1), (1, 6), (2, 6)])
 @pytest.mark.parametrize("isolation", ["thread", "process"])
-@pytest.mark.parametrize("case", SOURCES, ids=str)
+@pytest.mark.parametrize("case", quick_cases(SOURCES))
 def test_our_library_under_our_loader_tells_the_same_story(
     case: Case, isolation: str, workers: int, indexed: bool, n: int
 ) -> None:
@@ -265,7 +273,7 @@ env.close()
 """
 
 
-@pytest.mark.parametrize("case", SOURCES, ids=str)
+@pytest.mark.parametrize("case", quick_cases(SOURCES))
 def test_our_library_under_the_real_gym3_tells_the_same_story(case: Case, tmp_path) -> None:
     try:
         python = peers.gym3_python()

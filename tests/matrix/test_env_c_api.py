@@ -24,6 +24,7 @@ from tests.matrix.test_matrix import (
     action_space_of,
     index_of,
 )
+from tests.support import quick_cases
 
 NUM_ENVS = 3
 
@@ -113,7 +114,7 @@ def assert_same(ours: Any, theirs: Any, what: str) -> None:
 
 @pytest.mark.parametrize("indexed", [False, True], ids=["seed", "index"])
 @pytest.mark.parametrize("isolation", ["thread", "copy", "process"])
-@pytest.mark.parametrize("case", SOURCES, ids=str)
+@pytest.mark.parametrize("case", quick_cases(SOURCES))
 def test_an_env_exported_and_loaded_again_tells_the_same_story(
     case: Case, isolation: str, indexed: bool
 ) -> None:

@@ -23,7 +23,7 @@ import pytest
 
 import corral
 from tests.matrix.test_matrix import CONFIGS, action_of, arrays_of, info_of, stack
-from tests.support import FAULTY, MODES, Case, assert_same, digest, row
+from tests.support import FAULTY, MODES, Case, assert_same, digest, quick_cases, row
 
 SEED = 700
 # Steps of each part of the script, and slots, of envs that are slow to step; and of the others.
@@ -194,7 +194,7 @@ def reference(case: Case, mode: str) -> Script:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("case", SOURCES, ids=str)
+@pytest.mark.parametrize("case", quick_cases(SOURCES))
 def test_every_runner_gives_the_serial_runners_bytes(case: Case, mode: str, runner: str) -> None:
     expected, got = reference(case, mode), Script(case, mode, RUNNERS[runner]).play()
     assert got.by_parts == (runner.startswith("batches"))
@@ -209,7 +209,7 @@ def test_every_runner_gives_the_serial_runners_bytes(case: Case, mode: str, runn
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("case", SOURCES, ids=str)
+@pytest.mark.parametrize("case", quick_cases(SOURCES))
 def test_the_script_has_something_to_compare(case: Case, mode: str) -> None:
     """Slots differ, episodes end, statistics are told, and finals where the mode has them."""
     played = reference(case, mode)

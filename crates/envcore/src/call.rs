@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
+use crate::frame::ANSI;
 use crate::space::{Options, Value};
 
 /// What a call by name does.
@@ -48,6 +49,11 @@ impl Call {
     /// A call that gets property `name`.
     pub fn get(name: impl Into<String>) -> Self {
         Call { kind: CallKind::Get, ..Call::new(name) }
+    }
+
+    /// Whether this call asks for the env as text.
+    pub(crate) fn is_ansi(&self) -> bool {
+        self.kind == CallKind::Call && self.name == ANSI
     }
 
     /// Argument `k`.

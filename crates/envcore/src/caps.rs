@@ -52,6 +52,9 @@ bitflags! {
         /// Tell which discrete choices are allowed, by the info leaf
         /// [`ACTION_MASK`](crate::ACTION_MASK) in every row that shows an observation.
         const ACTION_MASK = 1 << 17;
+        /// Draw a slot as text, by the call [`ANSI`](crate::ANSI). Such a source can
+        /// [`CALL`](Self::CALL), too.
+        const ANSI = 1 << 18;
     }
 }
 

@@ -47,7 +47,7 @@ use crate::space::{Options, Space, Value};
 ///
 /// All further items are provided and may be overridden: `CAPS`; spaces that depend on the
 /// config, and those of infos and records; `reseed`, `info`, `action_mask`, `events`,
-/// `set_options`, `properties`, `call`, `render`, `save`, `load`, `close`.
+/// `set_options`, `properties`, `call`, `render`, `ansi`, `save`, `load`, `close`.
 pub trait Env: Sized + Send + 'static {
     /// The options that the env is built from.
     type Config: Config;
@@ -60,7 +60,7 @@ pub trait Env: Sized + Send + 'static {
 
     /// What the env can do beyond the four required methods: any of [`Caps::SAVE`],
     /// [`Caps::RENDER`], [`Caps::OPTIONS`], [`Caps::CALL`], [`Caps::EVENTS`],
-    /// [`Caps::ACTION_MASK`] and [`Caps::BRIEF`]. A method is only called where its
+    /// [`Caps::ACTION_MASK`], [`Caps::ANSI`] and [`Caps::BRIEF`]. A method is only called where its
     /// capability is named.
     const CAPS: Caps = Caps::empty();
 
@@ -210,6 +210,12 @@ pub trait Env: Sized + Send + 'static {
     /// A picture of the current state ([`Caps::RENDER`]).
     fn render(&mut self) -> Result<Frame> {
         Err(Error::Unsupported("this env draws no pictures".into()))
+    }
+
+    /// The current state as text, which may hold a terminal's colours ([`Caps::ANSI`]). Users get
+    /// the text by `render_mode="ansi"`.
+    fn ansi(&self) -> Result<String> {
+        Err(Error::Unsupported("this env draws no text".into()))
     }
 
     /// The state on which the rest of the run depends, streams included ([`Caps::SAVE`]).

@@ -21,7 +21,8 @@ pub(crate) const OPTIONAL: Caps = Caps::SAVE
     .union(Caps::BRIEF)
     .union(Caps::CALL)
     .union(Caps::EVENTS)
-    .union(Caps::ACTION_MASK);
+    .union(Caps::ACTION_MASK)
+    .union(Caps::ANSI);
 
 /// An [`Env`] type with a config, which can fill slots.
 pub struct EnvSource<E: Env> {
@@ -56,12 +57,14 @@ impl<E: Env> EnvSource<E> {
         if E::CAPS.contains(Caps::ACTION_MASK) {
             info = info.join(mask_leaf(id, &action)?.into())?;
         }
+        // The text comes by a call.
+        let by_name = if E::CAPS.contains(Caps::ANSI) { Caps::CALL } else { Caps::empty() };
         let spec = SourceSpec {
             id: id.into(),
             observation: E::observation_space(&config)?,
             action,
             info,
-            caps: Caps::ENV | (E::CAPS & OPTIONAL),
+            caps: Caps::ENV | (E::CAPS & OPTIONAL) | by_name,
             autoreset: None,
             max_episode_steps: None,
             metadata: Options::new(),

@@ -1,6 +1,10 @@
-//! Pictures of envs.
+//! Pictures of envs, and the call that gives one as text.
 
 use crate::error::{Error, Result};
+
+/// The name of the call that draws an env as text, of sources with
+/// [`Caps::ANSI`](crate::Caps::ANSI).
+pub const ANSI: &str = "ansi";
 
 /// A picture: RGB, `uint8`, `[height, width, 3]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -152,7 +152,7 @@ pub use error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 pub use evaluate::Schedule;
 pub use event::{EVENTS, Event};
 pub use fork::ProcessMark;
-pub use frame::Frame;
+pub use frame::{ANSI, Frame};
 pub use half::f16;
 pub use layer::{
     FrameStack, Layer, MaskedActions, Moments, NormalizeObservation, NormalizeReward, RowOf, Shows,

@@ -3,13 +3,12 @@
 //! does, and nothing more.
 //!
 //! `bare_loop CartPole-v1 4096` (or `CartPole-v1-fast`, or `CartPole-v1-libenv`:
-//! what a host of libenv is shown, which resets in the same step) says
-//! `ready`, and answers every line of seconds on its standard input with a line
-//! of steps and seconds: `corral bench` lets it and Python run in turns.
+//! what a host of libenv is shown, which resets in the same step): `corral bench`
+//! lets it and Python run in turns.
 
-use std::io::{BufRead, Write};
-use std::time::Instant;
+mod common;
 
+use common::{take_turns, words};
 use envcore::{ByField, Env, Fields, simd};
 use envs::classic::{CartPole, CartPoleConfig, Carts};
 
@@ -175,16 +174,10 @@ impl Envs {
     }
 }
 
-/// Random pushes; any generator will do.
+/// Random pushes.
 fn prepared(num_envs: usize) -> Vec<Vec<i64>> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut push = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33 & 1) as i64
-    };
-    (0..PREPARED).map(|_| (0..num_envs).map(|_| push()).collect()).collect()
+    let mut word = words();
+    (0..PREPARED).map(|_| (0..num_envs).map(|_| (word() & 1) as i64).collect()).collect()
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -197,18 +190,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => return Err("usage: bare_loop CartPole-v1|CartPole-v1-fast|CartPole-v1-libenv NUM_ENVS".into()),
     };
     let (mut envs, actions) = (Envs::new(num_envs)?, prepared(num_envs));
-    let mut out = std::io::stdout();
-    writeln!(out, "ready")?;
-    for line in std::io::stdin().lock().lines() {
-        let seconds: f64 = line?.trim().parse()?;
-        let (began, mut steps) = (Instant::now(), 0);
-        while began.elapsed().as_secs_f64() < seconds {
-            for batch in &actions {
-                step(&mut envs, batch)?;
-            }
-            steps += num_envs * actions.len();
-        }
-        writeln!(out, "{steps} {}", began.elapsed().as_secs_f64())?;
-    }
-    Ok(())
+    take_turns(|| {
+        actions.iter().try_for_each(|batch| step(&mut envs, batch))?;
+        Ok(num_envs * actions.len())
+    })
 }

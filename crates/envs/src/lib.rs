@@ -6,14 +6,17 @@
 
 #![forbid(unsafe_code)]
 
+mod canvas;
 pub mod classic;
+mod glyphs;
 pub mod grid;
 pub mod testing;
+pub mod toy_text;
 
 pub use envcore::Entry;
 use envcore::Result;
 
-const FAMILIES: [&[Entry]; 3] = [classic::TABLE, grid::TABLE, testing::TABLE];
+const FAMILIES: [&[Entry]; 4] = [classic::TABLE, toy_text::TABLE, grid::TABLE, testing::TABLE];
 
 const COUNT: usize = {
     let (mut count, mut family) = (0, 0);

@@ -120,6 +120,10 @@ extern "C" {
 // of the action. Every row that shows an observation has this info.
 #define CORRAL_CAP_ACTION_MASK 131072
 
+// The env draws a slot as text: the answer to a call of the function "ansi". An env with this
+// capability has `CORRAL_CAP_CALL` too.
+#define CORRAL_CAP_ANSI 262144
+
 // A call by name that calls the function.
 #define CORRAL_CALL_FUNCTION 0
 

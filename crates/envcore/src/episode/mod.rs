@@ -324,6 +324,9 @@ impl Episodes {
         if self.lives.status(slot) == Status::Lost {
             return Err(self.lives.needs_reset(slot, "failed earlier: reset it first"));
         }
+        if call.is_ansi() && caps.contains(Caps::ANSI) {
+            self.lives.check_begun(slot, "shows nothing")?;
+        }
         self.chunk.call(slot, call).map_err(|error| self.named(slot, Phase::Call, error))
     }
 

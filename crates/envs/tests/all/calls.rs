@@ -5,25 +5,29 @@ use std::sync::Arc;
 use crate::common::plugin::through_plugin;
 use crate::common::{config, refusal, source};
 use envcore::{
-    AutoresetMode, Begin, Call, CallKind, Caps, ColumnIn, EVENTS, EnvSource, Error, Leaf, Options, Phase,
-    Serial, Slots, Source, Space, Value, VecConfig, VecEnv, Want, start,
+    ANSI, AutoresetMode, Begin, Call, CallKind, Caps, ColumnIn, EVENTS, EnvSource, Error, Leaf, Options,
+    Phase, Serial, Slots, Source, Space, Value, VecConfig, VecEnv, Want, start,
 };
 
 const SLOTS: usize = 3;
 
-/// A vec env of every runner on this machine, and one of a plugin's envs.
 fn everywhere(mode: AutoresetMode) -> Vec<(&'static str, Box<dyn VecEnv>)> {
+    everywhere_of("testing/Caller-v0", mode)
+}
+
+/// A vec env of every runner on this machine, and one of a plugin's envs.
+fn everywhere_of(id: &str, mode: AutoresetMode) -> Vec<(&'static str, Box<dyn VecEnv>)> {
     let of = |source: Arc<dyn Source>, change: fn(&mut VecConfig)| {
         let mut config = config(SLOTS, mode);
         change(&mut config);
         start(source, config).unwrap()
     };
-    let built_in = || Arc::from(source("testing/Caller-v0", &Options::new()));
+    let built_in = || Arc::from(source(id, &Options::new()));
     vec![
         ("serial", of(built_in(), |config| config.num_threads = Some(1))),
         ("threads", of(built_in(), |config| config.num_threads = Some(2))),
         ("batches", of(built_in(), |config| config.batch_size = Some(1))),
-        ("plugin", of(through_plugin("testing/Caller-v0", &Options::new()).into(), |_| {})),
+        ("plugin", of(through_plugin(id, &Options::new()).into(), |_| {})),
     ]
 }
 
@@ -135,6 +139,30 @@ fn what_an_env_does_not_know_is_an_error_and_the_env_goes_on() {
             assert_eq!((failures[0].slot, failure.phase), (1, Phase::Call), "{name}");
         }
         assert_eq!(say(envs, ["a", "b", "c"]).len(), SLOTS, "{name}");
+    }
+}
+
+#[test]
+fn an_env_is_drawn_as_text_by_a_call_in_every_runner_once_its_episode_has_begun() {
+    for (name, mut envs) in everywhere_of("CliffWalking-v1", AutoresetMode::NextStep) {
+        let envs = &mut *envs;
+        assert!(envs.spec().caps.contains(Caps::CALL | Caps::ANSI), "{name}");
+        let text = refusal(ask(envs, 1, &Call::new(ANSI)));
+        assert!(text.contains("env 1 shows nothing"), "{name}: {text}");
+        begin(envs, &[Begin::Own; SLOTS]);
+        // The second walks up, the others stay at the edge.
+        envs.send(&Slots::All, &[ColumnIn::scalars(&[3i64, 0, 3], &[SLOTS])]).unwrap();
+        events(envs);
+        let texts = envs.call(&Slots::All, &Call::new(ANSI)).unwrap();
+        let last_row = |text: &Value| match text {
+            Value::Text(text) => text.lines().nth(3).unwrap_or_default().to_string(),
+            other => panic!("{name}: {other:?}"),
+        };
+        let rows: Vec<String> = texts.iter().map(last_row).collect();
+        let cliff = "  C".repeat(10);
+        assert_eq!(rows, ["x", "o", "x"].map(|start| format!("{start}{cliff}  T")), "{name}");
+        let unknown = ask(envs, 0, &Call::new("paint")).unwrap_err();
+        assert!(matches!(unknown, Error::UnknownName(_)), "{name}: {unknown}");
     }
 }
 

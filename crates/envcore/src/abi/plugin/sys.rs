@@ -73,6 +73,9 @@ pub const CORRAL_CAP_EVENTS: u32 = 65536;
 /// `action_mask` and is of int8, with an element for each choice of each discrete element
 /// of the action. Every row that shows an observation has this info.
 pub const CORRAL_CAP_ACTION_MASK: u32 = 131072;
+/// The env draws a slot as text: the answer to a call of the function "ansi". An env with this
+/// capability has `CORRAL_CAP_CALL` too.
+pub const CORRAL_CAP_ANSI: u32 = 262144;
 
 /// A call by name that calls the function.
 pub const CORRAL_CALL_FUNCTION: u32 = 0;

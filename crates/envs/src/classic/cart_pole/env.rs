@@ -3,12 +3,11 @@
 use std::f64::consts::PI;
 
 use envcore::rng::Streams;
-use envcore::{
-    Caps, Discrete, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, Value, state, wants_reset,
-};
+use envcore::{Caps, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
 use serde::{Deserialize, Serialize};
 
 use super::draw::draw;
+use crate::classic::start;
 
 pub(super) const GRAVITY: f64 = 9.8;
 pub(super) const MASS_POLE: f64 = 0.1;
@@ -130,35 +129,7 @@ impl Env for CartPole {
 
     /// `low` and `high`: between which the four state variables start.
     fn set_options(&mut self, options: &Options) -> Result<()> {
-        let mut start = self.start;
-        for (name, value) in options.iter() {
-            let number = match value {
-                Value::Float(v) if v.is_finite() => *v,
-                Value::Int(v) => *v as f64,
-                other => {
-                    let why = format!("CartPole-v1: reset option '{name}' is {other:?}, not a finite number");
-                    return Err(Error::OptionValue(why));
-                }
-            };
-            match name {
-                "low" => start.0 = number,
-                "high" => start.1 = number,
-                _ => {
-                    return Err(Error::UnknownOption(format!(
-                        "CartPole-v1: unknown reset option '{name}'; valid: low (now {}), high (now {})",
-                        start.0, start.1
-                    )));
-                }
-            }
-        }
-        if start.0 > start.1 {
-            let (low, high) = start;
-            return Err(Error::OptionValue(format!("CartPole-v1: low {low} is above high {high}")));
-        }
-        if !(start.1 - start.0).is_finite() {
-            return Err(Error::OptionValue("CartPole-v1: low and high are too far apart".into()));
-        }
-        self.start = start;
+        self.start = start::bounds("CartPole-v1", self.start, options)?;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The colours. A level picks one theme; the agent and the goal contrast with the floor in each.
 
-pub(super) type Rgb = [u8; 3];
+pub(super) use crate::canvas::Rgb;
 
 pub(super) struct Theme {
     /// Two shades, as a chessboard.

@@ -118,6 +118,7 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
         (Caps::RENDER, all.render.is_some(), "render"),
         (Caps::OPTIONS, all.check_options.is_some(), "check_options"),
         (Caps::CALL, all.call.is_some(), "call"),
+        (Caps::ANSI, about.caps.contains(Caps::CALL), "call"),
     ] {
         if about.caps.contains(cap) && !is_there {
             return Err(Error::Library(format!("{id}: it can {cap:?}, but its plugin has no {what}")));

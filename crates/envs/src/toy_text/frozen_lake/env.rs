@@ -1,0 +1,166 @@
+//! The rules.
+
+use envcore::rng::Streams;
+use envcore::{Caps, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset};
+use serde::{Deserialize, Serialize};
+
+use super::draw;
+use super::lake::{Field, Lake};
+use crate::toy_text::chance::{Chance, check_probability, outcome};
+
+/// FrozenLake's options. `SIDE` says which of Gymnasium's maps is the usual one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FrozenLakeConfig<const SIDE: usize> {
+    /// A map of one's own: rows of S (start), F (ice), H (hole) and G (goal).
+    pub desc: Option<Vec<String>>,
+    /// Where there is no `desc`: "4x4", "8x8", or none for a random map.
+    pub map_name: Option<String>,
+    /// Whether a step may go to a side of where it is meant to go.
+    pub is_slippery: bool,
+    /// On slippery ice, the probability that a step goes where it is meant to go.
+    pub success_rate: f64,
+    /// The rewards for the goal, for a hole and for ice.
+    pub reward_schedule: [f64; 3],
+    /// The fields per side of a random map.
+    pub map_size: u32,
+    /// The probability that a field of a random map is ice.
+    pub map_p: f64,
+    /// The seed of a random map.
+    pub map_seed: u64,
+}
+
+impl<const SIDE: usize> Default for FrozenLakeConfig<SIDE> {
+    fn default() -> Self {
+        FrozenLakeConfig {
+            desc: None,
+            map_name: Some(format!("{SIDE}x{SIDE}")),
+            is_slippery: true,
+            success_rate: 1.0 / 3.0,
+            reward_schedule: [1.0, 0.0, 0.0],
+            map_size: 8,
+            map_p: 0.8,
+            map_seed: 0,
+        }
+    }
+}
+
+/// The environment; see the module.
+pub struct FrozenLake<const SIDE: usize> {
+    lake: Lake,
+    /// The probabilities of a step to the left of, towards and to the right of where it is meant to
+    /// go, on slippery ice.
+    slips: Option<[f64; 3]>,
+    /// For goal, hole and ice.
+    rewards: [f64; 3],
+    streams: Streams,
+    now: LakeState,
+}
+
+/// Where the walker is.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+struct LakeState {
+    cell: usize,
+    /// The last action of this episode.
+    action: Option<u8>,
+}
+
+impl<const SIDE: usize> FrozenLake<SIDE> {
+    fn begin(&mut self) -> i64 {
+        let starts = &self.lake.starts;
+        let share = 1.0 / starts.len() as f64;
+        let start = outcome(starts.iter().map(|_| share), self.streams.rng().random());
+        self.now = LakeState { cell: start.map_or(0, |k| starts[k]), action: None };
+        self.now.cell as i64
+    }
+
+    /// The direction that a step takes, and with which probability.
+    #[inline]
+    fn slip(&mut self, action: i64) -> (i64, f64) {
+        // Ice that is not slippery draws a number, too.
+        let draw = self.streams.rng().random();
+        let Some(slips) = self.slips else { return (action, 1.0) };
+        let k = outcome(slips, draw).unwrap_or(0);
+        ((action + k as i64 - 1).rem_euclid(4), slips[k])
+    }
+}
+
+impl<const SIDE: usize> Env for FrozenLake<SIDE> {
+    type Config = FrozenLakeConfig<SIDE>;
+    type Obs = i64;
+    type Act = Discrete<4>;
+    type Info = Chance;
+
+    const CAPS: Caps = Caps::SAVE.union(Caps::RENDER).union(Caps::ANSI).union(Caps::BRIEF);
+
+    fn build(config: &Self::Config, seed: i64) -> Result<Self> {
+        let FrozenLakeConfig { is_slippery, success_rate: rate, reward_schedule: rewards, .. } = *config;
+        check_probability("FrozenLake", "success_rate", rate)?;
+        let slips = is_slippery.then(|| {
+            let side = (1.0 - rate) / 2.0;
+            [side, rate, side]
+        });
+        let (lake, streams) = (Lake::of(config)?, Streams::new(seed));
+        Ok(FrozenLake { lake, slips, rewards, streams, now: LakeState::default() })
+    }
+
+    fn observation_space(config: &Self::Config) -> Result<Space> {
+        Ok(Leaf::discrete(Lake::of(config)?.fields.len() as u64).into())
+    }
+
+    #[inline]
+    fn step(&mut self, a: &Discrete<4>) -> Result<(Step<Self>, Record)> {
+        let (direction, prob) = self.slip(a.0);
+        let cell = self.lake.next(self.now.cell, direction);
+        self.now = LakeState { cell, action: Some(a.0 as u8) };
+        let [goal, hole, ice] = self.rewards;
+        let (reward, over) = match self.lake.fields[cell] {
+            Field::Goal => (goal, true),
+            Field::Hole => (hole, true),
+            Field::Start | Field::Ice => (ice, false),
+        };
+        Ok((Step::new(*a, cell as i64, reward, Chance { prob }).terminated_if(over), Record::empty()))
+    }
+
+    fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<i64> {
+        if !wants_reset(is_done)? {
+            return Ok(self.now.cell as i64);
+        }
+        self.streams.begin_own();
+        Ok(self.begin())
+    }
+
+    fn reset_with_index(&mut self, ix: usize) -> Result<i64> {
+        self.streams.begin_index(ix as u64);
+        Ok(self.begin())
+    }
+
+    fn reseed(&mut self, _config: &Self::Config, seed: i64) -> Result<()> {
+        self.streams = Streams::new(seed);
+        Ok(())
+    }
+
+    fn info(&self) -> Option<Chance> {
+        Some(Chance::SURE)
+    }
+
+    fn render(&mut self) -> Result<Frame> {
+        draw::picture(&self.lake, self.now.cell)
+    }
+
+    fn ansi(&self) -> Result<String> {
+        Ok(draw::text(&self.lake, self.now.cell, self.now.action))
+    }
+
+    fn save(&self) -> Result<Vec<u8>> {
+        state::to_bytes(&(&self.streams, self.now))
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<()> {
+        let (streams, now): (Streams, LakeState) = state::from_bytes(bytes)?;
+        if now.cell >= self.lake.fields.len() || now.action.is_some_and(|action| action > 3) {
+            return Err(Error::State(format!("field {} is not on this map", now.cell)));
+        }
+        (self.streams, self.now) = (streams, now);
+        Ok(())
+    }
+}

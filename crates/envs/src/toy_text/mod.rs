@@ -1,0 +1,106 @@
+//! Toy text: small games of chance in tables, Gymnasium's own, number for number.
+
+mod blackjack;
+mod chance;
+mod cliff_walking;
+mod frozen_lake;
+mod scenery;
+mod taxi;
+
+pub use blackjack::{Blackjack, BlackjackConfig};
+pub use chance::Chance;
+pub use cliff_walking::{CliffWalking, CliffWalkingConfig};
+pub use frozen_lake::{FrozenLake, FrozenLakeConfig};
+pub use taxi::{Taxi, TaxiConfig};
+
+use crate::Entry;
+
+/// The family's table.
+pub const TABLE: &[Entry] = &[
+    Entry::new::<FrozenLake<4>>(
+        "FrozenLake-v1",
+        "Cross a slippery lake of 4×4 fields, around its holes; Gymnasium's own trajectories.",
+    )
+    .steps(100)
+    .solved_at(0.70)
+    .fps(4),
+    Entry::new::<FrozenLake<8>>(
+        "FrozenLake8x8-v1",
+        "Cross a slippery lake of 8×8 fields, around its holes; Gymnasium's own trajectories.",
+    )
+    .steps(200)
+    .solved_at(0.85)
+    .fps(4),
+    Entry::new::<CliffWalking<false>>(
+        "CliffWalking-v1",
+        "Walk along a cliff from one end to the other; Gymnasium's own trajectories.",
+    )
+    .fps(4),
+    Entry::new::<CliffWalking<true>>(
+        "CliffWalkingSlippery-v1",
+        "Walk along a slippery cliff from one end to the other; Gymnasium's own trajectories.",
+    )
+    .fps(4),
+    Entry::new::<Taxi>(
+        "Taxi-v4",
+        "Fetch a passenger and drive to the right house; Gymnasium's own trajectories, with action masks.",
+    )
+    .steps(200)
+    .solved_at(8.0)
+    .fps(4),
+    Entry::new::<Blackjack>(
+        "Blackjack-v1",
+        "Beat the dealer by cards that sum to 21 or less; Gymnasium's own trajectories.",
+    )
+    .fps(4),
+];
+
+#[cfg(test)]
+mod tests {
+    use envcore::{Caps, Discrete, Env, Error};
+
+    use super::*;
+
+    /// An env's saved bytes with one of them changed in every way.
+    fn damaged(state: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        let places = (0..state.len()).flat_map(|at| [0x03, 0x0b, 0x7f, 0xff].map(|value| (at, value)));
+        places.map(|(at, value)| {
+            let mut changed = state.to_vec();
+            changed[at] = value;
+            changed
+        })
+    }
+
+    /// A state that loads is one that can be shown, drawn and played.
+    fn survives<E: Env>(act: E::Act) {
+        let mut env = E::build(&E::Config::default(), 3).unwrap();
+        env.reset(None).unwrap();
+        let state = env.save().unwrap();
+        let mut refused = 0;
+        for bytes in damaged(&state) {
+            match env.load(&bytes) {
+                Ok(()) => {
+                    env.render().unwrap();
+                    if E::CAPS.contains(Caps::ANSI) {
+                        env.ansi().unwrap();
+                    }
+                    env.step(&act).unwrap();
+                }
+                Err(error) => {
+                    assert!(matches!(error, Error::State(_)), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 0);
+        env.load(&state).unwrap();
+    }
+
+    #[test]
+    fn a_state_that_no_episode_has_is_refused() {
+        survives::<FrozenLake<4>>(Discrete(1));
+        survives::<CliffWalking<true>>(Discrete(2));
+        survives::<Taxi>(Discrete(0));
+        survives::<Blackjack>(Discrete(1));
+    }
+}
