@@ -86,18 +86,29 @@ CASES = (
 )
 
 
-LIKE_ANOTHER = frozenset(
-    {
-        "Acrobot-v1",
-        "CliffWalking-v1",
-        "CliffWalkingSlippery-v1",
-        "FrozenLake-v1",
-        "FrozenLake8x8-v1",
-        "MountainCar-v0",
-        "MountainCarContinuous-v0",
-    }
-)
-"""Built-in envs whose spaces and infos are like another's: batches of them show nothing new."""
+def _look(id: str) -> str:
+    """What a runner or a sink can tell of an env: its leaves but for bounds and sizes, and what it
+    can do."""
+    native = corral.make_vec(id, 1).native
+    leaves = native.observation_leaves, native.action_leaves, native.info_leaves
+    kinds = [
+        [(leaf["kind"], leaf.get("dtype"), len(leaf.get("shape") or ())) for leaf in one]
+        for one in leaves
+    ]
+    can = [native.can(name) for name in ("save", "render", "ansi", "call", "events", "index")]
+    return repr((kinds, native.observation_tree, native.action_tree, can))
+
+
+def _like_another() -> set[str]:
+    looks = {}
+    for id in corral.envs():
+        looks.setdefault(_look(id), id)
+    return set(corral.envs()) - set(looks.values())
+
+
+LIKE_ANOTHER = _like_another()
+"""Built-in envs that look to a runner or a sink like another one of the table: batches of them show
+nothing new."""
 
 
 def quick_cases(cases: Iterable[Case]) -> list[Any]:
