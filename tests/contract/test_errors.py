@@ -38,6 +38,8 @@ BASES = [
     (errors.StateError, [ValueError]),
     (errors.EnvError, [RuntimeError]),
     (errors.EnvTimeoutError, [errors.EnvError, TimeoutError]),
+    (errors.RetriesUsedUpError, [errors.EnvError]),
+    (errors.LaunchError, [RuntimeError]),
     (errors.RecvTimeoutError, [TimeoutError]),
     (errors.ForkedError, [RuntimeError]),
     (errors.WorkerTraceback, []),
