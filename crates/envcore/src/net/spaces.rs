@@ -28,20 +28,20 @@ pub(super) enum Class {
     Box { low: Array, high: Array },
     /// A label from `0..n`, as `int64`. `start` is the label that travels as 0; it is
     /// this side's own matter.
-    Discrete { n: i64, start: i128 },
+    Discrete { n: i64, start: i64 },
     /// `n` labels, 0 or 1, as `int8`.
     MultiBinary { n: usize },
 }
 
 /// One leaf on the wire.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct WireLeaf {
+pub(super) struct NetLeaf {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) class: Class,
 }
 
-impl WireLeaf {
+impl NetLeaf {
     /// The shape of a row.
     pub(super) fn shape(&self) -> &[usize] {
         match &self.class {
@@ -99,7 +99,7 @@ impl WireLeaf {
             }
             (class, dtype) => return Err(format!("its class is '{}' of {dtype}", cut(class))),
         };
-        Ok(WireLeaf { name, dtype, class })
+        Ok(NetLeaf { name, dtype, class })
     }
 
     /// The leaf as the core has it.
@@ -128,8 +128,10 @@ impl WireLeaf {
         let is_bits = matches!(uniform, Some((Scalar::Int(0), Scalar::Int(1))));
         let (dtype, class) = match (&shape[..], uniform) {
             ([], Some((Scalar::Int(low), Scalar::Int(high)))) if *discrete => {
-                let n = i64::try_from(high - low + 1).map_err(|_| "has more labels than int64 counts")?;
-                (DType::I64, Class::Discrete { n, start: low })
+                let whole =
+                    |number: i128| i64::try_from(number).map_err(|_| "has labels that no int64 counts");
+                whole(high)?;
+                (DType::I64, Class::Discrete { n: whole(high - low + 1)?, start: whole(low)? })
             }
             (&[n], _) if is_bits && (*discrete && *dtype == DType::I8 || *dtype == DType::Bool) => {
                 (DType::I8, Class::MultiBinary { n })
@@ -151,7 +153,7 @@ impl WireLeaf {
                 (*dtype, Class::Box { low: side(true)?, high: side(false)? })
             }
         };
-        Ok(WireLeaf { name: name.into(), dtype, class })
+        Ok(NetLeaf { name: name.into(), dtype, class })
     }
 }
 
@@ -178,7 +180,7 @@ fn field<'a>(value: &'a Value, name: &str) -> Result<&'a Value, String> {
 ///
 /// # Errors
 /// What the protocol has no word for.
-pub(super) fn leaves_of(what: &str, space: &Space) -> Result<Vec<WireLeaf>, String> {
+pub(super) fn leaves_of(what: &str, space: &Space) -> Result<Vec<NetLeaf>, String> {
     let fault = |name: &str, why: String| format!("the {what}'s leaf '{}' {why}", cut(name));
     let branches = match space.tree() {
         Tree::Leaf(leaf) => vec![(WRAPPED, *leaf)],
@@ -200,7 +202,7 @@ pub(super) fn leaves_of(what: &str, space: &Space) -> Result<Vec<WireLeaf>, Stri
         }
     }
     let leaf = |(name, leaf): (&str, usize)| {
-        WireLeaf::of(name, &space.leaves()[leaf]).map_err(|why| fault(name, why))
+        NetLeaf::of(name, &space.leaves()[leaf]).map_err(|why| fault(name, why))
     };
     branches.into_iter().map(leaf).collect()
 }
@@ -222,8 +224,8 @@ pub(super) fn numbers(space: &Space) -> Vec<usize> {
 ///
 /// # Errors
 /// What contradicts itself.
-pub(super) fn space_of(what: &str, leaves: &[WireLeaf]) -> Result<Space, String> {
-    let named = |leaf: &WireLeaf| {
+pub(super) fn space_of(what: &str, leaves: &[NetLeaf]) -> Result<Space, String> {
+    let named = |leaf: &NetLeaf| {
         let made = leaf.to_leaf().map_err(|why| format!("the {what}'s leaf '{}': {why}", cut(&leaf.name)))?;
         Ok((leaf.name.clone(), Space::from(made)))
     };
@@ -237,28 +239,28 @@ pub(super) fn space_of(what: &str, leaves: &[WireLeaf]) -> Result<Space, String>
 }
 
 /// The step space: the observation's leaves, the rewards and the ends.
-pub(super) fn step_leaves(observation: &[WireLeaf]) -> Vec<WireLeaf> {
+pub(super) fn step_leaves(observation: &[NetLeaf]) -> Vec<NetLeaf> {
     let mut leaves = observation.to_vec();
     leaves.push(scalar_box(REWARDS, f32::NEG_INFINITY, f32::INFINITY));
     leaves.push(scalar_box(DONES, false, true));
     leaves
 }
 
-fn scalar_box<T: Element>(name: &str, low: T, high: T) -> WireLeaf {
+fn scalar_box<T: Element>(name: &str, low: T, high: T) -> NetLeaf {
     let scalar = |value: T| Array::new(&[], &[value]).expect("one element is a scalar");
     let class = Class::Box { low: scalar(low), high: scalar(high) };
-    WireLeaf { name: name.into(), dtype: T::DTYPE, class }
+    NetLeaf { name: name.into(), dtype: T::DTYPE, class }
 }
 
 /// The observation's leaves in a step space.
 ///
 /// # Errors
 /// Where the last two leaves are not the rewards and the ends.
-pub(super) fn observation_leaves(what: &str, step: &[WireLeaf]) -> Result<Vec<WireLeaf>, String> {
+pub(super) fn observation_leaves(what: &str, step: &[NetLeaf]) -> Result<Vec<NetLeaf>, String> {
     let wanted = step_leaves(&[]);
     let split = step.len().saturating_sub(wanted.len());
     let is_same =
-        |(a, b): (&WireLeaf, &WireLeaf)| a.name == b.name && a.dtype == b.dtype && a.shape().is_empty();
+        |(a, b): (&NetLeaf, &NetLeaf)| a.name == b.name && a.dtype == b.dtype && a.shape().is_empty();
     match step[split..].len() == wanted.len() && step[split..].iter().zip(&wanted).all(is_same) {
         true => Ok(step[..split].to_vec()),
         false => Err(format!("the {what} does not end in {REWARDS} (float32) and {DONES} (bool)")),
@@ -266,15 +268,15 @@ pub(super) fn observation_leaves(what: &str, step: &[WireLeaf]) -> Result<Vec<Wi
 }
 
 /// A space in JSON.
-pub(super) fn to_value(leaves: &[WireLeaf]) -> Value {
-    Options::new().with("spaces", leaves.iter().map(WireLeaf::to_value).collect::<Vec<_>>()).into()
+pub(super) fn to_value(leaves: &[NetLeaf]) -> Value {
+    Options::new().with("spaces", leaves.iter().map(NetLeaf::to_value).collect::<Vec<_>>()).into()
 }
 
 /// The leaves of the space that a peer describes; `what` names the space in messages.
 ///
 /// # Errors
 /// What makes no sense.
-pub(super) fn from_value(what: &str, value: &Value) -> Result<Vec<WireLeaf>, String> {
+pub(super) fn from_value(what: &str, value: &Value) -> Result<Vec<NetLeaf>, String> {
     let fault = |why: String| format!("the {what}: {why}");
     let Value::List(spaces) = field(value, "spaces").map_err(fault)? else {
         return Err(fault("its 'spaces' are no list".into()));
@@ -283,7 +285,7 @@ pub(super) fn from_value(what: &str, value: &Value) -> Result<Vec<WireLeaf>, Str
         return Err(fault(format!("{} leaves, where at most {MAX_LEAVES} may be", spaces.len())));
     }
     let leaf = |(k, value): (usize, &Value)| {
-        WireLeaf::from_value(value).map_err(|why| fault(format!("leaf {k}: {why}")))
+        NetLeaf::from_value(value).map_err(|why| fault(format!("leaf {k}: {why}")))
     };
     spaces.iter().enumerate().map(leaf).collect()
 }
@@ -292,7 +294,7 @@ pub(super) fn from_value(what: &str, value: &Value) -> Result<Vec<WireLeaf>, Str
 mod tests {
     use super::*;
 
-    fn leaf(space: impl Into<Space>) -> Result<WireLeaf, String> {
+    fn leaf(space: impl Into<Space>) -> Result<NetLeaf, String> {
         leaves_of("observation", &space.into()).map(|mut leaves| leaves.remove(0))
     }
 
@@ -367,7 +369,7 @@ mod tests {
             assert!(told.contains(why), "{told}");
         }
         let huge =
-            WireLeaf { name: "_".into(), dtype: DType::I8, class: Class::MultiBinary { n: usize::MAX } };
+            NetLeaf { name: "_".into(), dtype: DType::I8, class: Class::MultiBinary { n: usize::MAX } };
         assert!(space_of("action", &[huge]).unwrap_err().contains("too large"));
     }
 }

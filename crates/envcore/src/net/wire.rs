@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::space::{Options, Value};
 
 use super::json;
-use super::spaces::{self, WireLeaf};
+use super::spaces::{self, NetLeaf};
 
 /// What each side says first.
 pub(super) const HELLO: [u8; 9] = *b"netenv_v1";
@@ -53,7 +53,7 @@ pub(super) fn with_json(command: Option<u8>, text: &str) -> Vec<u8> {
 
 /// Where one leaf's array lies in a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ArrayPlace {
     pub(super) at: usize,
     pub(super) row_bytes: usize,
     /// The bytes of all rows, without padding.
@@ -63,7 +63,7 @@ pub(super) struct Place {
 /// Where the arrays of a payload lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Payload {
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ArrayPlace>,
     /// The payload's bytes, with padding.
     pub(super) bytes: usize,
 }
@@ -73,13 +73,13 @@ impl Payload {
     ///
     /// # Errors
     /// Where the payload has more than `most` bytes.
-    pub(super) fn of(leaves: &[WireLeaf], rows: usize, most: usize) -> Result<Self, String> {
+    pub(super) fn of(leaves: &[NetLeaf], rows: usize, most: usize) -> Result<Self, String> {
         let (mut places, mut end) = (Vec::with_capacity(leaves.len()), 0usize);
         for leaf in leaves {
             let large = || format!("{rows} rows take more than {most} bytes, which is the limit");
             let row_bytes = leaf.row_bytes().ok_or_else(large)?;
             let bytes = row_bytes.checked_mul(rows).filter(|bytes| *bytes <= most).ok_or_else(large)?;
-            places.push(Place { at: end, row_bytes, bytes });
+            places.push(ArrayPlace { at: end, row_bytes, bytes });
             end = (end + bytes).next_multiple_of(ALIGN);
             if end > most {
                 return Err(large());
@@ -160,8 +160,8 @@ impl Request {
 pub(super) struct Response {
     pub(super) reward_range: (f64, f64),
     pub(super) metadata: Options,
-    pub(super) action: Vec<WireLeaf>,
-    pub(super) observation: Vec<WireLeaf>,
+    pub(super) action: Vec<NetLeaf>,
+    pub(super) observation: Vec<NetLeaf>,
     pub(super) extension: Option<Options>,
 }
 
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::space::{Leaf, Space};
 
-    fn leaves(space: Space) -> Vec<WireLeaf> {
+    fn leaves(space: Space) -> Vec<NetLeaf> {
         spaces::leaves_of("space", &space).unwrap()
     }
 
