@@ -7,7 +7,6 @@ those runs with only its import changed.
 from __future__ import annotations
 
 import base64
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -15,15 +14,20 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from typing_extensions import Self, Unpack
 
 from corral import _native, errors, registry, settings
 from corral._served import served
 from corral.settings import VecOptions, documented, flag, text, whole
+from corral.spaces import batched
 from corral.vector import VectorEnv
 
 MakeVenv = Callable[..., Any]
 Address = str | tuple[str, int] | os.PathLike[str]
+
+TOKEN_VARIABLE = "CORRAL_NETENV_TOKEN"
+"""The environment variable that has the token, where no file is named."""
 
 _KINDS = ("tcp", "unix")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -63,6 +67,18 @@ def _check_loopback(address: str, insecure: bool) -> None:
         "netenv asks nobody for a name. Serve at 127.0.0.1 or a Unix socket and let ssh or a VPN "
         "carry it, or give insecure=True"
     )
+
+
+def _secret(token_file: Any) -> str | None:
+    """The token in a file or, without one, in the environment, where there is one."""
+    if token_file is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    path = settings.file_path("token_file", token_file)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(1 << 16)
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.ArgumentError(f"token_file: no token can be read: {error}") from None
 
 
 def _maker(make: str | MakeVenv) -> MakeVenv:
@@ -118,6 +134,9 @@ class Server:
         max_connections, max_envs: how many connections, and how many envs in all of them.
         max_payload: how many bytes the actions or the step data of one connection may take.
         idle_timeout: seconds that a client may be silent until its connection is closed.
+        token_file: a file with the secret that clients must show, of at least 16 characters; None
+            for the environment variable CORRAL_NETENV_TOKEN or, without that, no secret. Original
+            clients have none to show.
         insecure: whether an address that other machines reach will do. netenv itself has neither
             names nor encryption.
 
@@ -135,6 +154,7 @@ class Server:
         max_envs: int = 65536,
         max_payload: int = 256 << 20,
         idle_timeout: float = 10.0,
+        token_file: str | os.PathLike[str] | None = None,
         insecure: bool = False,
     ) -> None:
         self._address = _address(addr, socket_kind)
@@ -145,6 +165,7 @@ class Server:
             "max_envs": whole("max_envs", max_envs, _native.MAX_ENVS),
             "max_payload": whole("max_payload", max_payload, 2**40),
             "idle_timeout": idle_timeout,
+            "token": _secret(token_file),
         }
         self._native: _native.NetServer | None = None
 
@@ -161,9 +182,10 @@ class Server:
         assert self._native is not None
         return self._native.addresses[0]
 
-    def count(self) -> tuple[int, int]:
-        """How many connections and how many envs there are."""
-        return (0, 0) if self._native is None else self._native.count()
+    def metrics(self) -> dict[str, int]:
+        """What it has (`connections`, `envs`) and has done: connections `accepted`, `refused`
+        because there were too many and `broken`; `resets` and `steps` that were answered."""
+        return {} if self._native is None else self._native.metrics()
 
     def run(self) -> None:
         """Serves until Ctrl-C, SIGTERM's handler or `close` in another thread ends it."""
@@ -197,9 +219,7 @@ class Server:
         return served(self._make(num_envs=num_envs, **options))
 
 
-def serve(
-    make_venv: str | MakeVenv, addr: Address = "127.0.0.1:2345", **options: Any
-) -> Server:
+def serve(make_venv: str | MakeVenv, addr: Address = "127.0.0.1:2345", **options: Any) -> Server:
     """A server of envs, which serves from here on, until `close` or the end of a `with`.
 
     Args:
@@ -236,6 +256,7 @@ def connect(
     num_envs: int = 1,
     env_options: Mapping[str, Any] | None = None,
     *,
+    token_file: str | os.PathLike[str] | None = None,
     use_shared_memory: bool = False,
     connect_timeout: float | None = 60.0,
     reconnect: bool = False,
@@ -251,6 +272,8 @@ def connect(
         num_envs: how many envs the server is to make.
         env_options: the envs' options: None, bools, numbers, strings, bytes, arrays, and lists and
             dicts of these.
+        token_file: a file with the secret that the server asks for; None for the environment
+            variable CORRAL_NETENV_TOKEN, if there is one.
         use_shared_memory: whether observations and actions travel in memory that both sides share,
             which takes a Unix socket.
         connect_timeout: seconds that the server may take to be there and to make its envs; None
@@ -281,11 +304,31 @@ def connect(
     source = _native.Source.netenv(
         _address(addr),
         _packed(dict(env_options or {})),
+        token=_secret(token_file),
         shared_memory=flag("use_shared_memory", use_shared_memory),
         connect_timeout=connect_timeout,
     )
     vec_options = {"autoreset_mode": "same_step", **vec_options}
-    return settings.vector(settings.native(source, num_envs, vec_options), vec_options)
+    envs = settings.vector(settings.native(source, num_envs, vec_options), vec_options)
+    envs.single_observation_space = _with_multi_binary(envs.single_observation_space)
+    envs.single_action_space = _with_multi_binary(envs.single_action_space)
+    envs.observation_space = batched(envs.single_observation_space, num_envs)
+    envs.action_space = batched(envs.single_action_space, num_envs)
+    return envs
+
+
+def _with_multi_binary(space: Any) -> Any:
+    """The space with what netenv calls MultiBinary by that name; the core has labels, 0 and 1."""
+    if isinstance(space, spaces.Dict):
+        inner = [(name, _with_multi_binary(one)) for name, one in space.spaces.items()]
+        return spaces.Dict(inner)
+    is_bits = (
+        isinstance(space, spaces.MultiDiscrete)
+        and space.dtype == np.int8
+        and space.nvec.ndim == 1
+        and (space.nvec == 2).all()
+    )
+    return spaces.MultiBinary(len(space.nvec)) if is_bits else space
 
 
 class Client:
@@ -361,8 +404,3 @@ class Client:
     def close(self) -> None:
         """Closes the connection, and with it the server's envs."""
         self.envs.close()
-
-
-def told_options(options: Mapping[str, Any]) -> str:
-    """The options as text for people."""
-    return json.dumps(options, default=repr)

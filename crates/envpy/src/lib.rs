@@ -13,6 +13,7 @@ mod host;
 mod infos;
 mod interpreter;
 mod layers;
+mod logs;
 mod net;
 mod plain;
 mod plugin;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use envcore::abi::env_c_api::load::{EnvCApiConfig, EnvCApiSource};
 use envcore::abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource};
-use envcore::net::{Client, ClientConfig};
+use envcore::net::{Client, ClientConfig, ClientTls, Token};
 use envcore::{DType, Error, Failure, Phase, Process, Result, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -164,11 +164,16 @@ impl Source {
 
     /// Envs in the netenv server at `address`, which makes them with `env_options`.
     #[staticmethod]
-    #[pyo3(signature = (address, env_options, *, shared_memory=false, connect_timeout=None))]
+    #[pyo3(signature = (address, env_options, *, token=None, fingerprint=None, authority=None,
+                        shared_memory=false, connect_timeout=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is given by name")]
     fn netenv(
         py: Python<'_>,
         address: &str,
         env_options: &Bound<'_, PyDict>,
+        token: Option<&str>,
+        fingerprint: Option<&str>,
+        authority: Option<PathBuf>,
         shared_memory: bool,
         connect_timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -176,9 +181,16 @@ impl Source {
         // A wait of this length has no end that a clock can tell.
         let longest = Duration::from_secs(1 << 32);
         let connect_timeout = connect_timeout.map_or(Ok(longest), limit)?.min(longest);
+        let tls = match (fingerprint, authority) {
+            (Some(fingerprint), _) => Some(ClientTls::pinned(fingerprint).or_raise(py)?),
+            (None, Some(authority)) => Some(ClientTls::signed_by(&authority).or_raise(py)?),
+            (None, None) => None,
+        };
         let client = ClientConfig {
+            tls,
             address: address.parse().or_raise(py)?,
             env_options: values::options(env_options)?,
+            token: token.map(Token::new).transpose().or_raise(py)?,
             shared_memory,
             connect_timeout,
             pause: Arc::new(look),

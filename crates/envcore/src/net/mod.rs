@@ -2,7 +2,8 @@
 //!
 //! The protocol is that of `christopher-hesse/netenv`, to the byte. `wire` has the messages,
 //! `json` the text in them, and `spaces` how spaces are named there. `stream` and `shared` are
-//! the ways that bytes take. A [`Server`] makes a vec env for each connection. A [`Client`] is
+//! the ways that bytes take, `tls` keeps others from
+//! reading along, and a [`Token`] is a secret. A [`Server`] makes a vec env for each connection. A [`Client`] is
 //! a vec env whose slots are in a server.
 
 mod client;
@@ -11,8 +12,12 @@ mod server;
 mod shared;
 mod spaces;
 mod stream;
+mod tls;
+mod token;
 mod wire;
 
 pub use client::{Client, ClientConfig};
-pub use server::{EnvFactory, Render, Served, Server, ServerLimits};
+pub use server::{Access, EnvFactory, Render, Served, Server, ServerLimits, ServerMetrics};
 pub use stream::ServerAddress;
+pub use tls::{ClientTls, ServerTls};
+pub use token::Token;

@@ -7,12 +7,23 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
+use super::tls::{ClientTls, ServerTls, TlsStream};
 use crate::error::{Error, Result};
+use crate::runner::available_cores;
+
+/// How long a thread polls before it sleeps, where `others` threads may poll too: not at all
+/// where they are as many as the cores, for they would poll in each other's time.
+pub(super) fn spin_time(others: usize) -> Duration {
+    // The system reads files to count the cores.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    if others < *CORES.get_or_init(available_cores) { Duration::from_micros(50) } else { Duration::ZERO }
+}
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +180,7 @@ impl Drop for Listener {
 /// A connected socket.
 pub(super) enum Stream {
     Tcp(TcpStream),
+    Tls(Box<TlsStream>),
     Unix(UnixStream),
 }
 
@@ -202,27 +214,96 @@ impl Stream {
                 stream.set_nonblocking(true)?;
             }
             Stream::Unix(stream) => stream.set_nonblocking(true)?,
+            Stream::Tls(_) => {}
         }
         Ok(self)
+    }
+
+    /// The server's side of TLS over this socket, if it is of TCP. The other side may be silent
+    /// for `idle`.
+    pub(super) fn secured(self, tls: &ServerTls, idle: Duration) -> Result<Self, BrokenConnection> {
+        match self {
+            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.accept(socket)?)).shaken(idle),
+            stream => Ok(stream),
+        }
+    }
+
+    /// The client's side of TLS over this socket, if it is of TCP.
+    pub(super) fn secured_to(
+        self,
+        tls: &ClientTls,
+        host: &str,
+        idle: Duration,
+    ) -> Result<Self, BrokenConnection> {
+        match self {
+            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.connect(socket, host)?)).shaken(idle),
+            stream => Ok(stream),
+        }
+    }
+
+    /// The socket once both sides have shaken hands.
+    fn shaken(mut self, idle: Duration) -> Result<Self, BrokenConnection> {
+        let pace = Pace::new(0, idle);
+        loop {
+            let Stream::Tls(stream) = &mut self else { return Ok(self) };
+            let flags = if !stream.flush()? {
+                PollFlags::OUT
+            } else if !stream.is_handshaking() {
+                return Ok(self);
+            } else if stream.fill()? {
+                continue;
+            } else {
+                PollFlags::IN
+            };
+            if !self.wait(flags, pace.until())? {
+                return Err(BrokenConnection::Silent(idle));
+            }
+        }
+    }
+
+    /// Sends what the socket has not taken yet of what was written. Returns whether all is sent.
+    pub(super) fn flush_some(&mut self) -> Result<bool, BrokenConnection> {
+        match self {
+            Stream::Tls(stream) => stream.flush(),
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(true),
+        }
     }
 
     /// The Unix socket, through which descriptors can be sent.
     pub(super) fn as_unix(&self) -> Option<&UnixStream> {
         match self {
             Stream::Unix(stream) => Some(stream),
-            Stream::Tcp(_) => None,
+            Stream::Tcp(_) | Stream::Tls(_) => None,
         }
     }
 
     /// Waits until `until` for what `flags` say. Returns whether it came.
     pub(super) fn wait(&self, flags: PollFlags, until: Instant) -> std::io::Result<bool> {
+        if flags.contains(PollFlags::IN)
+            && let Stream::Tls(stream) = self
+            && stream.has_ready()
+        {
+            return Ok(true);
+        }
         wait_for(&mut [PollFd::new(self, flags)], until)
+    }
+
+    /// Polls for bytes for a moment, which takes less time than to be put to sleep and woken. A
+    /// peer that answers within microseconds is then heard at once.
+    pub(super) fn spin(&self, time: Duration) -> std::io::Result<()> {
+        let began = Instant::now();
+        while began.elapsed() < time && !self.wait(PollFlags::IN, began)? {
+            // Whoever is to answer may need this core.
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Reads what is there, without waiting; `None` where nothing is there.
     pub(super) fn read_some(&mut self, bytes: &mut [u8]) -> Result<Option<usize>, BrokenConnection> {
         let read = match self {
             Stream::Tcp(stream) => stream.read(bytes),
+            Stream::Tls(stream) => return stream.read(bytes),
             Stream::Unix(stream) => stream.read(bytes),
         };
         match read {
@@ -237,6 +318,7 @@ impl Stream {
     pub(super) fn write_some(&mut self, bytes: &[u8]) -> Result<Option<usize>, BrokenConnection> {
         let written = match self {
             Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Tls(stream) => return stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
         };
         match written {
@@ -246,30 +328,68 @@ impl Stream {
         }
     }
 
-    /// Fills `bytes` within `time`.
-    pub(super) fn read_full(&mut self, bytes: &mut [u8], time: Duration) -> Result<(), BrokenConnection> {
-        let (until, mut at) = (Instant::now() + time, 0);
+    /// Fills `bytes`. The other side may be silent for `idle`, and slow; see [`Pace`].
+    pub(super) fn read_full(&mut self, bytes: &mut [u8], idle: Duration) -> Result<(), BrokenConnection> {
+        let (mut pace, mut at) = (Pace::new(bytes.len(), idle), 0);
         while at < bytes.len() {
             match self.read_some(&mut bytes[at..])? {
-                Some(n) => at += n,
-                None if self.wait(PollFlags::IN, until)? => {}
-                None => return Err(BrokenConnection::Silent(time)),
+                Some(n) => {
+                    at += n;
+                    pace.advance();
+                }
+                None if self.wait(PollFlags::IN, pace.until())? => {}
+                None => return Err(BrokenConnection::Silent(idle)),
             }
         }
         Ok(())
     }
 
-    /// Writes all of `bytes` within `time`.
-    pub(super) fn write_full(&mut self, bytes: &[u8], time: Duration) -> Result<(), BrokenConnection> {
-        let (until, mut at) = (Instant::now() + time, 0);
-        while at < bytes.len() {
-            match self.write_some(&bytes[at..])? {
-                Some(n) => at += n,
-                None if self.wait(PollFlags::OUT, until)? => {}
-                None => return Err(BrokenConnection::Silent(time)),
+    /// Writes all of `bytes`. The other side may take nothing for `idle`, and be slow; see
+    /// [`Pace`].
+    pub(super) fn write_full(&mut self, bytes: &[u8], idle: Duration) -> Result<(), BrokenConnection> {
+        let (mut pace, mut at) = (Pace::new(bytes.len(), idle), 0);
+        loop {
+            let is_taken = if at < bytes.len() {
+                let taken = self.write_some(&bytes[at..])?;
+                at += taken.unwrap_or(0);
+                taken.is_some()
+            } else if self.flush_some()? {
+                return Ok(());
+            } else {
+                false
+            };
+            if is_taken {
+                pace.advance();
+            } else if !self.wait(PollFlags::OUT, pace.until())? {
+                return Err(BrokenConnection::Silent(idle));
             }
         }
-        Ok(())
+    }
+}
+
+/// The time that a message may take: at most `idle` without any byte, and in all as long as
+/// 64 KiB a second take. So a peer that sends a byte now and then is not waited for, and one
+/// with a slow line is.
+struct Pace {
+    idle: Duration,
+    moved: Instant,
+    end: Instant,
+}
+
+impl Pace {
+    fn new(bytes: usize, idle: Duration) -> Self {
+        let now = Instant::now();
+        Pace { idle, moved: now, end: now + idle + Duration::from_secs((bytes >> 16) as u64) }
+    }
+
+    /// Notes that a byte has moved.
+    fn advance(&mut self) {
+        self.moved = Instant::now();
+    }
+
+    /// When the peer is silent or too slow.
+    fn until(&self) -> Instant {
+        self.end.min(self.moved + self.idle)
     }
 }
 
@@ -277,6 +397,7 @@ impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Tls(stream) => stream.socket.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
         }
     }
@@ -293,12 +414,6 @@ pub(super) fn wait_for(fds: &mut [PollFd<'_>], until: Instant) -> std::io::Resul
             Err(error) => return Err(error.into()),
         }
     }
-}
-
-/// How long a message of `bytes` bytes may take where a side may be silent for `idle`: slow is
-/// not silent, but a peer that takes less than 64 KiB a second is.
-pub(super) fn time_for(bytes: usize, idle: Duration) -> Duration {
-    idle + Duration::from_secs((bytes >> 16) as u64)
 }
 
 #[cfg(test)]

@@ -107,6 +107,8 @@ pub(super) struct Request {
 
 /// The extra key of INIT's request and response.
 pub(super) const EXTENSION: &str = "corral";
+/// The key within it that has the client's secret.
+pub(super) const TOKEN: &str = "token";
 
 impl Request {
     /// The request that a client sends.
@@ -137,6 +139,14 @@ impl Request {
             },
             extension,
         })
+    }
+
+    /// The secret that the client shows, if it shows one.
+    pub(super) fn token(&self) -> &str {
+        match self.extension.as_ref().and_then(|extension| extension.get(TOKEN)) {
+            Some(Value::Text(token)) => token,
+            _ => "",
+        }
     }
 
     /// The request in JSON, with the keys in the original's order.

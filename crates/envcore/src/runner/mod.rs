@@ -24,6 +24,9 @@ mod threaded;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(all(feature = "net", target_os = "linux", not(portable)))]
+pub(crate) use thread_pool::available_cores;
+
 pub use background::Background;
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 pub use process::{Child, Ended, Host, Objects, Order, Process, adopt, serve, spawn, take_stdin};

@@ -3,16 +3,16 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 
 use super::ClientConfig;
 use crate::buffer::Actions;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{NetLeaf, step_leaves};
-use crate::net::stream::{BrokenConnection, Stream, wait_for};
+use crate::net::stream::{BrokenConnection, ServerAddress, Stream, spin_time};
 use crate::net::wire::{
-    HELLO, INIT, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, length, shared_sizes,
+    HELLO, INIT, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, TOKEN, length, shared_sizes,
     with_json,
 };
 use crate::space::{Options, Value};
@@ -97,11 +97,14 @@ impl Connection {
         let until = Instant::now() + time;
         let left = || until.saturating_duration_since(Instant::now());
         let mut stream = Stream::connect(&config.address, time.max(Duration::from_millis(1)))?;
+        if let (Some(tls), ServerAddress::Tcp(host, _)) = (&config.tls, &config.address) {
+            stream = stream.secured_to(tls, host, left())?;
+        }
         let request = Request {
             num_envs,
             use_shared_memory: config.shared_memory,
             env_options: config.env_options.clone(),
-            extension: None,
+            extension: config.token.as_ref().map(|token| Options::new().with(TOKEN, token.as_str())),
         };
         let text = request.write().map_err(BrokenConnection::Envs)?;
         stream.write_full(&HELLO, left())?;
@@ -170,8 +173,10 @@ impl Connection {
                 None => return Ok(()),
             }
         }
-        self.outbox.clear();
-        self.gone = 0;
+        if self.stream.flush_some()? {
+            self.outbox.clear();
+            self.gone = 0;
+        }
         Ok(())
     }
 
@@ -206,9 +211,13 @@ impl Connection {
 
     /// Waits until `until` for something to do.
     pub(super) fn wait(&self, until: Instant) -> Result<(), BrokenConnection> {
-        let is_sending = self.gone < self.outbox.len();
+        if self.arrived == 0 && self.outbox.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            self.stream.spin(spin_time(1).min(left))?;
+        }
+        let is_sending = !self.outbox.is_empty();
         let flags = if is_sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        wait_for(&mut [PollFd::new(&self.stream, flags)], until)?;
+        self.stream.wait(flags, until)?;
         Ok(())
     }
 

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use self::connection::Connection;
 use super::spaces;
 use super::stream::{BrokenConnection, ServerAddress};
+use super::tls::ClientTls;
+use super::token::Token;
 use super::wire::Response;
 use crate::begin::Begin;
 use crate::buffer::{Actions, Batch, BatchPool, Column, Draft, Layout, RowKind, Slots};
@@ -38,6 +40,10 @@ pub struct ClientConfig {
     pub address: ServerAddress,
     /// The options of the envs.
     pub env_options: Options,
+    /// TLS over TCP; `None` for a server without it.
+    pub tls: Option<ClientTls>,
+    /// The secret to show to the server.
+    pub token: Option<Token>,
     /// Whether payloads travel in memory that both sides share, which takes a Unix socket.
     pub shared_memory: bool,
     /// How long a connection may take to be made. A server that is not there yet is waited for.

@@ -7,7 +7,7 @@
 mod player;
 mod session;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 
 use super::stream::{Listener, ServerAddress, wait_for};
+use super::tls::ServerTls;
+use super::token::Token;
 use crate::error::{Error, Result};
 use crate::space::{Options, Value};
 use crate::vec_env::VecEnv;
@@ -45,6 +47,15 @@ impl Default for ServerLimits {
     }
 }
 
+/// Who may use a server, and how.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// The secret that clients must show, if there is one.
+    pub token: Option<Token>,
+    /// TLS over TCP. Without it, everything travels in the clear.
+    pub tls: Option<ServerTls>,
+}
+
 /// What draws a vec env, by the arguments that a client names.
 pub type Render = Box<dyn FnMut(&Options) -> Result<Value> + Send>;
 
@@ -71,13 +82,44 @@ pub trait EnvFactory: Send + Sync {
     fn make(&self, num_envs: usize, options: &Options) -> Result<Served>;
 }
 
+/// What a server has done so far.
+#[derive(Default)]
+struct Tally {
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    broken: AtomicU64,
+    resets: AtomicU64,
+    steps: AtomicU64,
+}
+
+/// What a server has done so far, and has now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerMetrics {
+    /// The connections that there are.
+    pub connections: usize,
+    /// The envs that there are, in all connections.
+    pub envs: usize,
+    /// How many connections were accepted.
+    pub accepted: u64,
+    /// How many connections were refused, because there were as many as there may be.
+    pub refused: u64,
+    /// How many connections were closed because of what their client did, or of its envs.
+    pub broken: u64,
+    /// How many resets of all envs of a connection were answered.
+    pub resets: u64,
+    /// How many steps of all envs of a connection were answered.
+    pub steps: u64,
+}
+
 /// What all connections of a server share.
 struct ServerState {
     factory: Box<dyn EnvFactory>,
     limits: ServerLimits,
+    access: Access,
     ending: AtomicBool,
     connections: AtomicUsize,
     envs: AtomicUsize,
+    tally: Tally,
 }
 
 /// A number of things that were taken from a limit, and are given back at the end.
@@ -115,6 +157,7 @@ impl Server {
         addresses: &[ServerAddress],
         factory: Box<dyn EnvFactory>,
         limits: ServerLimits,
+        access: Access,
     ) -> Result<Self> {
         let bind = |address: &ServerAddress| {
             let unbound =
@@ -125,8 +168,8 @@ impl Server {
         };
         let (listeners, addresses): (Vec<Listener>, Vec<ServerAddress>) =
             addresses.iter().map(bind).collect::<Result<Vec<_>>>()?.into_iter().unzip();
-        let (ending, connections, envs) = Default::default();
-        let common = Arc::new(ServerState { factory, limits, ending, connections, envs });
+        let (ending, connections, envs, tally) = Default::default();
+        let common = Arc::new(ServerState { factory, limits, access, ending, connections, envs, tally });
         let own = common.clone();
         let accepting = std::thread::Builder::new()
             .name("netenv-accept".into())
@@ -140,14 +183,21 @@ impl Server {
         &self.addresses
     }
 
-    /// How many connections there are.
-    pub fn connections(&self) -> usize {
-        self.common.connections.load(Ordering::SeqCst)
-    }
-
-    /// How many envs there are.
-    pub fn envs(&self) -> usize {
-        self.common.envs.load(Ordering::SeqCst)
+    /// What the server has done so far, and has now.
+    pub fn metrics(&self) -> ServerMetrics {
+        let ServerState { connections, envs, tally, .. } = &*self.common;
+        let [accepted, refused, broken, resets, steps] =
+            [&tally.accepted, &tally.refused, &tally.broken, &tally.resets, &tally.steps]
+                .map(|count| count.load(Ordering::Relaxed));
+        ServerMetrics {
+            connections: connections.load(Ordering::SeqCst),
+            envs: envs.load(Ordering::SeqCst),
+            accepted,
+            refused,
+            broken,
+            resets,
+            steps,
+        }
     }
 
     /// Asks the server to end: no connection is accepted any more, steps in flight are answered,
@@ -209,9 +259,11 @@ fn accept_one(common: &Arc<ServerState>, listener: &Listener, threads: &Mutex<Ve
     let most = common.limits.connections;
     if common.connections.fetch_add(1, Ordering::SeqCst) >= most {
         common.connections.fetch_sub(1, Ordering::SeqCst);
+        common.tally.refused.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(%peer, most, "refused: there are as many connections as there may be");
         return;
     }
+    common.tally.accepted.fetch_add(1, Ordering::Relaxed);
     let own = common.clone();
     let spawned = std::thread::Builder::new().name("netenv".into()).spawn(move || {
         let _one = Share { of: &own.connections, count: 1 };

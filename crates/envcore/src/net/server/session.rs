@@ -11,7 +11,7 @@ use crate::guard::guard;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{self, step_leaves};
-use crate::net::stream::{BrokenConnection, Stream, time_for};
+use crate::net::stream::{BrokenConnection, Stream, spin_time};
 use crate::net::wire::{
     HELLO, INIT, MAX_REQUEST, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, length,
     shared_sizes, with_json,
@@ -22,13 +22,24 @@ use crate::{Phase, Spec};
 /// Serves one client until it leaves or breaks a rule.
 pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
     tracing::info!(%peer, "connected");
-    let mut session = Session { stream, common };
-    let served = guard(Phase::Step, || session.run());
+    let served = guard(Phase::Step, || {
+        let stream = match &common.access.tls {
+            Some(tls) => stream.secured(tls, common.limits.idle)?,
+            None => stream,
+        };
+        Session { stream, common }.run()
+    });
     match served {
         Ok(Ok(())) | Ok(Err(BrokenConnection::Closed)) => tracing::info!(%peer, "left"),
         Ok(Err(BrokenConnection::Ending)) => tracing::info!(%peer, "closed: the server is ending"),
-        Ok(Err(why)) => tracing::warn!(%peer, %why, "connection closed"),
-        Err(panic) => tracing::error!(%peer, %panic, "connection closed after a panic"),
+        Ok(Err(why)) => {
+            common.tally.broken.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%peer, %why, "connection closed");
+        }
+        Err(panic) => {
+            common.tally.broken.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(%peer, %panic, "connection closed after a panic");
+        }
     }
 }
 
@@ -71,6 +82,11 @@ impl Session<'_> {
         let text = self.json()?;
         let request = Request::read(&text).map_err(BrokenConnection::Garbage)?;
         drop(text);
+        if let Some(token) = &self.common.access.token
+            && !token.is(request.token())
+        {
+            return Err(BrokenConnection::Garbage("its token is missing or wrong".into()));
+        }
         let most = self.common.limits.envs;
         let Some(_envs) = Share::take(&self.common.envs, request.num_envs, most) else {
             let n = request.num_envs;
@@ -88,6 +104,9 @@ impl Session<'_> {
     /// The next command, once it comes. A server that ends says so between two commands.
     fn command(&mut self) -> Result<u8, BrokenConnection> {
         let (until, mut byte) = (Instant::now() + self.idle(), [0]);
+        // The client of each other connection may poll, too.
+        let connections = self.common.connections.load(Ordering::Relaxed);
+        self.stream.spin(spin_time(connections))?;
         loop {
             if self.stream.read_some(&mut byte)?.is_some() {
                 return Ok(byte[0]);
@@ -108,8 +127,7 @@ impl Session<'_> {
         let mut head = [0; 4];
         self.stream.read_full(&mut head, self.idle())?;
         let mut text = vec![0; length(head, MAX_REQUEST).map_err(BrokenConnection::Garbage)?];
-        let time = time_for(text.len(), self.idle());
-        self.stream.read_full(&mut text, time)?;
+        self.stream.read_full(&mut text, self.idle())?;
         Ok(text)
     }
 
@@ -164,8 +182,7 @@ impl Session<'_> {
     }
 
     fn write(&mut self, message: &[u8]) -> Result<(), BrokenConnection> {
-        let time = time_for(message.len(), self.idle());
-        self.stream.write_full(message, time)
+        self.stream.write_full(message, self.idle())
     }
 
     fn play(&mut self, playing: &mut Playing) -> Result<(), BrokenConnection> {
@@ -177,10 +194,7 @@ impl Session<'_> {
                 STEP => {
                     match &playing.shared {
                         Some(shared) => shared.read_actions(&mut actions)?,
-                        None => {
-                            let time = time_for(actions.len(), self.idle());
-                            self.stream.read_full(&mut actions, time)?;
-                        }
+                        None => self.stream.read_full(&mut actions, self.idle())?,
                     }
                     playing
                         .player
@@ -193,6 +207,9 @@ impl Session<'_> {
                 }
                 other => return Err(BrokenConnection::Garbage(format!("there is no command {other}"))),
             }
+            let tally = &self.common.tally;
+            let count = if command == STEP { &tally.steps } else { &tally.resets };
+            count.fetch_add(1, Ordering::Relaxed);
             playing.answer[0] = command;
             match &playing.shared {
                 Some(shared) => {
