@@ -62,9 +62,12 @@ class NetServer:
         max_payload: int,
         idle_timeout: float,
         token: str | None = None,
+        tls: tuple[str | os.PathLike[str] | None, str | os.PathLike[str] | None, str] | None = None,
     ) -> NetServer: ...
     @property
     def addresses(self) -> list[str]: ...
+    @property
+    def fingerprint(self) -> str | None: ...
     def metrics(self) -> dict[str, int]: ...
     def close(self) -> None: ...
 
@@ -106,6 +109,8 @@ class Source:
         env_options: dict[str, Any],
         *,
         token: str | None = None,
+        fingerprint: str | None = None,
+        authority: str | os.PathLike[str] | None = None,
         shared_memory: bool = False,
         connect_timeout: float | None = None,
     ) -> Source: ...

@@ -6,7 +6,6 @@ those runs with only its import changed.
 
 from __future__ import annotations
 
-import base64
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -18,67 +17,25 @@ from gymnasium import spaces
 from typing_extensions import Self, Unpack
 
 from corral import _native, errors, registry, settings
+from corral._netenv import (
+    Address,
+    host_of,
+    is_loopback,
+    net_address,
+    opened,
+    packed,
+    secret,
+    told_address,
+)
 from corral._served import served
 from corral.settings import VecOptions, documented, flag, text, whole
 from corral.spaces import batched
 from corral.vector import VectorEnv
 
 MakeVenv = Callable[..., Any]
-Address = str | tuple[str, int] | os.PathLike[str]
 
-TOKEN_VARIABLE = "CORRAL_NETENV_TOKEN"
-"""The environment variable that has the token, where no file is named."""
-
-_KINDS = ("tcp", "unix")
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # What a client may not choose: these write files, or take the server's threads and cores.
 _OWN_OPTIONS = frozenset(settings.NAMES)
-
-
-def _address(addr: Any, socket_kind: str = "tcp") -> str:
-    """The address as the native half takes it: "host:port", or "unix:path"."""
-    if socket_kind not in _KINDS:
-        raise errors.ArgumentError(f"socket_kind is 'tcp' or 'unix', not {socket_kind!r}")
-    if socket_kind == "unix":
-        path = settings.file_path("addr", addr)
-        return path if path.startswith("unix:") else f"unix:{path}"
-    if isinstance(addr, tuple | list) and len(addr) == 2:
-        host, port = text("the host of addr", addr[0]), whole("the port of addr", addr[1], 65535, 0)
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    if isinstance(addr, os.PathLike):
-        return f"unix:{os.fspath(addr)}"
-    return text("addr", addr)
-
-
-def _told(address: str) -> Any:
-    """The address as the original's `listen` returns it: a pair, or a path."""
-    if address.startswith("unix:"):
-        return address.removeprefix("unix:")
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
-
-
-def _check_loopback(address: str, insecure: bool) -> None:
-    host = address.rpartition(":")[0].strip("[]")
-    if address.startswith("unix:") or host in _LOOPBACK or host.startswith("127.") or insecure:
-        return
-    raise errors.ArgumentError(
-        f"addr is '{address}', which other machines reach: whoever does may make envs here, and "
-        "netenv asks nobody for a name. Serve at 127.0.0.1 or a Unix socket and let ssh or a VPN "
-        "carry it, or give insecure=True"
-    )
-
-
-def _secret(token_file: Any) -> str | None:
-    """The token in a file or, without one, in the environment, where there is one."""
-    if token_file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
-    path = settings.file_path("token_file", token_file)
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read(1 << 16)
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.ArgumentError(f"token_file: no token can be read: {error}") from None
 
 
 def _maker(make: str | MakeVenv) -> MakeVenv:
@@ -103,24 +60,6 @@ def _maker(make: str | MakeVenv) -> MakeVenv:
     return make_by_id
 
 
-def _opened(value: Any) -> Any:
-    """An option as the client gave it: bytes travel as an object that says so."""
-    if isinstance(value, dict):
-        if value.get("__kind__") == "bytes" and isinstance(value.get("data"), str):
-            return base64.b64decode(value["data"], validate=True)
-        return {key: _opened(one) for key, one in value.items()}
-    return [_opened(one) for one in value] if isinstance(value, list) else value
-
-
-def _packed(value: Any) -> Any:
-    """An option as it travels."""
-    if isinstance(value, bytes):
-        return {"__kind__": "bytes", "data": base64.b64encode(value).decode()}
-    if isinstance(value, Mapping):
-        return {key: _packed(one) for key, one in value.items()}
-    return [_packed(one) for one in value] if isinstance(value, list | tuple) else value
-
-
 class Server:
     """Serves envs by netenv: each connection has a vec env of its own.
 
@@ -137,8 +76,10 @@ class Server:
         token_file: a file with the secret that clients must show, of at least 16 characters; None
             for the environment variable CORRAL_NETENV_TOKEN or, without that, no secret. Original
             clients have none to show.
-        insecure: whether an address that other machines reach will do. netenv itself has neither
-            names nor encryption.
+        tls: whether TCP connections are encrypted, by a pair that is made here; `fingerprint` is
+            to be given to clients.
+        certificate, key: PEM files of a certificate of somebody's, for TLS.
+        insecure: whether an address that other machines reach will do without a token and TLS.
 
     Raises:
         ArgumentError, ArgumentTypeError: name what is wrong.
@@ -155,17 +96,31 @@ class Server:
         max_payload: int = 256 << 20,
         idle_timeout: float = 10.0,
         token_file: str | os.PathLike[str] | None = None,
+        tls: bool = False,
+        certificate: str | os.PathLike[str] | None = None,
+        key: str | os.PathLike[str] | None = None,
         insecure: bool = False,
     ) -> None:
-        self._address = _address(addr, socket_kind)
-        _check_loopback(self._address, flag("insecure", insecure))
+        self._address = net_address(addr, socket_kind)
+        token = secret(token_file)
+        if (certificate is None) is not (key is None):
+            raise errors.ArgumentError("certificate and key belong together: give both or neither")
+        has_tls = flag("tls", tls) or certificate is not None
+        is_safe = token is not None and has_tls
+        if not (is_safe or flag("insecure", insecure) or is_loopback(self._address)):
+            raise errors.ArgumentError(
+                f"addr is '{self._address}', which other machines reach: whoever does may make "
+                "envs here. Give a token (token_file or CORRAL_NETENV_TOKEN) and TLS (tls=True, or "
+                "certificate and key), or insecure=True"
+            )
         self._make = _maker(make_venv)
         self._limits: dict[str, Any] = {
             "max_connections": whole("max_connections", max_connections, _native.MAX_ENVS),
             "max_envs": whole("max_envs", max_envs, _native.MAX_ENVS),
             "max_payload": whole("max_payload", max_payload, 2**40),
             "idle_timeout": idle_timeout,
-            "token": _secret(token_file),
+            "token": token,
+            "tls": (certificate, key, host_of(self._address)) if has_tls else None,
         }
         self._native: _native.NetServer | None = None
 
@@ -173,7 +128,7 @@ class Server:
         """Begins to serve. Returns the bound address: `(host, port)`, or the path."""
         if self._native is None:
             self._native = _native.NetServer([self._address], self._made, **self._limits)
-        return _told(self._native.addresses[0])
+        return told_address(self._native.addresses[0])
 
     @property
     def address(self) -> str:
@@ -181,6 +136,12 @@ class Server:
         self.listen()
         assert self._native is not None
         return self._native.addresses[0]
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The SHA-256 of its certificate, which clients pin; None without TLS."""
+        self.listen()
+        return None if self._native is None else self._native.fingerprint
 
     def metrics(self) -> dict[str, int]:
         """What it has (`connections`, `envs`) and has done: connections `accepted`, `refused`
@@ -215,7 +176,7 @@ class Server:
         self.close()
 
     def _made(self, num_envs: int, env_options: dict[str, Any]) -> Any:
-        options = {name: _opened(value) for name, value in env_options.items()}
+        options = {name: opened(value) for name, value in env_options.items()}
         return served(self._make(num_envs=num_envs, **options))
 
 
@@ -257,6 +218,8 @@ def connect(
     env_options: Mapping[str, Any] | None = None,
     *,
     token_file: str | os.PathLike[str] | None = None,
+    fingerprint: str | None = None,
+    authority: str | os.PathLike[str] | None = None,
     use_shared_memory: bool = False,
     connect_timeout: float | None = 60.0,
     reconnect: bool = False,
@@ -274,6 +237,9 @@ def connect(
             dicts of these.
         token_file: a file with the secret that the server asks for; None for the environment
             variable CORRAL_NETENV_TOKEN, if there is one.
+        fingerprint: the SHA-256 of the certificate of a server with TLS, as that server tells it.
+        authority: a PEM file of the certificates that sign those of servers with TLS. Without
+            either there is no TLS.
         use_shared_memory: whether observations and actions travel in memory that both sides share,
             which takes a Unix socket.
         connect_timeout: seconds that the server may take to be there and to make its envs; None
@@ -302,12 +268,16 @@ def connect(
         raise errors.ArgumentTypeError(f"env_options is a dict, not {env_options!r}")
     num_envs = whole("num_envs", num_envs, _native.MAX_ENVS)
     source = _native.Source.netenv(
-        _address(addr),
-        _packed(dict(env_options or {})),
-        token=_secret(token_file),
+        net_address(addr),
+        packed(dict(env_options or {})),
+        token=secret(token_file),
+        fingerprint=fingerprint,
+        authority=authority,
         shared_memory=flag("use_shared_memory", use_shared_memory),
         connect_timeout=connect_timeout,
     )
+    for name in _REFUSED:
+        vec_options.pop(name, None)  # type: ignore[misc]
     vec_options = {"autoreset_mode": "same_step", **vec_options}
     envs = settings.vector(settings.native(source, num_envs, vec_options), vec_options)
     envs.single_observation_space = _with_multi_binary(envs.single_observation_space)
@@ -359,7 +329,7 @@ class Client:
     ) -> None:
         flag("reuse_arrays", reuse_arrays)
         self.envs = connect(
-            _address(addr, socket_kind),
+            net_address(addr, socket_kind),
             num_envs,
             env_options,
             use_shared_memory=use_shared_memory,

@@ -6,7 +6,6 @@ import contextlib
 import gc
 import json
 import logging
-import os
 import random
 import signal
 import socket
@@ -270,12 +269,12 @@ def test_a_wrong_token_is_refused_and_never_told(
         corral.serve("CartPole-v1", ("127.0.0.1", 0), token_file=tmp_path / "none")
 
 
-def test_a_client_may_not_choose_what_is_the_servers() -> None:
+def test_a_client_may_not_choose_what_is_the_servers(tmp_path: Any) -> None:
     with corral.serve("CartPole-v1", ("127.0.0.1", 0)) as server:
-        for options in ({"record": "/tmp/net/x"}, {"num_threads": 64}, {"no_such": 1}):
+        for options in ({"record": str(tmp_path / "x")}, {"num_threads": 64}, {"no_such": 1}):
             with pytest.raises(errors.EnvError, match="its log says why"):
                 corral.connect(server.address, 2, options)
-        assert not os.path.exists("/tmp/net/x")
+        assert not (tmp_path / "x").exists()
 
 
 def test_an_address_that_others_reach_is_refused() -> None:

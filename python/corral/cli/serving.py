@@ -40,6 +40,11 @@ def serve_envs(
         Path | None,
         typer.Option(help="A file with the secret that clients show; or CORRAL_NETENV_TOKEN."),
     ] = None,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Encrypt, by a pair made now; its fingerprint is printed.")
+    ] = False,
+    certificate: Annotated[Path | None, typer.Option(help="A PEM file, for TLS.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The certificate's key, a PEM file.")] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Serve at an address that other machines reach.")
     ] = False,
@@ -54,6 +59,9 @@ def serve_envs(
             max_envs=max_envs,
             idle_timeout=idle_timeout,
             token_file=token_file,
+            tls=tls,
+            certificate=certificate,
+            key=key,
             insecure=insecure,
         )
     ending = False
@@ -65,6 +73,8 @@ def serve_envs(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     with server, told(server, metrics):
+        if server.fingerprint is not None:
+            out.print(f"fingerprint {server.fingerprint}", markup=False, soft_wrap=True)
         out.print(f"{id} at {server.address}", markup=False, soft_wrap=True)
         sys.stdout.flush()
         if not err.is_terminal:

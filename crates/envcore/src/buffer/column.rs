@@ -150,6 +150,7 @@ impl Fixed {
     ///
     /// # Panics
     /// Where the column has no such rows.
+    #[cfg(feature = "net")]
     pub(crate) fn write_rows<R>(&mut self, rows: Range<usize>, fill: impl FnOnce(&mut [u8]) -> R) -> R {
         let (n, is_bools) = (self.row_bytes(), self.dtype == DType::Bool);
         let bytes = &mut self.bytes_mut()[rows.start * n..rows.end * n];

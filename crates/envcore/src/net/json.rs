@@ -3,6 +3,8 @@
 //!
 //! `serde_json` refuses the bare words, so the reader is this crate's own. The text comes from
 //! a peer, so the depth, the keys and the number of values are limited.
+//!
+//! Above 400 lines because the reader, the writer and their cases are side by side.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;

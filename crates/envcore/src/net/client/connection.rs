@@ -7,10 +7,11 @@ use rustix::event::PollFlags;
 
 use super::ClientConfig;
 use crate::buffer::Actions;
+use crate::net::address::ServerAddress;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{NetLeaf, step_leaves};
-use crate::net::stream::{BrokenConnection, ServerAddress, Stream, spin_time};
+use crate::net::stream::{BrokenConnection, Stream, spin_time};
 use crate::net::wire::{
     HELLO, INIT, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, TOKEN, length, shared_sizes,
     with_json,

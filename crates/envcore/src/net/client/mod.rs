@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::connection::Connection;
+use super::address::ServerAddress;
 use super::spaces;
-use super::stream::{BrokenConnection, ServerAddress};
+use super::stream::BrokenConnection;
 use super::tls::ClientTls;
 use super::token::Token;
 use super::wire::Response;

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::stream::{Listener, ServerAddress, wait_for};
+use super::address::{Listener, ServerAddress};
+use super::stream::wait_for;
 use super::tls::ServerTls;
 use super::token::Token;
 use crate::error::{Error, Result};
