@@ -55,17 +55,20 @@ def test_envs_of_any_autoreset_mode_show_the_same_when_they_are_served(
         there.close()
 
 
-def test_an_image_env_shows_the_same_when_it_is_served(tmp_path: Any) -> None:
+@pytest.mark.parametrize("num_envs", [2, 8])
+def test_an_image_env_shows_the_same_when_it_is_served(num_envs: int, tmp_path: Any) -> None:
+    """Eight envs show more than 64 KiB, which are sent without a copy."""
     make: Any = lambda num_envs: corral.make_vec("Maze-v0", num_envs, seed=3)  # noqa: E731
-    here = corral.make_vec("Maze-v0", 4, seed=3, autoreset_mode="same_step")
+    here = corral.make_vec("Maze-v0", num_envs, seed=3, autoreset_mode="same_step")
     here.action_space.seed(0)
     actions = [here.action_space.sample() for _ in range(50)]
     expected = played(here, actions)
-    with corral.serve(make, f"unix:{tmp_path / 'socket'}") as server:
-        for shared in (False, True):
-            there = corral.connect(server.address, 4, use_shared_memory=shared)
-            assert played(there, actions) == expected
-            there.close()
+    for addr in ("127.0.0.1:0", f"unix:{tmp_path / 'socket'}"):
+        with corral.serve(make, addr) as server:
+            for shared in {False, addr.startswith("unix")}:
+                there = corral.connect(server.address, num_envs, use_shared_memory=shared)
+                assert played(there, actions) == expected
+                there.close()
 
 
 class _Seeded(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -119,8 +119,9 @@ impl SharedPayloads {
         self.file.read_exact_at(bytes, self.steps_at + at as u64).map_err(cut_short)
     }
 
-    pub(super) fn write_steps(&self, bytes: &[u8]) -> Result<(), BrokenConnection> {
-        self.file.write_all_at(bytes, self.steps_at).map_err(cut_short)
+    /// Writes step data from byte `at` of it on.
+    pub(super) fn write_steps(&self, at: usize, bytes: &[u8]) -> Result<(), BrokenConnection> {
+        self.file.write_all_at(bytes, self.steps_at + at as u64).map_err(cut_short)
     }
 }
 
@@ -150,7 +151,7 @@ mod tests {
         ours.send(&a).unwrap();
         let theirs = SharedPayloads::receive(&b, (192, 702), soon()).unwrap();
         theirs.write_actions(0, &[1, 2, 3]).unwrap();
-        ours.write_steps(&[4, 5, 6]).unwrap();
+        ours.write_steps(0, &[4, 5, 6]).unwrap();
         let mut three = [0; 3];
         ours.read_actions(&mut three).unwrap();
         assert_eq!(three, [1, 2, 3]);

@@ -15,12 +15,16 @@ use super::tls::{ClientTls, ServerTls, TlsStream};
 use crate::error::{Error, Result};
 use crate::runner::available_cores;
 
-/// How long a thread polls before it sleeps, where `others` threads may poll too: not at all
-/// where they are as many as the cores, for they would poll in each other's time.
-pub(super) fn spin_time(others: usize) -> Duration {
+/// How long a thread polls for a message of `bytes` bytes before it sleeps, where `others`
+/// threads may poll too. A thread does not poll where the others are as many as the cores, for
+/// they would poll in each other's time, nor for a message whose way takes longer than to be
+/// woken.
+pub(super) fn spin_time(others: usize, bytes: usize) -> Duration {
+    const LARGE: usize = 1 << 16;
     // The system reads files to count the cores.
     static CORES: OnceLock<usize> = OnceLock::new();
-    if others < *CORES.get_or_init(available_cores) { Duration::from_micros(50) } else { Duration::ZERO }
+    let is_alone = others < *CORES.get_or_init(available_cores);
+    if is_alone && bytes < LARGE { Duration::from_micros(50) } else { Duration::ZERO }
 }
 
 /// Why a connection is of no more use.

@@ -214,7 +214,8 @@ impl Connection {
     pub(super) fn wait(&self, until: Instant) -> Result<(), BrokenConnection> {
         if self.arrived == 0 && self.outbox.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
-            self.stream.spin(spin_time(1).min(left))?;
+            let bytes = if self.answer.shared.is_some() { 1 } else { self.answer.bytes.len() };
+            self.stream.spin(spin_time(1, bytes).min(left))?;
         }
         let is_sending = !self.outbox.is_empty();
         let flags = if is_sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };

@@ -17,6 +17,9 @@ use crate::vec_config::AutoresetMode;
 use crate::vec_env::Want;
 use crate::with_element;
 
+/// From how many bytes of step data on a copy costs more than several writes.
+const LARGE: usize = 1 << 16;
+
 pub(super) struct Player {
     served: Served,
     /// The action's leaves on the wire, and where their arrays lie.
@@ -27,6 +30,8 @@ pub(super) struct Player {
     /// For each of these leaves, its number in the observation space.
     observation_numbers: Vec<usize>,
     steps: Payload,
+    /// Whether observations are large, and travel as the envs show them.
+    is_direct: bool,
     has_begun: bool,
 }
 
@@ -55,7 +60,15 @@ impl Player {
             action_numbers[leaf] = on_wire;
         }
         let places = actions.places.iter().map(|place| place.at..place.at + place.bytes);
+        let leaves = spec.observation.leaves();
+        let is_same = |(leaf, number): (&NetLeaf, usize)| {
+            let size = leaves[number].as_fixed().map(|tensor| tensor.dtype.size());
+            size == Some(leaf.dtype.size()) && start(leaf) == 0
+        };
+        let is_direct =
+            steps.bytes >= LARGE && told.observation.iter().zip(numbers(&spec.observation)).all(is_same);
         Ok(Player {
+            is_direct,
             action: told.action.iter().cloned().zip(places).collect(),
             action_numbers,
             observation: told.observation.clone(),
@@ -80,8 +93,9 @@ impl Player {
         Ok(())
     }
 
-    /// Plays the actions of a payload.
-    pub(super) fn step(&mut self, actions: &[u8], payload: &mut [u8]) -> Result<()> {
+    /// Plays the actions of a payload. Where the observations are large and need no change, they
+    /// are not copied to `payload`: they are those of the batch that is returned, array by array.
+    pub(super) fn step(&mut self, actions: &[u8], payload: &mut [u8]) -> Result<Option<Box<Batch>>> {
         if !self.has_begun {
             // The original's envs have begun before anyone resets them.
             self.reset(payload)?;
@@ -99,16 +113,33 @@ impl Player {
         let columns_in: Vec<ColumnIn<'_>> = self.action_numbers.iter().map(column).collect();
         self.served.envs.send(&Slots::All, &columns_in)?;
         let batch = self.receive()?;
-        self.show(&batch, payload);
         let (terminated, truncated) =
             (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
         let ended: Vec<usize> = (0..n).filter(|row| terminated[*row] || truncated[*row]).collect();
         self.tell(&batch, payload);
+        let has_followers = self.served.envs.spec().autoreset != AutoresetMode::SameStep && !ended.is_empty();
+        if self.is_direct && !has_followers && batch.slots == Slots::All {
+            return Ok(Some(batch));
+        }
+        self.show(&batch, payload);
         drop(batch);
-        if !ended.is_empty() {
+        if has_followers {
             self.follow(ended, payload)?;
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// The observations of a batch that [`step`](Self::step) returned: where each array lies in
+    /// the payload, and its bytes.
+    pub(super) fn arrays<'a>(&'a self, batch: &'a Batch) -> impl Iterator<Item = (usize, &'a [u8])> {
+        let column = |number: &usize| batch.observation.get(*number).and_then(Column::as_fixed);
+        let columns = self.observation_numbers.iter().map(column);
+        self.steps.places.iter().zip(columns).filter_map(|(place, column)| Some((place.at, column?.bytes())))
+    }
+
+    /// Where the rewards begin in the payload.
+    pub(super) fn rewards_at(&self) -> usize {
+        self.steps.places[self.observation.len()].at
     }
 
     /// Shows the next episode's first observation of the envs whose episode has ended.

@@ -7,6 +7,7 @@ use rustix::event::PollFlags;
 
 use super::player::Player;
 use super::{SLICE, ServerState, Share};
+use crate::buffer::Batch;
 use crate::guard::guard;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
@@ -19,6 +20,9 @@ use crate::net::wire::{
 use crate::space::{Options, Value};
 use crate::{Phase, Spec};
 
+/// What arrays are padded with.
+const PADDING: [u8; 64] = [0; 64];
+
 /// Serves one client until it leaves or breaks a rule.
 pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
     tracing::info!(%peer, "connected");
@@ -27,7 +31,7 @@ pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
             Some(tls) => stream.secured(tls, common.limits.idle)?,
             None => stream,
         };
-        Session { stream, common }.run()
+        Session { stream, answered: 0, common }.run()
     });
     match served {
         Ok(Ok(())) | Ok(Err(BrokenConnection::Closed)) => tracing::info!(%peer, "left"),
@@ -45,6 +49,8 @@ pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
 
 struct Session<'a> {
     stream: Stream,
+    /// How many bytes the last answer to a step or a reset had.
+    answered: usize,
     common: &'a ServerState,
 }
 
@@ -106,7 +112,7 @@ impl Session<'_> {
         let (until, mut byte) = (Instant::now() + self.idle(), [0]);
         // The client of each other connection may poll, too.
         let connections = self.common.connections.load(Ordering::Relaxed);
-        self.stream.spin(spin_time(connections))?;
+        self.stream.spin(spin_time(connections, self.answered))?;
         loop {
             if self.stream.read_some(&mut byte)?.is_some() {
                 return Ok(byte[0]);
@@ -189,36 +195,63 @@ impl Session<'_> {
         let mut actions = vec![0; playing.actions.bytes];
         loop {
             let command = self.command()?;
-            match command {
-                RESET => playing.player.reset(&mut playing.answer[1..]).map_err(BrokenConnection::Envs)?,
+            let direct = match command {
+                RESET => {
+                    playing.player.reset(&mut playing.answer[1..]).map_err(BrokenConnection::Envs)?;
+                    None
+                }
                 STEP => {
                     match &playing.shared {
                         Some(shared) => shared.read_actions(&mut actions)?,
                         None => self.stream.read_full(&mut actions, self.idle())?,
                     }
-                    playing
-                        .player
-                        .step(&actions, &mut playing.answer[1..])
-                        .map_err(BrokenConnection::Envs)?;
+                    let played = playing.player.step(&actions, &mut playing.answer[1..]);
+                    played.map_err(BrokenConnection::Envs)?
                 }
                 RENDER => {
                     self.render(&mut playing.player)?;
                     continue;
                 }
                 other => return Err(BrokenConnection::Garbage(format!("there is no command {other}"))),
-            }
+            };
             let tally = &self.common.tally;
             let count = if command == STEP { &tally.steps } else { &tally.resets };
             count.fetch_add(1, Ordering::Relaxed);
             playing.answer[0] = command;
+            self.answered = if playing.shared.is_some() { 1 } else { playing.answer.len() };
+            if let Some(batch) = direct {
+                self.write_direct(playing, &batch)?;
+                continue;
+            }
             match &playing.shared {
                 Some(shared) => {
-                    shared.write_steps(&playing.answer[1..])?;
+                    shared.write_steps(0, &playing.answer[1..])?;
                     self.write(&[command])?;
                 }
                 None => self.write(&playing.answer)?,
             }
         }
+    }
+
+    /// Answers a step, with the observations as they lie in the batch. Of the last answer only
+    /// the command and what comes after the observations are right.
+    fn write_direct(&mut self, playing: &Playing, batch: &Batch) -> Result<(), BrokenConnection> {
+        let Playing { player, answer, shared, .. } = playing;
+        let rest = player.rewards_at();
+        if let Some(shared) = shared {
+            player.arrays(batch).try_for_each(|(at, bytes)| shared.write_steps(at, bytes))?;
+            shared.write_steps(rest, &answer[1 + rest..])?;
+            return self.write(&answer[..1]);
+        }
+        self.write(&answer[..1])?;
+        let mut end = 0;
+        for (at, bytes) in player.arrays(batch) {
+            self.write(&PADDING[..at - end])?;
+            self.write(bytes)?;
+            end = at + bytes.len();
+        }
+        self.write(&PADDING[..rest - end])?;
+        self.write(&answer[1 + rest..])
     }
 
     fn render(&mut self, player: &mut Player) -> Result<(), BrokenConnection> {
