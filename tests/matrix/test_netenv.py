@@ -57,7 +57,7 @@ def test_envs_of_any_autoreset_mode_show_the_same_when_they_are_served(
 
 @pytest.mark.parametrize("num_envs", [2, 8])
 def test_an_image_env_shows_the_same_when_it_is_served(num_envs: int, tmp_path: Any) -> None:
-    """Eight envs show more than 64 KiB, which are sent without a copy."""
+    """Eight envs show more than 64 KiB, which go to shared memory without a copy between."""
     make: Any = lambda num_envs: corral.make_vec("Maze-v0", num_envs, seed=3)  # noqa: E731
     here = corral.make_vec("Maze-v0", num_envs, seed=3, autoreset_mode="same_step")
     here.action_space.seed(0)

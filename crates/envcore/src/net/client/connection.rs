@@ -31,7 +31,9 @@ const RENDER_TIME: Duration = Duration::from_secs(60);
 /// The last answer of the server.
 pub(super) struct LastAnswer {
     steps: Payload,
-    /// The payload; where memory is shared, only its rewards and ends.
+    /// The command and the payload; where memory is shared, only rewards and ends of it. The
+    /// command is not kept apart: bytes that are received where they lie in the sender's memory
+    /// relative to a word are copied twice as fast.
     bytes: Vec<u8>,
     shared: Option<SharedPayloads>,
 }
@@ -49,7 +51,7 @@ impl LastAnswer {
         match &self.shared {
             Some(shared) => shared.read_steps(from, bytes),
             None => {
-                bytes.copy_from_slice(&self.bytes[from..from + bytes.len()]);
+                bytes.copy_from_slice(&self.bytes[1 + from..1 + from + bytes.len()]);
                 Ok(())
             }
         }
@@ -57,20 +59,20 @@ impl LastAnswer {
 
     /// The reward of `slot`, which may be an old one after a reset.
     pub(super) fn reward(&self, slot: usize) -> f64 {
-        let at = self.steps.places[self.steps.places.len() - 2].at + 4 * slot;
+        let at = 1 + self.steps.places[self.steps.places.len() - 2].at + 4 * slot;
         f64::from(f32::from_ne_bytes(self.bytes[at..at + 4].try_into().expect("four bytes")))
     }
 
     /// Whether the episode of `slot` ended.
     pub(super) fn ended(&self, slot: usize) -> bool {
-        self.bytes[self.steps.places[self.steps.places.len() - 1].at + slot] != 0
+        self.bytes[1 + self.steps.places[self.steps.places.len() - 1].at + slot] != 0
     }
 
     /// Reads rewards and ends from shared memory.
     fn fetch(&mut self) -> Result<(), BrokenConnection> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let from = self.steps.places[self.steps.places.len() - 2].at;
-        shared.read_steps(from, &mut self.bytes[from..])
+        shared.read_steps(from, &mut self.bytes[1 + from..])
     }
 }
 
@@ -134,7 +136,7 @@ impl Connection {
             }
             _ => None,
         };
-        let answer = LastAnswer { bytes: vec![0; steps.bytes], steps, shared };
+        let answer = LastAnswer { bytes: vec![0; 1 + steps.bytes], steps, shared };
         let connection =
             Connection { stream, actions, answer, outbox: Vec::new(), gone: 0, asked: None, arrived: 0 };
         Ok((connection, told))
@@ -185,24 +187,15 @@ impl Connection {
     pub(super) fn pump(&mut self) -> Result<bool, BrokenConnection> {
         self.flush()?;
         let Some(asked) = self.asked else { return Ok(false) };
-        if self.arrived == 0 {
-            let mut command = [0];
-            match self.stream.read_some(&mut command)? {
-                None => return Ok(false),
-                Some(_) if command[0] == asked => self.arrived = 1,
-                Some(_) => {
-                    return Err(BrokenConnection::Garbage(format!(
-                        "it answered {asked} with {}",
-                        command[0]
-                    )));
-                }
-            }
-        }
-        let size = if self.answer.shared.is_some() { 0 } else { self.answer.bytes.len() };
-        while self.arrived - 1 < size {
-            match self.stream.read_some(&mut self.answer.bytes[self.arrived - 1..])? {
+        let size = if self.answer.shared.is_some() { 1 } else { self.answer.bytes.len() };
+        while self.arrived < size {
+            match self.stream.read_some(&mut self.answer.bytes[self.arrived..size])? {
                 None => return Ok(false),
                 Some(n) => self.arrived += n,
+            }
+            let answered = self.answer.bytes[0];
+            if answered != asked {
+                return Err(BrokenConnection::Garbage(format!("it answered {asked} with {answered}")));
             }
         }
         self.asked = None;

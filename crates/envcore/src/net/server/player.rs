@@ -93,9 +93,15 @@ impl Player {
         Ok(())
     }
 
-    /// Plays the actions of a payload. Where the observations are large and need no change, they
-    /// are not copied to `payload`: they are those of the batch that is returned, array by array.
-    pub(super) fn step(&mut self, actions: &[u8], payload: &mut [u8]) -> Result<Option<Box<Batch>>> {
+    /// Plays the actions of a payload. Where `may_give` allows it, and the observations are large
+    /// and need no change, they are not copied to `payload`: they are those of the batch that is
+    /// returned, array by array.
+    pub(super) fn step(
+        &mut self,
+        actions: &[u8],
+        payload: &mut [u8],
+        may_give: bool,
+    ) -> Result<Option<Box<Batch>>> {
         if !self.has_begun {
             // The original's envs have begun before anyone resets them.
             self.reset(payload)?;
@@ -118,7 +124,7 @@ impl Player {
         let ended: Vec<usize> = (0..n).filter(|row| terminated[*row] || truncated[*row]).collect();
         self.tell(&batch, payload);
         let has_followers = self.served.envs.spec().autoreset != AutoresetMode::SameStep && !ended.is_empty();
-        if self.is_direct && !has_followers && batch.slots == Slots::All {
+        if may_give && self.is_direct && !has_followers && batch.slots == Slots::All {
             return Ok(Some(batch));
         }
         self.show(&batch, payload);

@@ -7,7 +7,6 @@ use rustix::event::PollFlags;
 
 use super::player::Player;
 use super::{SLICE, ServerState, Share};
-use crate::buffer::Batch;
 use crate::guard::guard;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
@@ -19,9 +18,6 @@ use crate::net::wire::{
 };
 use crate::space::{Options, Value};
 use crate::{Phase, Spec};
-
-/// What arrays are padded with.
-const PADDING: [u8; 64] = [0; 64];
 
 /// Serves one client until it leaves or breaks a rule.
 pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
@@ -205,7 +201,8 @@ impl Session<'_> {
                         Some(shared) => shared.read_actions(&mut actions)?,
                         None => self.stream.read_full(&mut actions, self.idle())?,
                     }
-                    let played = playing.player.step(&actions, &mut playing.answer[1..]);
+                    let is_shared = playing.shared.is_some();
+                    let played = playing.player.step(&actions, &mut playing.answer[1..], is_shared);
                     played.map_err(BrokenConnection::Envs)?
                 }
                 RENDER => {
@@ -219,39 +216,21 @@ impl Session<'_> {
             count.fetch_add(1, Ordering::Relaxed);
             playing.answer[0] = command;
             self.answered = if playing.shared.is_some() { 1 } else { playing.answer.len() };
-            if let Some(batch) = direct {
-                self.write_direct(playing, &batch)?;
-                continue;
-            }
             match &playing.shared {
                 Some(shared) => {
-                    shared.write_steps(0, &playing.answer[1..])?;
+                    if let Some(batch) = direct {
+                        let rest = playing.player.rewards_at();
+                        let mut arrays = playing.player.arrays(&batch);
+                        arrays.try_for_each(|(at, bytes)| shared.write_steps(at, bytes))?;
+                        shared.write_steps(rest, &playing.answer[1 + rest..])?;
+                    } else {
+                        shared.write_steps(0, &playing.answer[1..])?;
+                    }
                     self.write(&[command])?;
                 }
                 None => self.write(&playing.answer)?,
             }
         }
-    }
-
-    /// Answers a step, with the observations as they lie in the batch. Of the last answer only
-    /// the command and what comes after the observations are right.
-    fn write_direct(&mut self, playing: &Playing, batch: &Batch) -> Result<(), BrokenConnection> {
-        let Playing { player, answer, shared, .. } = playing;
-        let rest = player.rewards_at();
-        if let Some(shared) = shared {
-            player.arrays(batch).try_for_each(|(at, bytes)| shared.write_steps(at, bytes))?;
-            shared.write_steps(rest, &answer[1 + rest..])?;
-            return self.write(&answer[..1]);
-        }
-        self.write(&answer[..1])?;
-        let mut end = 0;
-        for (at, bytes) in player.arrays(batch) {
-            self.write(&PADDING[..at - end])?;
-            self.write(bytes)?;
-            end = at + bytes.len();
-        }
-        self.write(&PADDING[..rest - end])?;
-        self.write(&answer[1 + rest..])
     }
 
     fn render(&mut self, player: &mut Player) -> Result<(), BrokenConnection> {
