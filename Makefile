@@ -17,7 +17,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-all test-oldest test-threads test-loom test-tsan test-asan bench bench-peers bench-rust bench-instructions lint format headers docs clean
+.PHONY: help build demo test test-rust test-python test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ ASAN := RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" \
 test-asan: ## Run the tests of what is unsafe under AddressSanitizer.
 	$(ASAN) -p envcore --features load --lib --test spaces
 	$(ASAN) -p envs --test all -- buffers:: actions:: plugin:: processes::
+
+fuzz: ## Feed the parsers of netenv, in both roles, with a million made-up messages: CASES=1000000.
+	PROPTEST_CASES=$(or $(CASES),1000000) cargo test --locked --release -p envcore --features net --lib net::
 
 test-rust: ## Run the Rust tests, examples in the docs included.
 	cargo test --workspace --exclude envpy --exclude benches --locked

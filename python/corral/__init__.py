@@ -3,13 +3,14 @@
 Importing this module registers `corral/…` ids with Gymnasium.
 """
 
-from corral import errors, testing
+from corral import errors, netenv, testing
 from corral._native import __version__
 from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
 from corral.env_c_api import load_env_c_api
 from corral.evaluate import Evaluation, evaluate
 from corral.frames import StackedFrames
 from corral.libenv import load_libenv
+from corral.netenv import connect, serve
 from corral.normalization import Normalization
 from corral.paths import include_dir, libenv_path
 from corral.plugins import load, load_installed
@@ -34,6 +35,7 @@ __all__ = [
     "StackedFrames",
     "VectorEnv",
     "__version__",
+    "connect",
     "envs",
     "errors",
     "evaluate",
@@ -47,7 +49,9 @@ __all__ = [
     "load_libenv",
     "make",
     "make_vec",
+    "netenv",
     "replay",
+    "serve",
     "testing",
     "to_dm_env",
     "to_gym3",

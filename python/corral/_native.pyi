@@ -12,6 +12,7 @@ __all__ = [
     "MAX_ENVS",
     "MAX_FRAMES",
     "MAX_THREADS",
+    "NetServer",
     "Plugin",
     "Recording",
     "Schedule",
@@ -50,6 +51,27 @@ class Plugin:
     def entries(self) -> list[dict[str, Any]]: ...
 
 @final
+class NetServer:
+    def __new__(
+        cls,
+        addresses: Sequence[str],
+        make: Any,
+        *,
+        max_connections: int,
+        max_envs: int,
+        max_payload: int,
+        idle_timeout: float,
+        token: str | None = None,
+        tls: tuple[str | os.PathLike[str] | None, str | os.PathLike[str] | None, str] | None = None,
+    ) -> NetServer: ...
+    @property
+    def addresses(self) -> list[str]: ...
+    @property
+    def fingerprint(self) -> str | None: ...
+    def metrics(self) -> dict[str, int]: ...
+    def close(self) -> None: ...
+
+@final
 class Source:
     @staticmethod
     def builtin(id: str, options: dict[str, Any] | None = None) -> Source: ...
@@ -80,6 +102,17 @@ class Source:
         *,
         seeded: bool = False,
         functions: Sequence[tuple[str, str]] = ...,
+    ) -> Source: ...
+    @staticmethod
+    def netenv(
+        address: str,
+        env_options: dict[str, Any],
+        *,
+        token: str | None = None,
+        fingerprint: str | None = None,
+        authority: str | os.PathLike[str] | None = None,
+        shared_memory: bool = False,
+        connect_timeout: float | None = None,
     ) -> Source: ...
     @staticmethod
     def env_c_api(

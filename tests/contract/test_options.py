@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import corral
-from corral import adapters, env_c_api, errors, libenv, python_envs, registry, settings
+from corral import adapters, env_c_api, errors, libenv, netenv, python_envs, registry, settings
 from tests.support import FAULTY
 
 OPTIONS = list(settings.VecOptions.__annotations__)
@@ -28,6 +28,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "from_gymnasium": (corral.from_gymnasium, python_envs._REFUSED),
     "from_dm_env": (corral.from_dm_env, adapters._REFUSED),
     "load_libenv": (corral.load_libenv, libenv._REFUSED),
+    "connect": (corral.connect, netenv._REFUSED),
     "load_env_c_api": (corral.load_env_c_api, env_c_api._REFUSED),
     "make": (make_one, registry._REFUSED),
 }
@@ -98,7 +99,12 @@ def test_what_a_function_does_not_support_is_refused_by_name_with_the_reason(mak
 @each_maker
 def test_none_asks_for_nothing_that_could_be_refused(maker: str) -> None:
     make, refused = REFUSED[maker]
-    kinds = (errors.LibraryError, gymnasium.error.NameNotFound, errors.ArgumentTypeError)
+    kinds = (
+        errors.LibraryError,
+        gymnasium.error.NameNotFound,
+        errors.ArgumentError,
+        errors.ArgumentTypeError,
+    )
     with pytest.raises(kinds, match="nothing"):
         make("nothing", 2, **dict.fromkeys(refused))
 

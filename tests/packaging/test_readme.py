@@ -72,6 +72,13 @@ def test_the_code_about_dm_env_runs_when_pasted() -> None:
     assert shown[1:] == ["(64,) (64, 4) False", "(4, 4) [1. 1. 1. 1.]"]
 
 
+def test_the_code_about_netenv_runs_when_pasted() -> None:
+    text = (ROOT / "docs" / "netenv.md").read_text()
+    first, second = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert printed(first) == "(16, 4) 16.0\n"
+    assert printed(second) == ""
+
+
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):

@@ -107,6 +107,8 @@ mod landing;
 mod layer;
 mod leaves;
 mod mask;
+#[cfg(all(feature = "net", target_os = "linux", not(portable)))]
+pub mod net;
 mod object;
 mod on_failure;
 mod os;

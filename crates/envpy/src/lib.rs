@@ -13,6 +13,8 @@ mod host;
 mod infos;
 mod interpreter;
 mod layers;
+mod logs;
+mod net;
 mod plain;
 mod plugin;
 mod py_env;
@@ -37,6 +39,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<layers::Statistics>()?;
     module.add_class::<source::Source>()?;
     module.add_class::<plugin::Plugin>()?;
+    module.add_class::<net::NetServer>()?;
     module.add_class::<schedule::Schedule>()?;
     module.add_class::<replay::Recording>()?;
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;

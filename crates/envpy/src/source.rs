@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use envcore::abi::env_c_api::load::{EnvCApiConfig, EnvCApiSource};
 use envcore::abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource};
+use envcore::net::{Client, ClientConfig, ClientTls, Token};
 use envcore::{DType, Error, Failure, Phase, Process, Result, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -21,6 +22,8 @@ use crate::vec_env::seconds;
 
 enum Where {
     Here(Arc<dyn envcore::Source>),
+    /// In a server of netenv.
+    Served(ClientConfig),
     /// In worker processes.
     There {
         host: Arc<PyHost>,
@@ -159,6 +162,42 @@ impl Source {
         Ok(Source { kind: Where::Here(Arc::new(source)), about: None })
     }
 
+    /// Envs in the netenv server at `address`, which makes them with `env_options`.
+    #[staticmethod]
+    #[pyo3(signature = (address, env_options, *, token=None, fingerprint=None, authority=None,
+                        shared_memory=false, connect_timeout=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is given by name")]
+    fn netenv(
+        py: Python<'_>,
+        address: &str,
+        env_options: &Bound<'_, PyDict>,
+        token: Option<&str>,
+        fingerprint: Option<&str>,
+        authority: Option<PathBuf>,
+        shared_memory: bool,
+        connect_timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let limit = |time: &Bound<'_, PyAny>| seconds("connect_timeout", time, false).or_raise(py);
+        // A wait of this length has no end that a clock can tell.
+        let longest = Duration::from_secs(1 << 32);
+        let connect_timeout = connect_timeout.map_or(Ok(longest), limit)?.min(longest);
+        let tls = match (fingerprint, authority) {
+            (Some(fingerprint), _) => Some(ClientTls::pinned(fingerprint).or_raise(py)?),
+            (None, Some(authority)) => Some(ClientTls::signed_by(&authority).or_raise(py)?),
+            (None, None) => None,
+        };
+        let client = ClientConfig {
+            tls,
+            address: address.parse().or_raise(py)?,
+            env_options: values::options(env_options)?,
+            token: token.map(Token::new).transpose().or_raise(py)?,
+            shared_memory,
+            connect_timeout,
+            pause: Arc::new(look),
+        };
+        Ok(Source { kind: Where::Served(client), about: None })
+    }
+
     /// Envs in worker processes.
     ///
     /// `payload(start, stop)` gives the bytes from which a worker makes those
@@ -188,14 +227,14 @@ impl Source {
     pub(crate) fn here(&self) -> Option<Arc<dyn envcore::Source>> {
         match &self.kind {
             Where::Here(source) => Some(source.clone()),
-            Where::There { .. } => None,
+            Where::There { .. } | Where::Served(_) => None,
         }
     }
 
     /// How far a vec env of it is on its way to being closed.
     pub(crate) fn closing(&self) -> Arc<Closing> {
         match &self.kind {
-            Where::Here(_) => Arc::default(),
+            Where::Here(_) | Where::Served(_) => Arc::default(),
             Where::There { host, .. } => host.closing(),
         }
     }
@@ -203,7 +242,7 @@ impl Source {
     pub(crate) fn usual_limit(&self) -> Option<u64> {
         match &self.kind {
             Where::Here(source) => source.spec().max_episode_steps,
-            Where::There { .. } => None,
+            Where::There { .. } | Where::Served(_) => None,
         }
     }
 
@@ -211,7 +250,7 @@ impl Source {
     pub(crate) fn config(&self) -> String {
         match &self.kind {
             Where::Here(source) => source.spec().config.clone(),
-            Where::There { .. } => String::new(),
+            Where::There { .. } | Where::Served(_) => String::new(),
         }
     }
 
@@ -219,6 +258,7 @@ impl Source {
     pub(crate) fn start(&self, config: VecConfig) -> Result<(Box<dyn VecEnv>, About)> {
         match &self.kind {
             Where::Here(source) => Ok((start(source.clone(), config)?, None)),
+            Where::Served(client) => Ok((Box::new(Client::new(client.clone(), &config)?), None)),
             Where::There { host, num_workers } => {
                 let envs = Process::new(host.clone(), config, *num_workers)?;
                 let about = envs.about().to_vec();
@@ -242,6 +282,11 @@ fn pause(time: Duration) -> Result<(), Failure> {
     std::thread::sleep(time);
     let looked = enter(|py| py.check_signals().map_err(|error| failure(py, Phase::Reset, error)));
     looked.unwrap_or(Ok(()))
+}
+
+/// The failure that Ctrl-C is, where it came.
+fn look() -> Result<(), Failure> {
+    pause(Duration::ZERO)
 }
 
 /// The names of the functions that the library at `path` exports; none of its

@@ -35,4 +35,4 @@ def errors_told() -> Iterator[None]:
 
 
 # Each registers its command.
-from corral.cli import benching, checking, listing, projects, replaying  # noqa: E402, F401
+from corral.cli import benching, checking, listing, projects, replaying, serving  # noqa: E402, F401

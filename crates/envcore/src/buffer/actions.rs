@@ -119,6 +119,15 @@ impl Actions {
         }
     }
 
+    /// The bytes of all slots' actions of leaf `leaf`, if the leaf is of fixed shape.
+    #[cfg(feature = "net")]
+    pub(crate) fn bytes_of(&self, leaf: usize) -> Option<&[u8]> {
+        match self.columns.get(leaf)? {
+            ActionColumn::Fixed(fixed) => Some(fixed.bytes()),
+            ActionColumn::Values(_) => None,
+        }
+    }
+
     /// A copy of the actions in other memory.
     ///
     /// # Errors

@@ -146,6 +146,21 @@ impl Fixed {
         }
     }
 
+    /// Lets `fill` write the bytes of `rows`. Bytes that are no valid `bool`s are made valid.
+    ///
+    /// # Panics
+    /// Where the column has no such rows.
+    #[cfg(feature = "net")]
+    pub(crate) fn write_rows<R>(&mut self, rows: Range<usize>, fill: impl FnOnce(&mut [u8]) -> R) -> R {
+        let (n, is_bools) = (self.row_bytes(), self.dtype == DType::Bool);
+        let bytes = &mut self.bytes_mut()[rows.start * n..rows.end * n];
+        let filled = fill(bytes);
+        if is_bools {
+            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        filled
+    }
+
     /// A copy of the first elements of row `row`, at most `most` of them. A byte that is no
     /// valid `bool` is made valid in the copy.
     pub(crate) fn copy_of(&self, row: usize, most: usize) -> Vec<u8> {

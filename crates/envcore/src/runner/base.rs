@@ -17,9 +17,9 @@ use crate::space::Options;
 use crate::vec_config::{MAX_SLOTS, VecConfig};
 use crate::vec_env::Spec;
 
-pub(super) struct RunnerBase {
-    pub(super) spec: Spec,
-    pub(super) closed: bool,
+pub(crate) struct RunnerBase {
+    pub(crate) spec: Spec,
+    pub(crate) closed: bool,
     /// Options that passed the checks of the reset that is being sent.
     pub(super) tried: Tried,
     process_mark: ProcessMark,
@@ -41,7 +41,7 @@ impl RunnerBase {
     }
 
     /// The base of a runner that has `spec`.
-    pub(super) fn of(spec: Spec) -> Self {
+    pub(crate) fn of(spec: Spec) -> Self {
         let in_flight = vec![false; spec.num_slots];
         let (tried, process_mark) = (Tried::default(), ProcessMark::here());
         RunnerBase { spec, closed: false, tried, process_mark, in_flight, everyone: false, away: 0 }
@@ -58,11 +58,11 @@ impl RunnerBase {
     }
 
     /// Whether this process inherited the runner by a fork and does not own it.
-    pub(super) fn is_inherited(&self) -> bool {
+    pub(crate) fn is_inherited(&self) -> bool {
         self.process_mark.is_before_fork()
     }
 
-    pub(super) fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_inherited() {
             return Err(Error::Forked);
         }
@@ -70,7 +70,7 @@ impl RunnerBase {
     }
 
     /// Errors unless `slots` exist, are named once, and are not in flight.
-    pub(super) fn check_slots(&self, slots: &Slots) -> Result<()> {
+    pub(crate) fn check_slots(&self, slots: &Slots) -> Result<()> {
         self.check_open()?;
         let n = self.spec.num_slots;
         slots.check(n)?;
@@ -84,7 +84,7 @@ impl RunnerBase {
 
     /// Errors where `slots`, which may begin as `begin` says, are not whole chunks
     /// and the source can only step whole chunks; `chunk` gives the chunk of a slot.
-    pub(super) fn check_chunks(
+    pub(crate) fn check_chunks(
         &self,
         slots: &Slots,
         begin: Option<&[Begin]>,
@@ -125,7 +125,7 @@ impl RunnerBase {
     }
 
     /// Errors unless `begin` has one entry for each of `slots`.
-    pub(super) fn check_one_each(&self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+    pub(crate) fn check_one_each(&self, slots: &Slots, begin: &[Begin]) -> Result<()> {
         let (n, rows) = (begin.len(), slots.len(self.spec.num_slots));
         if n != rows {
             return Err(Error::Argument(format!("{n} beginnings for {rows} envs")));
@@ -133,12 +133,12 @@ impl RunnerBase {
         Ok(())
     }
 
-    pub(super) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.away
     }
 
     /// Marks `slots`, none of which is in flight, as in flight.
-    pub(super) fn depart(&mut self, slots: &Slots) {
+    pub(crate) fn depart(&mut self, slots: &Slots) {
         self.away += slots.len(self.spec.num_slots);
         match slots {
             Slots::All => self.everyone = true,
@@ -147,7 +147,7 @@ impl RunnerBase {
     }
 
     /// Marks `slots`, all of which are in flight, as back.
-    pub(super) fn arrive(&mut self, slots: &Slots) {
+    pub(crate) fn arrive(&mut self, slots: &Slots) {
         self.away -= slots.len(self.spec.num_slots);
         if std::mem::take(&mut self.everyone) && self.away > 0 {
             self.in_flight.fill(true);
@@ -159,7 +159,7 @@ impl RunnerBase {
     }
 
     /// Marks all slots as back, because they are given up.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.everyone = false;
         self.away = 0;
         self.in_flight.fill(false);
@@ -294,7 +294,7 @@ fn spec_of(source: &dyn Source, config: &VecConfig, rules: &Rules) -> Result<Spe
 }
 
 /// The seeds of the slots.
-pub(super) fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
+pub(crate) fn seeds(config: &VecConfig) -> Result<Vec<i64>> {
     if !(1..=MAX_SLOTS).contains(&config.num_slots) {
         let n = config.num_slots;
         return Err(Error::Argument(format!(

@@ -7,8 +7,8 @@ use crate::vec_config::{AutoresetMode, VecConfig};
 
 /// A time limit, and the option that set it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit {
-    pub(super) time: Duration,
+pub(crate) struct Limit {
+    pub(crate) time: Duration,
     option: &'static str,
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for Limit {
 
 /// The time limits of a vec env.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     step: Option<Limit>,
     reset: Option<Limit>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Limits {
 impl Limits {
     /// The limits that `config` sets. In `mode` `SameStep` a step may reset the env
     /// too, so a step has the longer of both limits.
-    pub(super) fn new(config: &VecConfig, mode: AutoresetMode) -> Self {
+    pub(crate) fn new(config: &VecConfig, mode: AutoresetMode) -> Self {
         let limit = |time: Option<Duration>, option| time.map(|time| Limit { time, option });
         let step = limit(config.timeout, "timeout");
         let reset = limit(config.reset_timeout, "reset_timeout").or(step);
@@ -38,23 +38,23 @@ impl Limits {
     }
 
     /// Whether there is any limit.
-    pub(super) fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.reset.is_some()
     }
 
     /// The limit of a call, which resets the env or does not.
-    pub(super) fn of(&self, is_reset: bool) -> Option<Limit> {
+    pub(crate) fn of(&self, is_reset: bool) -> Option<Limit> {
         if is_reset { self.reset } else { self.step }
     }
 
     /// The limit of a call that may be of either kind.
-    pub(super) fn longest(&self) -> Option<Limit> {
+    pub(crate) fn longest(&self) -> Option<Limit> {
         let (step, reset) = (self.step?, self.reset?);
         Some(if step.time > reset.time { step } else { reset })
     }
 
     /// The shortest limit; zero where there is none.
-    pub(super) fn shortest(&self) -> Duration {
+    pub(crate) fn shortest(&self) -> Duration {
         [self.step, self.reset].into_iter().flatten().map(|limit| limit.time).min().unwrap_or_default()
     }
 }

@@ -8,19 +8,24 @@
 //! caller waits.
 
 mod background;
-mod base;
-mod limits;
+pub(crate) mod base;
+pub(crate) mod limits;
 mod pace;
 mod partition;
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 mod process;
 mod serial;
 mod slot_group;
+#[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
+pub(crate) mod slot_states;
 mod thread_pool;
 mod threaded;
 
 use std::sync::Arc;
 use std::time::Duration;
+
+#[cfg(all(feature = "net", target_os = "linux", not(portable)))]
+pub(crate) use thread_pool::available_cores;
 
 pub use background::Background;
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
@@ -56,7 +61,7 @@ pub fn start(source: Arc<dyn Source>, config: VecConfig) -> Result<Box<dyn VecEn
 }
 
 /// Errors for numbers that make no sense.
-fn check(config: &VecConfig) -> Result<()> {
+pub(crate) fn check(config: &VecConfig) -> Result<()> {
     for (name, time) in [("timeout", config.timeout), ("reset_timeout", config.reset_timeout)] {
         if time == Some(Duration::ZERO) {
             return Err(Error::Argument(format!("{name} is 0: it must be more, in seconds; None for none")));

@@ -6,6 +6,7 @@
 //! without the GIL, unless they are few and brief. Waits are cut into slices, between which
 //! Ctrl-C is noticed.
 
+mod given;
 mod held;
 mod methods;
 
@@ -17,6 +18,7 @@ use envcore::{Batch, Caps, Error, ProcessMark, Slots, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
+use self::given::GivenAway;
 use self::held::{Held, HeldState, this_thread};
 use crate::actions::{ActionForm, GivenActions};
 use crate::assemble::Assembler;
@@ -127,6 +129,16 @@ impl VecEnv {
             );
             raise(py, "PendingCallError", why)
         })
+    }
+
+    /// The vec env for another owner. It is closed for Python from here on.
+    pub(crate) fn surrender(&self, py: Python<'_>) -> PyResult<Box<dyn envcore::VecEnv>> {
+        let mut state = self.lock(py)?;
+        if state.envs.in_flight() > 0 {
+            let why = format!("{}: recv what is in flight before the envs are served", self.spec.id);
+            return Err(to_py(py, Error::Pending(why)));
+        }
+        Ok(std::mem::replace(&mut state.envs, Box::new(GivenAway(self.spec.clone()))))
     }
 
     fn try_hold(&self) -> Option<Held<'_>> {

@@ -9,7 +9,7 @@
 //! observations once (`parts`), and work is handed over on a `board` of atomics. All
 //! else travels as messages (`wire`) over a socket (`link`). `worker_pool` and `member`
 //! are the processes themselves; a [`Host`] starts them, because the core does not know
-//! how. `slot_states` is what the parent knows of a slot. It serves to refuse invalid
+//! how. `super::slot_states` is what the parent knows of a slot. It serves to refuse invalid
 //! requests and to tell what was lost with a worker.
 
 mod board;
@@ -18,7 +18,6 @@ mod member;
 mod parent;
 mod parts;
 mod shm;
-mod slot_states;
 mod vec_env;
 mod wire;
 mod worker;
@@ -34,6 +33,8 @@ pub use worker::{serve, take_stdin};
 
 use board::Plan;
 use shm::Span;
+
+use super::slot_states;
 
 /// `fd` under a number that is not a standard stream's. Where the program has closed
 /// a standard stream, anything printed would otherwise go into `fd`.

@@ -268,7 +268,7 @@ impl<T: Task> ThreadPool<T> {
 }
 
 /// How many threads can run at once on this machine.
-pub(super) fn available_cores() -> usize {
+pub(crate) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 

@@ -1,5 +1,6 @@
-//! What the parent knows of its workers' slots: the state of each slot's life, as told
-//! by the rows that came back, and what becomes of the slots when a worker dies.
+//! What a process knows of slots that live elsewhere, in its workers or in a server: the
+//! state of each slot's life, as told by the rows that came back, and what becomes of the
+//! slots when what has them dies. The code speaks of workers; a server is one worker.
 
 use std::sync::Arc;
 
@@ -14,14 +15,14 @@ use crate::vec_env::Spec;
 
 /// What a slot is in flight for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(crate) enum Sent {
     Step,
     Reset(Begin),
 }
 
 /// The lives of all slots, and what else the parent must know when a worker dies.
-pub(super) struct SlotStates {
-    pub(super) lives: Lives,
+pub(crate) struct SlotStates {
+    pub(crate) lives: Lives,
     recoveries: Vec<SlotRecovery>,
 }
 
@@ -44,7 +45,7 @@ struct SlotRecovery {
 
 impl SlotStates {
     /// The states of the slots of a vec env of `spec`, which have these seeds.
-    pub(super) fn new(spec: &Spec, seeds: &[i64]) -> Self {
+    pub(crate) fn new(spec: &Spec, seeds: &[i64]) -> Self {
         let lives = Lives::new((&spec.id, spec.caps), spec.autoreset, u64::MAX, 0, seeds);
         let recoveries = vec![SlotRecovery::default(); seeds.len()];
         SlotStates { lives, recoveries }
@@ -52,7 +53,7 @@ impl SlotStates {
 
     /// The options to send with a reset of `slot` with `options`. They include the options
     /// in force where the env was not yet told of those.
-    pub(super) fn options_for(&self, slot: usize, options: Option<&Options>) -> Option<Options> {
+    pub(crate) fn options_for(&self, slot: usize, options: Option<&Options>) -> Option<Options> {
         let SlotRecovery { lacks_options, new_seed, .. } = &self.recoveries[slot];
         // The slot takes the new seed over at the reset that these options are for.
         let to_send =
@@ -66,7 +67,7 @@ impl SlotStates {
     }
 
     /// Notes that `slot` is sent to be reset with `options`.
-    pub(super) fn depart(&mut self, slot: usize, begin: Begin, options: Option<&Options>) {
+    pub(crate) fn depart(&mut self, slot: usize, begin: Begin, options: Option<&Options>) {
         if begin == Begin::Keep {
             return;
         }
@@ -91,7 +92,7 @@ impl SlotStates {
     }
 
     /// Notes the row of `slot` that came back.
-    pub(super) fn land(&mut self, slot: usize, sent: Sent, kind: RowKind, ended: bool) {
+    pub(crate) fn land(&mut self, slot: usize, sent: Sent, kind: RowKind, ended: bool) {
         let asked = self.recoveries[slot].asked.take();
         let begin = match (sent, kind) {
             (Sent::Reset(Begin::Keep), _) | (Sent::Step, RowKind::Kept) => None,
@@ -132,7 +133,7 @@ impl SlotStates {
     }
 
     /// Marks `slot` as lost. Returns the error, which says what the slot was doing.
-    pub(super) fn lose(
+    pub(crate) fn lose(
         &mut self,
         slot: usize,
         sent: Sent,
@@ -154,17 +155,17 @@ impl SlotStates {
     }
 
     /// Whether the next row of any slot is to report that its worker died.
-    pub(super) fn any_unreported(&self) -> bool {
+    pub(crate) fn any_unreported(&self) -> bool {
         self.recoveries.iter().any(|recovery| recovery.unreported.is_some())
     }
 
     /// The failure that the next row of `slot` is to report, if its worker died.
-    pub(super) fn take_unreported(&mut self, slot: usize) -> Option<Arc<Failure>> {
+    pub(crate) fn take_unreported(&mut self, slot: usize) -> Option<Arc<Failure>> {
         self.recoveries[slot].unreported.take()
     }
 
     /// Notes that `slot`'s worker died while it was not in flight.
-    pub(super) fn report_later(&mut self, slot: usize, failure: &Arc<Failure>) {
+    pub(crate) fn report_later(&mut self, slot: usize, failure: &Arc<Failure>) {
         if matches!(self.lives.status(slot), Status::Running | Status::Ended) {
             self.recoveries[slot].unreported = Some(failure.clone());
         }
@@ -172,7 +173,7 @@ impl SlotStates {
 
     /// Notes that a new worker has a new env of `seed` for `slot`. The env was built with
     /// the seed where `seeded`.
-    pub(super) fn rebuild(&mut self, slot: usize, seed: i64, seeded: bool) {
+    pub(crate) fn rebuild(&mut self, slot: usize, seed: i64, seeded: bool) {
         self.recoveries[slot].new_seed = Some((seed, seeded));
         // A failure that is still to be reported is that of the old env.
         if self.recoveries[slot].unreported.is_none() {
@@ -181,7 +182,7 @@ impl SlotStates {
     }
 
     /// Restores what a state of `slot` says of its life.
-    pub(super) fn load(&mut self, slot: usize, life: Option<Life>) {
+    pub(crate) fn load(&mut self, slot: usize, life: Option<Life>) {
         match life {
             Some(life) => {
                 self.lives.set(slot, life);

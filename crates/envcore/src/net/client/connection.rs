@@ -1,0 +1,262 @@
+//! The connection of a client: the first exchange, the outbox, and the last answer.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+
+use super::ClientConfig;
+use crate::buffer::Actions;
+use crate::net::address::ServerAddress;
+use crate::net::json;
+use crate::net::shared::SharedPayloads;
+use crate::net::spaces::{NetLeaf, step_leaves};
+use crate::net::stream::{BrokenConnection, Stream, spin_time};
+use crate::net::wire::{
+    HELLO, INIT, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, TOKEN, length, shared_sizes,
+    with_json,
+};
+use crate::space::{Options, Value};
+
+/// The most bytes that the actions or the step data of a client take. A server that names
+/// larger spaces is refused.
+const MAX_PAYLOAD: usize = 1 << 32;
+
+/// How long the first exchange waits before it looks for Ctrl-C.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// How long a picture may take.
+const RENDER_TIME: Duration = Duration::from_secs(60);
+
+/// The last answer of the server.
+pub(super) struct LastAnswer {
+    steps: Payload,
+    /// The command and the payload; where memory is shared, only rewards and ends of it. The
+    /// command is not kept apart: bytes that are received where they lie in the sender's memory
+    /// relative to a word are copied twice as fast.
+    bytes: Vec<u8>,
+    shared: Option<SharedPayloads>,
+}
+
+impl LastAnswer {
+    /// Copies `rows` of the array `leaf` to `bytes`.
+    pub(super) fn copy(
+        &self,
+        leaf: usize,
+        rows: Range<usize>,
+        bytes: &mut [u8],
+    ) -> Result<(), BrokenConnection> {
+        let place = self.steps.places[leaf];
+        let from = place.at + rows.start * place.row_bytes;
+        match &self.shared {
+            Some(shared) => shared.read_steps(from, bytes),
+            None => {
+                bytes.copy_from_slice(&self.bytes[1 + from..1 + from + bytes.len()]);
+                Ok(())
+            }
+        }
+    }
+
+    /// The reward of `slot`, which may be an old one after a reset.
+    pub(super) fn reward(&self, slot: usize) -> f64 {
+        let at = 1 + self.steps.places[self.steps.places.len() - 2].at + 4 * slot;
+        f64::from(f32::from_ne_bytes(self.bytes[at..at + 4].try_into().expect("four bytes")))
+    }
+
+    /// Whether the episode of `slot` ended.
+    pub(super) fn ended(&self, slot: usize) -> bool {
+        self.bytes[1 + self.steps.places[self.steps.places.len() - 1].at + slot] != 0
+    }
+
+    /// Reads rewards and ends from shared memory.
+    fn fetch(&mut self) -> Result<(), BrokenConnection> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let from = self.steps.places[self.steps.places.len() - 2].at;
+        shared.read_steps(from, &mut self.bytes[1 + from..])
+    }
+}
+
+/// A connection on which INIT was answered.
+pub(super) struct Connection {
+    stream: Stream,
+    actions: Payload,
+    pub(super) answer: LastAnswer,
+    /// What is to be sent, the first `gone` bytes of which are sent.
+    outbox: Vec<u8>,
+    gone: usize,
+    /// The command that is to be answered.
+    asked: Option<u8>,
+    /// How many bytes of its answer have arrived, the command included.
+    arrived: usize,
+}
+
+impl Connection {
+    /// Connects and asks for `num_envs` envs, within `time`.
+    pub(super) fn new(
+        config: &ClientConfig,
+        num_envs: usize,
+        time: Duration,
+    ) -> Result<(Self, Response), BrokenConnection> {
+        let until = Instant::now() + time;
+        let left = || until.saturating_duration_since(Instant::now());
+        let mut stream = Stream::connect(&config.address, time.max(Duration::from_millis(1)))?;
+        if let (Some(tls), ServerAddress::Tcp(host, _)) = (&config.tls, &config.address) {
+            stream = stream.secured_to(tls, host, left())?;
+        }
+        let request = Request {
+            num_envs,
+            use_shared_memory: config.shared_memory,
+            env_options: config.env_options.clone(),
+            extension: config.token.as_ref().map(|token| Options::new().with(TOKEN, token.as_str())),
+        };
+        let text = request.write().map_err(BrokenConnection::Envs)?;
+        stream.write_full(&HELLO, left())?;
+        let mut hello = [0; HELLO.len()];
+        await_bytes(&stream, config, until)?;
+        stream.read_full(&mut hello, left())?;
+        if hello != HELLO {
+            return Err(BrokenConnection::Garbage("it does not speak netenv_v1".into()));
+        }
+        stream.write_full(&with_json(Some(INIT), &text), left())?;
+        let mut head = [0; 5];
+        await_bytes(&stream, config, until)?;
+        stream.read_full(&mut head[..1], left())?;
+        // The server makes its envs here.
+        await_bytes(&stream, config, until)?;
+        stream.read_full(&mut head[1..], left())?;
+        let text = rest_of(&mut stream, INIT, head, left())?;
+        let told = Response::read(&text).map_err(BrokenConnection::Garbage)?;
+        let payload = |leaves: &[NetLeaf]| {
+            Payload::of(leaves, num_envs, MAX_PAYLOAD).map_err(BrokenConnection::Garbage)
+        };
+        let (actions, steps) = (payload(&told.action)?, payload(&step_leaves(&told.observation))?);
+        let shared = match stream.as_unix() {
+            Some(socket) if config.shared_memory => {
+                Some(SharedPayloads::receive(socket, shared_sizes(&actions, &steps), until)?)
+            }
+            _ => None,
+        };
+        let answer = LastAnswer { bytes: vec![0; 1 + steps.bytes], steps, shared };
+        let connection =
+            Connection { stream, actions, answer, outbox: Vec::new(), gone: 0, asked: None, arrived: 0 };
+        Ok((connection, told))
+    }
+
+    /// Posts a reset of all envs.
+    pub(super) fn reset(&mut self) -> Result<(), BrokenConnection> {
+        self.outbox.push(RESET);
+        self.post(RESET)
+    }
+
+    /// Posts a step of all envs.
+    pub(super) fn step(&mut self, actions: &Actions) -> Result<(), BrokenConnection> {
+        self.outbox.push(STEP);
+        if self.answer.shared.is_none() {
+            self.outbox.resize(1 + self.actions.bytes, 0);
+        }
+        for (leaf, place) in self.actions.places.iter().enumerate() {
+            let Some(bytes) = actions.bytes_of(leaf) else { continue };
+            match &self.answer.shared {
+                Some(shared) => shared.write_actions(place.at, bytes)?,
+                None => self.outbox[1 + place.at..1 + place.at + bytes.len()].copy_from_slice(bytes),
+            }
+        }
+        self.post(STEP)
+    }
+
+    fn post(&mut self, command: u8) -> Result<(), BrokenConnection> {
+        (self.asked, self.arrived) = (Some(command), 0);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), BrokenConnection> {
+        while self.gone < self.outbox.len() {
+            match self.stream.write_some(&self.outbox[self.gone..])? {
+                Some(n) => self.gone += n,
+                None => return Ok(()),
+            }
+        }
+        if self.stream.flush_some()? {
+            self.outbox.clear();
+            self.gone = 0;
+        }
+        Ok(())
+    }
+
+    /// Sends and receives what is possible without waiting. Returns whether the answer is there.
+    pub(super) fn pump(&mut self) -> Result<bool, BrokenConnection> {
+        self.flush()?;
+        let Some(asked) = self.asked else { return Ok(false) };
+        let size = if self.answer.shared.is_some() { 1 } else { self.answer.bytes.len() };
+        while self.arrived < size {
+            match self.stream.read_some(&mut self.answer.bytes[self.arrived..size])? {
+                None => return Ok(false),
+                Some(n) => self.arrived += n,
+            }
+            let answered = self.answer.bytes[0];
+            if answered != asked {
+                return Err(BrokenConnection::Garbage(format!("it answered {asked} with {answered}")));
+            }
+        }
+        self.asked = None;
+        self.answer.fetch()?;
+        Ok(true)
+    }
+
+    /// Waits until `until` for something to do.
+    pub(super) fn wait(&self, until: Instant) -> Result<(), BrokenConnection> {
+        if self.arrived == 0 && self.outbox.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            let bytes = if self.answer.shared.is_some() { 1 } else { self.answer.bytes.len() };
+            self.stream.spin(spin_time(1, bytes).min(left))?;
+        }
+        let is_sending = !self.outbox.is_empty();
+        let flags = if is_sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        self.stream.wait(flags, until)?;
+        Ok(())
+    }
+
+    /// What the server's envs draw, by these arguments. Nothing may be in flight.
+    pub(super) fn render(&mut self, kwargs: &Options) -> Result<Value, BrokenConnection> {
+        let text = json::write(&kwargs.clone().into()).map_err(BrokenConnection::Garbage)?;
+        self.stream.write_full(&with_json(Some(RENDER), &text), RENDER_TIME)?;
+        let mut head = [0; 5];
+        self.stream.read_full(&mut head, RENDER_TIME)?;
+        let text = rest_of(&mut self.stream, RENDER, head, RENDER_TIME)?;
+        match json::read(&text).map_err(BrokenConnection::Garbage)? {
+            Value::Map(keys) => Ok(keys.get("result").cloned().unwrap_or_default()),
+            _ => Err(BrokenConnection::Garbage("RENDER's JSON is no object".into())),
+        }
+    }
+}
+
+/// Waits until something arrives, or until `until`.
+fn await_bytes(stream: &Stream, config: &ClientConfig, until: Instant) -> Result<(), BrokenConnection> {
+    while !stream.wait(PollFlags::IN, until.min(Instant::now() + SLICE))? && Instant::now() < until {
+        (config.pause)().map_err(|failure| BrokenConnection::Envs(failure.into()))?;
+    }
+    Ok(())
+}
+
+/// The JSON that follows `head`: a command, which must be `command`, and a length.
+fn rest_of(
+    stream: &mut Stream,
+    command: u8,
+    head: [u8; 5],
+    time: Duration,
+) -> Result<Vec<u8>, BrokenConnection> {
+    let [answered, length_bytes @ ..] = head;
+    if answered != command {
+        return Err(BrokenConnection::Garbage(format!("it answered {command} with {answered}")));
+    }
+    let length = length(length_bytes, MAX_RESPONSE).map_err(BrokenConnection::Garbage)?;
+    let until = Instant::now() + time;
+    let mut text = Vec::new();
+    while text.len() < length {
+        // Memory is taken as the text arrives.
+        let from = text.len();
+        text.resize(length.min(from + (1 << 20)), 0);
+        stream.read_full(&mut text[from..], until.saturating_duration_since(Instant::now()))?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,177 @@
+//! [`Client`] as a [`VecEnv`].
+
+use super::Client;
+use crate::begin::Begin;
+use crate::buffer::{Batch, ColumnIn, Slots};
+use crate::call::{Call, CallKind};
+use crate::caps::Caps;
+use crate::error::{Cause, Error, Result};
+use crate::frame::Frame;
+use crate::runner::slot_states::Sent;
+use crate::saved::{Sections, SlotState};
+use crate::space::{Options, Value};
+use crate::vec_env::{Spec, VecEnv, Want};
+
+/// What the protocol can call by its name.
+const DRAW: &str = "render";
+
+impl Client {
+    fn check_together(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
+        self.base.check_slots(slots)?;
+        let n = self.base.spec.num_slots;
+        self.base.check_chunks(slots, begin, |_| 0..n)
+    }
+
+    /// Lands failed rows where the connection broke before the slots were sent.
+    fn land_unreported(&mut self, sent: Sent) -> bool {
+        let n = self.base.spec.num_slots;
+        let mut any = false;
+        for slot in 0..n {
+            if let Some(failure) = self.slot_states.take_unreported(slot) {
+                let error = self.slot_states.lose(slot, sent, None, (*failure).clone());
+                self.notes[slot].failures.push(error);
+                any = true;
+            }
+        }
+        if any {
+            (self.sent, self.late, self.landed) = (None, None, crate::RowKind::Failed);
+            (0..n).for_each(|slot| self.landing.land(slot));
+        }
+        any
+    }
+}
+
+impl VecEnv for Client {
+    fn spec(&self) -> &Spec {
+        &self.base.spec
+    }
+
+    fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.base.check_slots(slots)?;
+        self.base.check_one_each(slots, begin)?;
+        self.check_together(slots, Some(begin))?;
+        let has_options = options.is_some_and(|options| !options.is_empty());
+        let each = slots.iter(self.base.spec.num_slots).zip(begin);
+        each.into_iter()
+            .try_for_each(|(slot, &begin)| self.slot_states.lives.check_reset(slot, begin, has_options))
+    }
+
+    fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.check_together(slots, None)?;
+        let lives = &self.slot_states.lives;
+        lives.check_steps()?;
+        self.actions.store(slots, actions, lives.pending())
+    }
+
+    fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
+        self.check_reset(slots, begin, options)?;
+        // All begin alike, because they are reset together.
+        let begin = begin.first().copied().unwrap_or_default();
+        if begin == Begin::Keep {
+            self.depart(slots, Sent::Reset(begin));
+            if !self.land_unreported(Sent::Reset(begin)) {
+                self.land();
+            }
+            return Ok(());
+        }
+        self.revive()?;
+        (0..self.base.spec.num_slots).for_each(|slot| self.slot_states.depart(slot, begin, None));
+        self.depart(slots, Sent::Reset(begin));
+        let posted = self.connection.as_mut().map_or(Ok(()), |connection| connection.reset());
+        if let Err(broken) = posted {
+            self.lose(&broken, Cause::Death);
+        }
+        Ok(())
+    }
+
+    fn set_next(&mut self, slots: &Slots, begin: &[Begin]) -> Result<()> {
+        self.base.check_slots(slots)?;
+        self.base.check_one_each(slots, begin)?;
+        let each = slots.iter(self.base.spec.num_slots).zip(begin);
+        each.into_iter().try_for_each(|(slot, &begin)| self.slot_states.lives.check_next(slot, begin))
+    }
+
+    fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
+        self.check_send(slots, actions)?;
+        self.depart(slots, Sent::Step);
+        if self.land_unreported(Sent::Step) {
+            return Ok(());
+        }
+        let actions = &self.actions;
+        let posted = self.connection.as_mut().map_or(Ok(()), |connection| connection.step(actions));
+        if let Err(broken) = posted {
+            self.lose(&broken, Cause::Death);
+        }
+        Ok(())
+    }
+
+    fn recv(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
+        self.base.check_open()?;
+        self.receive(want)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.base.in_flight()
+    }
+
+    fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
+        self.base.check_slots(&Slots::List(vec![slot]))?;
+        Err(self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "save its state").unwrap_err())
+    }
+
+    fn load_slot(&mut self, slot: usize, _: Sections<'_>) -> Result<()> {
+        self.base.check_slots(&Slots::List(vec![slot]))?;
+        self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "load a state")
+    }
+
+    fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
+        self.base.check_slots(slots)?;
+        let Err(why) = self.base.spec.caps.require(Caps::RENDER, &self.base.spec.id, "draw each env") else {
+            return Ok(Vec::new());
+        };
+        Err(why)
+    }
+
+    /// `render` with the arguments that the envs take gives what the server's envs draw, which
+    /// is one picture of all envs or whatever else they make of it.
+    fn call(&mut self, slots: &Slots, call: &Call) -> Result<Vec<Value>> {
+        self.base.check_slots(slots)?;
+        let id = self.base.spec.id.clone();
+        if call.kind != CallKind::Call || call.name != DRAW || !call.args.is_empty() {
+            let why =
+                format!("{id}: netenv calls nothing but '{DRAW}', with named arguments; not '{}'", call.name);
+            return Err(Error::UnknownName(why));
+        }
+        if self.base.in_flight() > 0 {
+            return Err(Error::Pending(format!("{id}: recv what is in flight before a picture is drawn")));
+        }
+        let Some(connection) = &mut self.connection else {
+            return Err(Error::NeedsReset(format!(
+                "{id}: the connection broke earlier: reset, which connects again"
+            )));
+        };
+        match connection.render(&call.kwargs) {
+            Ok(picture) => Ok(vec![picture; slots.len(self.base.spec.num_slots)]),
+            Err(broken) => {
+                let why = format!("{id}: the connection broke as a picture was drawn: {broken}");
+                self.lose(&broken, Cause::Death);
+                Err(Error::env(why))
+            }
+        }
+    }
+
+    fn allocations(&self) -> u64 {
+        self.pool.allocations()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
+            return Ok(());
+        }
+        self.base.forget();
+        self.landing.clear();
+        self.sent = None;
+        self.connection = None;
+        Ok(())
+    }
+}

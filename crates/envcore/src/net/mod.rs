@@ -1,0 +1,27 @@
+//! netenv: vec envs over a socket, served and connected to.
+//!
+//! The protocol is that of `christopher-hesse/netenv`, to the byte. `wire` has the messages,
+//! `json` the text in them, and `spaces` how spaces are named there. `address` has where a server
+//! is, `stream` and `shared` are
+//! the ways that bytes take, `tls` keeps others from
+//! reading along, and a [`Token`] is a secret. A [`Server`] makes a vec env for each connection. A [`Client`] is
+//! a vec env whose slots are in a server.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod client;
+mod json;
+mod server;
+mod shared;
+mod spaces;
+mod stream;
+mod tls;
+mod token;
+mod wire;
+
+pub use address::ServerAddress;
+pub use client::{Client, ClientConfig};
+pub use server::{Access, EnvFactory, Render, Served, Server, ServerLimits, ServerMetrics};
+pub use tls::{ClientTls, ServerTls};
+pub use token::Token;

@@ -1,0 +1,280 @@
+//! The server: a vec env of its own for each connection, each in a thread of its own.
+//!
+//! Everything that a peer can use up is limited: connections, envs, the bytes of a message,
+//! the time that a message takes. A peer that breaks a rule loses its connection, and the log
+//! says why; netenv has no word to tell the peer.
+
+mod player;
+mod session;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::address::{Listener, ServerAddress};
+use super::stream::wait_for;
+use super::tls::ServerTls;
+use super::token::Token;
+use crate::error::{Error, Result};
+use crate::space::{Options, Value};
+use crate::vec_env::VecEnv;
+
+/// How long the server waits before it looks whether it is to end.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// How long the end waits for steps in flight.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What a server may be made to spend.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerLimits {
+    /// How many connections there may be.
+    pub connections: usize,
+    /// How many envs there may be, in all connections.
+    pub envs: usize,
+    /// How many bytes the actions or the step data of one connection may take.
+    pub payload: usize,
+    /// How long a client may be silent.
+    pub idle: Duration,
+}
+
+impl Default for ServerLimits {
+    /// 64 connections, 65,536 envs, 256 MiB, and netenv's own ten seconds.
+    fn default() -> Self {
+        ServerLimits { connections: 64, envs: 1 << 16, payload: 256 << 20, idle: Duration::from_secs(10) }
+    }
+}
+
+/// Who may use a server, and how.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// The secret that clients must show, if there is one.
+    pub token: Option<Token>,
+    /// TLS over TCP. Without it, everything travels in the clear.
+    pub tls: Option<ServerTls>,
+}
+
+/// What draws a vec env, by the arguments that a client names.
+pub type Render = Box<dyn FnMut(&Options) -> Result<Value> + Send>;
+
+/// The envs of one connection.
+pub struct Served {
+    /// The envs.
+    pub envs: Box<dyn VecEnv>,
+    /// What clients are told beside the spaces.
+    pub metadata: Options,
+    /// The smallest and the largest reward.
+    pub reward_range: (f64, f64),
+    /// Draws the envs; `None` for the envs' own pictures, if they have any.
+    pub render: Option<Render>,
+    /// What is to live as long as the envs, and is dropped after them.
+    pub keep: Option<Box<dyn std::any::Any + Send>>,
+}
+
+/// Makes the envs of each connection.
+pub trait EnvFactory: Send + Sync {
+    /// `num_envs` envs with the options that a client sent.
+    ///
+    /// # Errors
+    /// Why there are no such envs. The client loses its connection, and the log says why.
+    fn make(&self, num_envs: usize, options: &Options) -> Result<Served>;
+}
+
+/// What a server has done so far.
+#[derive(Default)]
+struct Tally {
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    broken: AtomicU64,
+    resets: AtomicU64,
+    steps: AtomicU64,
+}
+
+/// What a server has done so far, and has now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerMetrics {
+    /// The connections that there are.
+    pub connections: usize,
+    /// The envs that there are, in all connections.
+    pub envs: usize,
+    /// How many connections were accepted.
+    pub accepted: u64,
+    /// How many connections were refused, because there were as many as there may be.
+    pub refused: u64,
+    /// How many connections were closed because of what their client did, or of its envs.
+    pub broken: u64,
+    /// How many resets of all envs of a connection were answered.
+    pub resets: u64,
+    /// How many steps of all envs of a connection were answered.
+    pub steps: u64,
+}
+
+/// What all connections of a server share.
+struct ServerState {
+    factory: Box<dyn EnvFactory>,
+    limits: ServerLimits,
+    access: Access,
+    ending: AtomicBool,
+    connections: AtomicUsize,
+    envs: AtomicUsize,
+    tally: Tally,
+}
+
+/// A number of things that were taken from a limit, and are given back at the end.
+struct Share<'a> {
+    of: &'a AtomicUsize,
+    count: usize,
+}
+
+impl<'a> Share<'a> {
+    fn take(of: &'a AtomicUsize, count: usize, most: usize) -> Option<Self> {
+        let more = |taken: usize| taken.checked_add(count).filter(|taken| *taken <= most);
+        of.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok().map(|_| Share { of, count })
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.count, Ordering::SeqCst);
+    }
+}
+
+/// A server that runs until it is closed.
+pub struct Server {
+    common: Arc<ServerState>,
+    addresses: Vec<ServerAddress>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// A server at `addresses`, which serves from here on.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for addresses that cannot be bound.
+    pub fn new(
+        addresses: &[ServerAddress],
+        factory: Box<dyn EnvFactory>,
+        limits: ServerLimits,
+        access: Access,
+    ) -> Result<Self> {
+        let bind = |address: &ServerAddress| {
+            let unbound =
+                |error: std::io::Error| Error::Argument(format!("cannot serve at {address}: {error}"));
+            let listener = Listener::bind(address).map_err(unbound)?;
+            let address = listener.address().map_err(unbound)?;
+            Ok((listener, address))
+        };
+        let (listeners, addresses): (Vec<Listener>, Vec<ServerAddress>) =
+            addresses.iter().map(bind).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let (ending, connections, envs, tally) = Default::default();
+        let common = Arc::new(ServerState { factory, limits, access, ending, connections, envs, tally });
+        let own = common.clone();
+        let accepting = std::thread::Builder::new()
+            .name("netenv-accept".into())
+            .spawn(move || accept_all(&own, &listeners))
+            .map_err(Error::env)?;
+        Ok(Server { common, addresses, accepting: Some(accepting) })
+    }
+
+    /// Where the server listens, with the ports that the system chose.
+    pub fn addresses(&self) -> &[ServerAddress] {
+        &self.addresses
+    }
+
+    /// What the server has done so far, and has now.
+    pub fn metrics(&self) -> ServerMetrics {
+        let ServerState { connections, envs, tally, .. } = &*self.common;
+        let [accepted, refused, broken, resets, steps] =
+            [&tally.accepted, &tally.refused, &tally.broken, &tally.resets, &tally.steps]
+                .map(|count| count.load(Ordering::Relaxed));
+        ServerMetrics {
+            connections: connections.load(Ordering::SeqCst),
+            envs: envs.load(Ordering::SeqCst),
+            accepted,
+            refused,
+            broken,
+            resets,
+            steps,
+        }
+    }
+
+    /// Asks the server to end: no connection is accepted any more, steps in flight are answered,
+    /// and then each connection is closed.
+    pub fn stop(&self) {
+        self.common.ending.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends the server, and waits for steps in flight.
+    pub fn close(&mut self) {
+        self.stop();
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn accept_all(common: &Arc<ServerState>, listeners: &[Listener]) {
+    let threads: Mutex<Vec<JoinHandle<()>>> = Mutex::default();
+    while !common.ending.load(Ordering::SeqCst) {
+        let mut fds: Vec<PollFd<'_>> = listeners.iter().map(|one| PollFd::new(one, PollFlags::IN)).collect();
+        if !matches!(wait_for(&mut fds, Instant::now() + SLICE), Ok(true)) {
+            continue;
+        }
+        for listener in listeners {
+            accept_one(common, listener, &threads);
+        }
+        threads.lock().unwrap_or_else(PoisonError::into_inner).retain(|thread| !thread.is_finished());
+    }
+    // A step that never ends keeps nobody from ending the server.
+    let until = Instant::now() + GRACE;
+    for thread in threads.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if thread.is_finished() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept_one(common: &Arc<ServerState>, listener: &Listener, threads: &Mutex<Vec<JoinHandle<()>>>) {
+    let (stream, peer) = match listener.accept() {
+        Ok(Some(accepted)) => accepted,
+        Ok(None) => return,
+        Err(error) => {
+            tracing::warn!(%error, "a connection could not be accepted");
+            // Too many open files, for instance; the connection still waits.
+            std::thread::sleep(Duration::from_millis(10));
+            return;
+        }
+    };
+    let most = common.limits.connections;
+    if common.connections.fetch_add(1, Ordering::SeqCst) >= most {
+        common.connections.fetch_sub(1, Ordering::SeqCst);
+        common.tally.refused.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(%peer, most, "refused: there are as many connections as there may be");
+        return;
+    }
+    common.tally.accepted.fetch_add(1, Ordering::Relaxed);
+    let own = common.clone();
+    let spawned = std::thread::Builder::new().name("netenv".into()).spawn(move || {
+        let _one = Share { of: &own.connections, count: 1 };
+        session::serve(stream, &peer, &own);
+    });
+    match spawned {
+        Ok(thread) => threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread),
+        Err(error) => {
+            common.connections.fetch_sub(1, Ordering::SeqCst);
+            tracing::warn!(%error, "no thread for a connection");
+        }
+    }
+}

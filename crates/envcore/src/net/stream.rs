@@ -1,0 +1,298 @@
+//! Sockets of either kind. No call of a socket blocks: every wait is a `poll` with an end.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+
+use super::address::ServerAddress;
+use super::tls::{ClientTls, ServerTls, TlsStream};
+use crate::error::{Error, Result};
+use crate::runner::available_cores;
+
+/// How long a thread polls for a message of `bytes` bytes before it sleeps, where `others`
+/// threads may poll too. A thread does not poll where the others are as many as the cores, for
+/// they would poll in each other's time, nor for a message whose way takes longer than to be
+/// woken.
+pub(super) fn spin_time(others: usize, bytes: usize) -> Duration {
+    const LARGE: usize = 1 << 16;
+    // The system reads files to count the cores.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    let is_alone = others < *CORES.get_or_init(available_cores);
+    if is_alone && bytes < LARGE { Duration::from_micros(50) } else { Duration::ZERO }
+}
+
+/// Why a connection is of no more use.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BrokenConnection {
+    #[error("the other side closed the connection")]
+    Closed,
+    #[error("the other side was silent for {0:?}")]
+    Silent(Duration),
+    #[error("{0}")]
+    Io(std::io::Error),
+    /// What the other side sent is no netenv, or asks for what may not be.
+    #[error("{0}")]
+    Garbage(String),
+    /// The envs failed.
+    #[error("{0}")]
+    Envs(Error),
+    #[error("the server is ending")]
+    Ending,
+}
+
+impl From<std::io::Error> for BrokenConnection {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
+                BrokenConnection::Closed
+            }
+            _ => BrokenConnection::Io(error),
+        }
+    }
+}
+
+/// A connected socket.
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Tls(Box<TlsStream>),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// A connection to `address`, made within `time`.
+    pub(super) fn connect(address: &ServerAddress, time: Duration) -> std::io::Result<Self> {
+        let stream = match address {
+            ServerAddress::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
+            ServerAddress::Tcp(host, port) => {
+                let mut last = std::io::Error::new(ErrorKind::NotFound, "the host has no address");
+                let mut connected = None;
+                for at in (host.as_str(), *port).to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&at, time) {
+                        Ok(stream) => {
+                            connected = Some(stream);
+                            break;
+                        }
+                        Err(error) => last = error,
+                    }
+                }
+                Stream::Tcp(connected.ok_or(last)?)
+            }
+        };
+        stream.prepared()
+    }
+
+    /// The socket, which does not block from here on.
+    pub(super) fn prepared(self) -> std::io::Result<Self> {
+        match &self {
+            Stream::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)?;
+            }
+            Stream::Unix(stream) => stream.set_nonblocking(true)?,
+            Stream::Tls(_) => {}
+        }
+        Ok(self)
+    }
+
+    /// The server's side of TLS over this socket, if it is of TCP. The other side may be silent
+    /// for `idle`.
+    pub(super) fn secured(self, tls: &ServerTls, idle: Duration) -> Result<Self, BrokenConnection> {
+        match self {
+            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.accept(socket)?)).shaken(idle),
+            stream => Ok(stream),
+        }
+    }
+
+    /// The client's side of TLS over this socket, if it is of TCP.
+    pub(super) fn secured_to(
+        self,
+        tls: &ClientTls,
+        host: &str,
+        idle: Duration,
+    ) -> Result<Self, BrokenConnection> {
+        match self {
+            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.connect(socket, host)?)).shaken(idle),
+            stream => Ok(stream),
+        }
+    }
+
+    /// The socket once both sides have shaken hands.
+    fn shaken(mut self, idle: Duration) -> Result<Self, BrokenConnection> {
+        let pace = MessagePace::new(0, idle);
+        loop {
+            let Stream::Tls(stream) = &mut self else { return Ok(self) };
+            let flags = if !stream.flush()? {
+                PollFlags::OUT
+            } else if !stream.is_handshaking() {
+                return Ok(self);
+            } else if stream.fill()? {
+                continue;
+            } else {
+                PollFlags::IN
+            };
+            if !self.wait(flags, pace.until())? {
+                return Err(BrokenConnection::Silent(idle));
+            }
+        }
+    }
+
+    /// Sends what the socket has not taken yet of what was written. Returns whether all is sent.
+    pub(super) fn flush_some(&mut self) -> Result<bool, BrokenConnection> {
+        match self {
+            Stream::Tls(stream) => stream.flush(),
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(true),
+        }
+    }
+
+    /// The Unix socket, through which descriptors can be sent.
+    pub(super) fn as_unix(&self) -> Option<&UnixStream> {
+        match self {
+            Stream::Unix(stream) => Some(stream),
+            Stream::Tcp(_) | Stream::Tls(_) => None,
+        }
+    }
+
+    /// Waits until `until` for what `flags` say. Returns whether it came.
+    pub(super) fn wait(&self, flags: PollFlags, until: Instant) -> std::io::Result<bool> {
+        if flags.contains(PollFlags::IN)
+            && let Stream::Tls(stream) = self
+            && stream.has_ready()
+        {
+            return Ok(true);
+        }
+        wait_for(&mut [PollFd::new(self, flags)], until)
+    }
+
+    /// Polls for bytes for a moment, which takes less time than to be put to sleep and woken. A
+    /// peer that answers within microseconds is then heard at once.
+    pub(super) fn spin(&self, time: Duration) -> std::io::Result<()> {
+        let began = Instant::now();
+        while began.elapsed() < time && !self.wait(PollFlags::IN, began)? {
+            // Whoever is to answer may need this core.
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Reads what is there, without waiting; `None` where nothing is there.
+    pub(super) fn read_some(&mut self, bytes: &mut [u8]) -> Result<Option<usize>, BrokenConnection> {
+        let read = match self {
+            Stream::Tcp(stream) => stream.read(bytes),
+            Stream::Tls(stream) => return stream.read(bytes),
+            Stream::Unix(stream) => stream.read(bytes),
+        };
+        match read {
+            Ok(0) if !bytes.is_empty() => Err(BrokenConnection::Closed),
+            Ok(n) => Ok(Some(n)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes what the socket takes, without waiting; `None` where the socket is full.
+    pub(super) fn write_some(&mut self, bytes: &[u8]) -> Result<Option<usize>, BrokenConnection> {
+        let written = match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Tls(stream) => return stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        };
+        match written {
+            Ok(n) => Ok(Some(n)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Fills `bytes`. The other side may be silent for `idle`, and slow; see [`MessagePace`].
+    pub(super) fn read_full(&mut self, bytes: &mut [u8], idle: Duration) -> Result<(), BrokenConnection> {
+        let (mut pace, mut at) = (MessagePace::new(bytes.len(), idle), 0);
+        while at < bytes.len() {
+            match self.read_some(&mut bytes[at..])? {
+                Some(n) => {
+                    at += n;
+                    pace.advance();
+                }
+                None if self.wait(PollFlags::IN, pace.until())? => {}
+                None => return Err(BrokenConnection::Silent(idle)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of `bytes`. The other side may take nothing for `idle`, and be slow; see
+    /// [`MessagePace`].
+    pub(super) fn write_full(&mut self, bytes: &[u8], idle: Duration) -> Result<(), BrokenConnection> {
+        let (mut pace, mut at) = (MessagePace::new(bytes.len(), idle), 0);
+        loop {
+            let is_taken = if at < bytes.len() {
+                let taken = self.write_some(&bytes[at..])?;
+                at += taken.unwrap_or(0);
+                taken.is_some()
+            } else if self.flush_some()? {
+                return Ok(());
+            } else {
+                false
+            };
+            if is_taken {
+                pace.advance();
+            } else if !self.wait(PollFlags::OUT, pace.until())? {
+                return Err(BrokenConnection::Silent(idle));
+            }
+        }
+    }
+}
+
+/// The time that a message may take: at most `idle` without any byte, and in all as long as
+/// 64 KiB a second take. So a peer that sends a byte now and then is not waited for, and one
+/// with a slow line is.
+struct MessagePace {
+    idle: Duration,
+    moved: Instant,
+    end: Instant,
+}
+
+impl MessagePace {
+    fn new(bytes: usize, idle: Duration) -> Self {
+        let now = Instant::now();
+        MessagePace { idle, moved: now, end: now + idle + Duration::from_secs((bytes >> 16) as u64) }
+    }
+
+    /// Notes that a byte has moved.
+    fn advance(&mut self) {
+        self.moved = Instant::now();
+    }
+
+    /// When the peer is silent or too slow.
+    fn until(&self) -> Instant {
+        self.end.min(self.moved + self.idle)
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Tls(stream) => stream.socket.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// Waits until `until` for any of `fds`. Returns whether one is ready.
+pub(super) fn wait_for(fds: &mut [PollFd<'_>], until: Instant) -> std::io::Result<bool> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let time = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(fds, Some(&time)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

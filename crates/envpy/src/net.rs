@@ -1,0 +1,142 @@
+//! `corral._native.NetServer`: a server of netenv whose envs a Python function makes.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use envcore::net::{Access, EnvFactory, Render, Served, Server, ServerLimits, ServerTls, Token};
+use envcore::{Error, Options, Result, Value};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::errors::{self, OrRaise};
+use crate::interpreter::{self, ENDING, TimeInPython, detach, enter};
+use crate::logs;
+use crate::values;
+use crate::vec_env::{VecEnv, seconds};
+
+/// A server that runs from its making until it is closed.
+#[pyclass(module = "corral._native", frozen)]
+pub(crate) struct NetServer {
+    server: Mutex<Option<Server>>,
+    #[pyo3(get)]
+    addresses: Vec<String>,
+    /// The SHA-256 of the certificate, where there is TLS.
+    #[pyo3(get)]
+    fingerprint: Option<String>,
+}
+
+#[pymethods]
+impl NetServer {
+    /// Serves at `addresses`. `make(num_envs, env_options)` gives the envs of a connection: the
+    /// native vec env, which the server takes; what clients are told (a dict); the range of
+    /// rewards; what draws (a function of named arguments), or None; what is to live as long as the envs.
+    /// `tls` has a certificate's file, its key's file, and the host's name; without the files a
+    /// pair is made.
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "each is given by name")]
+    #[pyo3(signature = (addresses, make, *, max_connections, max_envs, max_payload, idle_timeout, token=None,
+                        tls=None))]
+    fn new(
+        py: Python<'_>,
+        addresses: Vec<String>,
+        make: Py<PyAny>,
+        max_connections: usize,
+        max_envs: usize,
+        max_payload: usize,
+        idle_timeout: &Bound<'_, PyAny>,
+        token: Option<&str>,
+        tls: Option<(Option<PathBuf>, Option<PathBuf>, String)>,
+    ) -> PyResult<Self> {
+        let idle = seconds("idle_timeout", idle_timeout, false).or_raise(py)?;
+        // A wait of this length has no end that a clock can tell.
+        let idle = idle.min(Duration::from_secs(1 << 32));
+        let addresses: Vec<_> =
+            addresses.iter().map(|one| one.parse()).collect::<Result<_>>().or_raise(py)?;
+        let limits =
+            ServerLimits { connections: max_connections, envs: max_envs, payload: max_payload, idle };
+        let tls = match tls {
+            None => None,
+            Some((Some(certificate), Some(key), _)) => Some(ServerTls::from_files(&certificate, &key)),
+            Some((_, _, host)) => Some(ServerTls::self_signed(&host)),
+        };
+        let tls = tls.transpose().or_raise(py)?;
+        let fingerprint = tls.as_ref().map(ServerTls::fingerprint);
+        let access = Access { token: token.map(Token::new).transpose().or_raise(py)?, tls };
+        let factory = Box::new(PyFactory(make));
+        logs::to_python();
+        let server = detach(py, || Server::new(&addresses, factory, limits, access)).or_raise(py)?;
+        let addresses = server.addresses().iter().map(ToString::to_string).collect();
+        Ok(NetServer { server: Mutex::new(Some(server)), addresses, fingerprint })
+    }
+
+    /// What the server has done so far and has now, by name; empty once it is closed.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = PyDict::new(py);
+        let server = self.server.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(metrics) = server.as_ref().map(Server::metrics) {
+            counts.set_item("connections", metrics.connections)?;
+            counts.set_item("envs", metrics.envs)?;
+            counts.set_item("accepted", metrics.accepted)?;
+            counts.set_item("refused", metrics.refused)?;
+            counts.set_item("broken", metrics.broken)?;
+            counts.set_item("resets", metrics.resets)?;
+            counts.set_item("steps", metrics.steps)?;
+        }
+        Ok(counts)
+    }
+
+    /// Ends the server, after the steps in flight. A second call does nothing.
+    fn close(&self, py: Python<'_>) {
+        // The lock is held for a moment only, because `metrics` waits for it with the GIL.
+        let server = self.server.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some(mut server) = server {
+            detach(py, || server.close());
+        }
+    }
+}
+
+/// Makes envs by a Python function.
+struct PyFactory(Py<PyAny>);
+
+impl EnvFactory for PyFactory {
+    fn make(&self, num_envs: usize, options: &Options) -> Result<Served> {
+        let made = enter(|py| self.made(py, num_envs, options).map_err(|error| told(py, error)));
+        made.unwrap_or_else(|| Err(Error::env(ENDING)))
+    }
+}
+
+impl PyFactory {
+    fn made(&self, py: Python<'_>, num_envs: usize, options: &Options) -> PyResult<Served> {
+        let options = values::options_to_py(py, options)?;
+        let args = (num_envs, options).into_pyobject(py)?;
+        let made = interpreter::call(self.0.bind(py), &args, None)?;
+        type Made<'py> = (Bound<'py, VecEnv>, Bound<'py, PyDict>, (f64, f64), Option<Py<PyAny>>, Py<PyAny>);
+        let (envs, metadata, reward_range, render, keep): Made<'_> = made.extract()?;
+        let envs = envs.get().surrender(py)?;
+        let metadata = values::options(&metadata)?;
+        let render = render.map(|draw| -> Render { Box::new(move |kwargs| drawn(&draw, kwargs)) });
+        Ok(Served { envs, metadata, reward_range, render, keep: Some(Box::new(keep)) })
+    }
+}
+
+/// What `draw` gives for these arguments.
+fn drawn(draw: &Py<PyAny>, kwargs: &Options) -> Result<Value> {
+    let drawn = enter(|py| {
+        let called = || {
+            let kwargs = values::options_to_py(py, kwargs)?;
+            let given = interpreter::call(draw.bind(py), &PyTuple::empty(py), Some(&kwargs))?;
+            values::from_py(&given)
+        };
+        called().map_err(|error| told(py, error))
+    });
+    drawn.unwrap_or_else(|| Err(Error::env(ENDING)))
+}
+
+/// A Python exception as an error that the server's log tells.
+fn told(py: Python<'_>, error: PyErr) -> Error {
+    errors::from_py(py, &error).unwrap_or_else(|| {
+        let _time = TimeInPython::begin();
+        Error::env(error.to_string())
+    })
+}

@@ -1,0 +1,376 @@
+"""Envs over a socket, by the protocol of `netenv`: `serve`, `connect`, `Server`, `Client`.
+
+`Server` and `Client` take the arguments of the original's classes, so that a program that used
+those runs with only its import changed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from typing_extensions import Self, Unpack
+
+from corral import _native, errors, registry, settings
+from corral._netenv import (
+    Address,
+    host_of,
+    is_loopback,
+    net_address,
+    opened,
+    packed,
+    secret,
+    told_address,
+)
+from corral._served import served
+from corral.settings import VecOptions, documented, flag, text, whole
+from corral.spaces import batched
+from corral.vector import VectorEnv
+
+MakeVenv = Callable[..., Any]
+
+# What a client may not choose: these write files, or take the server's threads and cores.
+_OWN_OPTIONS = frozenset(settings.NAMES)
+
+
+def _maker(make: str | MakeVenv) -> MakeVenv:
+    """The function that makes the envs of a connection."""
+    if not isinstance(make, str):
+        if not callable(make):
+            raise errors.ArgumentTypeError(f"make_venv is a function or an id, not {make!r}")
+        return make
+    id = text("id", make)
+    # An id that there is not is told now, and not to every client.
+    registry.make_vec(id, 1).close()
+
+    def make_by_id(num_envs: int, **env_options: Any) -> VectorEnv:
+        for name in env_options:
+            if name in _OWN_OPTIONS:
+                raise errors.UnsupportedError(
+                    f"a client asks for {name}={env_options[name]!r}: a client gives the env's own "
+                    "options, and the server those of the vec env"
+                )
+        return registry.make_vec(id, num_envs, autoreset_mode="same_step", **env_options)
+
+    return make_by_id
+
+
+class Server:
+    """Serves envs by netenv: each connection has a vec env of its own.
+
+    Args:
+        addr: `(host, port)`, "host:port", or a path with `socket_kind="unix"`; port 0 lets the
+            system choose.
+        make_venv: `make_venv(num_envs=…, **env_options)` makes the envs of a connection: a
+            `corral.VectorEnv`, a Gymnasium vector env, or an old VecEnv (`reset`, `step_async`,
+            `step_wait`). Or an id of `corral.envs()`.
+        socket_kind: "tcp" or "unix".
+        max_connections, max_envs: how many connections, and how many envs in all of them.
+        max_payload: how many bytes the actions or the step data of one connection may take.
+        idle_timeout: seconds that a client may be silent until its connection is closed.
+        token_file: a file with the secret that clients must show, of at least 16 characters; None
+            for the environment variable CORRAL_NETENV_TOKEN or, without that, no secret. Original
+            clients have none to show.
+        tls: whether TCP connections are encrypted, by a pair that is made here; `fingerprint` is
+            to be given to clients.
+        certificate, key: PEM files of a certificate of somebody's, for TLS.
+        insecure: whether an address that other machines reach will do without a token and TLS.
+
+    Raises:
+        ArgumentError, ArgumentTypeError: name what is wrong.
+    """
+
+    def __init__(
+        self,
+        addr: Address,
+        make_venv: str | MakeVenv,
+        socket_kind: str = "tcp",
+        *,
+        max_connections: int = 64,
+        max_envs: int = 65536,
+        max_payload: int = 256 << 20,
+        idle_timeout: float = 10.0,
+        token_file: str | os.PathLike[str] | None = None,
+        tls: bool = False,
+        certificate: str | os.PathLike[str] | None = None,
+        key: str | os.PathLike[str] | None = None,
+        insecure: bool = False,
+    ) -> None:
+        self._address = net_address(addr, socket_kind)
+        token = secret(token_file)
+        if (certificate is None) is not (key is None):
+            raise errors.ArgumentError("certificate and key belong together: give both or neither")
+        has_tls = flag("tls", tls) or certificate is not None
+        is_safe = token is not None and has_tls
+        if not (is_safe or flag("insecure", insecure) or is_loopback(self._address)):
+            raise errors.ArgumentError(
+                f"addr is '{self._address}', which other machines reach: whoever does may make "
+                "envs here. Give a token (token_file or CORRAL_NETENV_TOKEN) and TLS (tls=True, or "
+                "certificate and key), or insecure=True"
+            )
+        self._make = _maker(make_venv)
+        self._limits: dict[str, Any] = {
+            "max_connections": whole("max_connections", max_connections, _native.MAX_ENVS),
+            "max_envs": whole("max_envs", max_envs, _native.MAX_ENVS),
+            "max_payload": whole("max_payload", max_payload, 2**40),
+            "idle_timeout": idle_timeout,
+            "token": token,
+            "tls": (certificate, key, host_of(self._address)) if has_tls else None,
+        }
+        self._native: _native.NetServer | None = None
+
+    def listen(self) -> Any:
+        """Begins to serve. Returns the bound address: `(host, port)`, or the path."""
+        if self._native is None:
+            self._native = _native.NetServer([self._address], self._made, **self._limits)
+        return told_address(self._native.addresses[0])
+
+    @property
+    def address(self) -> str:
+        """Where it listens, in the form that `corral.connect` takes."""
+        self.listen()
+        assert self._native is not None
+        return self._native.addresses[0]
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The SHA-256 of its certificate, which clients pin; None without TLS."""
+        self.listen()
+        return None if self._native is None else self._native.fingerprint
+
+    def metrics(self) -> dict[str, int]:
+        """What it has (`connections`, `envs`) and has done: connections `accepted`, `refused`
+        because there were too many and `broken`; `resets` and `steps` that were answered."""
+        return {} if self._native is None else self._native.metrics()
+
+    def run(self) -> None:
+        """Serves until Ctrl-C, SIGTERM's handler or `close` in another thread ends it."""
+        self.listen()
+        try:
+            while self._native is not None:
+                time.sleep(0.05)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Ends the server: steps in flight are answered, then every connection is closed."""
+        native, self._native = self._native, None
+        if native is not None:
+            native.close()
+
+    def __enter__(self) -> Self:
+        self.listen()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _made(self, num_envs: int, env_options: dict[str, Any]) -> Any:
+        options = {name: opened(value) for name, value in env_options.items()}
+        return served(self._make(num_envs=num_envs, **options))
+
+
+def serve(make_venv: str | MakeVenv, addr: Address = "127.0.0.1:2345", **options: Any) -> Server:
+    """A server of envs, which serves from here on, until `close` or the end of a `with`.
+
+    Args:
+        make_venv: an id of `corral.envs()`, or a function that makes the envs of a connection.
+        addr: "host:port", `(host, port)`, "unix:path" or a Path.
+        **options: those of `corral.netenv.Server`.
+
+    Raises:
+        ArgumentError, ArgumentTypeError: name what is wrong.
+        UnknownEnvError: for an id that no env has.
+    """
+    kind = options.pop("socket_kind", "unix" if isinstance(addr, os.PathLike) else "tcp")
+    server = Server(addr, make_venv, kind, **options)
+    server.listen()
+    return server
+
+
+_ALONE = "netenv steps all envs together, in the server"
+_REFUSED = {
+    "seed": "netenv carries no seeds",
+    "max_episode_steps": "the envs' server ends their episodes",
+    "episode_statistics": "netenv carries no infos: gymnasium.wrappers.vector has statistics",
+    "render_mode": "corral.netenv.Client draws, as the envs' server does",
+    "num_threads": _ALONE,
+    "batch_size": _ALONE,
+    "thread_affinity_offset": _ALONE,
+    "record": "the envs are not here, so their failures cannot be played again here",
+}
+
+
+@documented(_REFUSED)
+def connect(
+    addr: Address,
+    num_envs: int = 1,
+    env_options: Mapping[str, Any] | None = None,
+    *,
+    token_file: str | os.PathLike[str] | None = None,
+    fingerprint: str | None = None,
+    authority: str | os.PathLike[str] | None = None,
+    use_shared_memory: bool = False,
+    connect_timeout: float | None = 60.0,
+    reconnect: bool = False,
+    **vec_options: Unpack[VecOptions],
+) -> VectorEnv:
+    """Envs in a netenv server as a `VectorEnv`: corral's own server, or an original one.
+
+    netenv has one word for an episode's end, which is shown as terminated, and none for seeds,
+    indices, masks, options of resets, final observations and infos: these are refused or absent.
+
+    Args:
+        addr: "host:port", `(host, port)`, "unix:path" or a Path.
+        num_envs: how many envs the server is to make.
+        env_options: the envs' options: None, bools, numbers, strings, bytes, arrays, and lists and
+            dicts of these.
+        token_file: a file with the secret that the server asks for; None for the environment
+            variable CORRAL_NETENV_TOKEN, if there is one.
+        fingerprint: the SHA-256 of the certificate of a server with TLS, as that server tells it.
+        authority: a PEM file of the certificates that sign those of servers with TLS. Without
+            either there is no TLS.
+        use_shared_memory: whether observations and actions travel in memory that both sides share,
+            which takes a Unix socket.
+        connect_timeout: seconds that the server may take to be there and to make its envs; None
+            for no limit.
+        reconnect: whether a connection that breaks is made again, with new envs. The episodes that
+            were lost are reported truncated. The same as `on_failure="restart"`.
+        **vec_options: as in `corral.make_vec`, but for what is said below:
+            {names}.
+        autoreset_mode ("same_step"): all that netenv has.
+        timeout (None): seconds that the server may take for an answer; then the connection is given
+            up, and the episodes of all envs are lost.
+        on_failure, max_restarts: all envs fail together, when the connection breaks.
+
+    Raises:
+        EnvError: where the server cannot be reached, or does not make the envs: its log says why.
+        ArgumentError, ArgumentTypeError, OptionValueError: name what is wrong.
+        UnsupportedError: for what netenv has no word for.
+        SpaceError: where what the server says of its spaces makes no sense.
+    """
+    settings.check(connect, vec_options, _REFUSED)
+    if flag("reconnect", reconnect):
+        if vec_options.get("on_failure", "restart") != "restart":
+            raise errors.ArgumentError('reconnect=True is on_failure="restart": give one of them')
+        vec_options["on_failure"] = "restart"
+    if env_options is not None and not isinstance(env_options, Mapping):
+        raise errors.ArgumentTypeError(f"env_options is a dict, not {env_options!r}")
+    num_envs = whole("num_envs", num_envs, _native.MAX_ENVS)
+    source = _native.Source.netenv(
+        net_address(addr),
+        packed(dict(env_options or {})),
+        token=secret(token_file),
+        fingerprint=fingerprint,
+        authority=authority,
+        shared_memory=flag("use_shared_memory", use_shared_memory),
+        connect_timeout=connect_timeout,
+    )
+    for name in _REFUSED:
+        vec_options.pop(name, None)  # type: ignore[misc]
+    vec_options = {"autoreset_mode": "same_step", **vec_options}
+    envs = settings.vector(settings.native(source, num_envs, vec_options), vec_options)
+    envs.single_observation_space = _with_multi_binary(envs.single_observation_space)
+    envs.single_action_space = _with_multi_binary(envs.single_action_space)
+    envs.observation_space = batched(envs.single_observation_space, num_envs)
+    envs.action_space = batched(envs.single_action_space, num_envs)
+    return envs
+
+
+def _with_multi_binary(space: Any) -> Any:
+    """The space with what netenv calls MultiBinary by that name; the core has labels, 0 and 1."""
+    if isinstance(space, spaces.Dict):
+        inner = [(name, _with_multi_binary(one)) for name, one in space.spaces.items()]
+        return spaces.Dict(inner)
+    is_bits = (
+        isinstance(space, spaces.MultiDiscrete)
+        and space.dtype == np.int8
+        and space.nvec.ndim == 1
+        and (space.nvec == 2).all()
+    )
+    return spaces.MultiBinary(len(space.nvec)) if is_bits else space
+
+
+class Client:
+    """The original's client: an old VecEnv whose envs are in a server.
+
+    Args:
+        addr: `(host, port)`, or a path with `socket_kind="unix"`.
+        num_envs: how many envs.
+        socket_kind: "tcp" or "unix".
+        env_options: the options of the envs.
+        reuse_arrays: the original's; every array here is the caller's to keep.
+        use_shared_memory: whether payloads travel in shared memory, over a Unix socket.
+
+    Attributes:
+        num_envs, observation_space, action_space: the spaces are those of one env.
+        metadata, reward_range, spec: what the server tells.
+        envs: the `corral.VectorEnv` underneath.
+    """
+
+    def __init__(
+        self,
+        addr: Address,
+        num_envs: int,
+        socket_kind: str = "tcp",
+        env_options: Mapping[str, Any] | None = None,
+        reuse_arrays: bool = False,
+        use_shared_memory: bool = False,
+    ) -> None:
+        flag("reuse_arrays", reuse_arrays)
+        self.envs = connect(
+            net_address(addr, socket_kind),
+            num_envs,
+            env_options,
+            use_shared_memory=use_shared_memory,
+        )
+        self.num_envs = self.envs.num_envs
+        self.observation_space = self.envs.single_observation_space
+        self.action_space = self.envs.single_action_space
+        told = dict(self.envs.native.metadata)
+        self.reward_range = tuple(told.pop("reward_range"))
+        self.metadata = told
+        self.spec: Any = None
+        self._has_begun = False
+
+    def reset(self) -> Any:
+        """Begins an episode in every env; the first observations."""
+        self._has_begun = True
+        return self.envs.reset()[0]
+
+    def step_async(self, actions: Any) -> None:
+        """Sends the actions."""
+        if not self._has_begun:
+            # The protocol allows it: the server's envs have begun.
+            self.reset()
+        self.envs.send(actions)
+
+    def step_wait(self) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
+        """Observations, rewards (float32), ends, and an empty dict for each env."""
+        observations, rewards, terminated, truncated, _ = self.envs.recv()
+        ends = terminated | truncated
+        return observations, rewards.astype(np.float32), ends, [{} for _ in range(self.num_envs)]
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
+        """`step_async`, then `step_wait`."""
+        self.step_async(actions)
+        return self.step_wait()
+
+    def render(self, mode: str = "human", **kwargs: Any) -> Any:
+        """What the server's envs draw."""
+        (picture,) = self.envs.native.call("render", (), {"mode": mode, **kwargs}, [0])
+        return picture
+
+    def close(self) -> None:
+        """Closes the connection, and with it the server's envs."""
+        self.envs.close()
