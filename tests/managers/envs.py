@@ -197,3 +197,7 @@ class Slow(Counter):
     def step(self, action: Any) -> Any:
         time.sleep(self.seconds)
         return super().step(action)
+
+
+class SlowPid(Slow, Pid):
+    """Each step takes a while; shows the process that it is in."""
