@@ -17,7 +17,7 @@ from gymnasium import spaces
 
 from corral import errors
 from corral.managers import BaseEnvManager
-from tests.managers.envs import Counter, Engine, Fragile, Pid, SlowPid
+from tests.managers.envs import Counter, Engine, Fragile, Pid, Slow, SlowPid
 from tests.managers.managers import each, every_manager, in_workers, launched, managed
 
 # "Did not hang": far more than it takes, for the machine may be busy.
