@@ -7,8 +7,8 @@
 mod player;
 mod session;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -223,20 +223,20 @@ impl Drop for Server {
 }
 
 fn accept_all(common: &Arc<ServerState>, listeners: &[Listener]) {
-    let threads: Mutex<Vec<JoinHandle<()>>> = Mutex::default();
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
     while !common.ending.load(Ordering::SeqCst) {
         let mut fds: Vec<PollFd<'_>> = listeners.iter().map(|one| PollFd::new(one, PollFlags::IN)).collect();
         if !matches!(wait_for(&mut fds, Instant::now() + SLICE), Ok(true)) {
             continue;
         }
         for listener in listeners {
-            accept_one(common, listener, &threads);
+            accept_one(common, listener, &mut threads);
         }
-        threads.lock().unwrap_or_else(PoisonError::into_inner).retain(|thread| !thread.is_finished());
+        threads.retain(|thread| !thread.is_finished());
     }
     // A step that never ends keeps nobody from ending the server.
     let until = Instant::now() + GRACE;
-    for thread in threads.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    for thread in threads {
         while !thread.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -246,7 +246,7 @@ fn accept_all(common: &Arc<ServerState>, listeners: &[Listener]) {
     }
 }
 
-fn accept_one(common: &Arc<ServerState>, listener: &Listener, threads: &Mutex<Vec<JoinHandle<()>>>) {
+fn accept_one(common: &Arc<ServerState>, listener: &Listener, threads: &mut Vec<JoinHandle<()>>) {
     let (stream, peer) = match listener.accept() {
         Ok(Some(accepted)) => accepted,
         Ok(None) => return,
@@ -271,7 +271,7 @@ fn accept_one(common: &Arc<ServerState>, listener: &Listener, threads: &Mutex<Ve
         session::serve(stream, &peer, &own);
     });
     match spawned {
-        Ok(thread) => threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread),
+        Ok(thread) => threads.push(thread),
         Err(error) => {
             common.connections.fetch_sub(1, Ordering::SeqCst);
             tracing::warn!(%error, "no thread for a connection");

@@ -42,12 +42,8 @@ impl Player {
         (actions, steps): (&Payload, Payload),
     ) -> Result<Self> {
         let spec = served.envs.spec();
-        let can_follow = match spec.autoreset {
-            AutoresetMode::SameStep => true,
-            // Envs that step or reset all together go through the reset's row like any other.
-            AutoresetMode::NextStep => true,
-            AutoresetMode::Disabled => spec.caps.intersects(Caps::SUBSET | Caps::MASK),
-        };
+        let is_disabled = spec.autoreset == AutoresetMode::Disabled;
+        let can_follow = !is_disabled || spec.caps.intersects(Caps::SUBSET | Caps::MASK);
         if !can_follow {
             return Err(Error::Unsupported(format!(
                 "{}: netenv begins an episode where one ends, and these envs cannot be reset one by one: give \
