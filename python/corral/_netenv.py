@@ -56,10 +56,12 @@ def secret(token_file: Any) -> str | None:
     if token_file is None:
         return os.environ.get(TOKEN_VARIABLE) or None
     path = settings.file_path("token_file", token_file)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise errors.ArgumentError(f"token_file: {path} is no regular file")
     try:
         with open(path, encoding="utf-8") as file:
             return file.read(1 << 16)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise errors.ArgumentError(f"token_file: no token can be read: {error}") from None
 
 
