@@ -370,9 +370,16 @@ def _as_objects(part: Any, count: int) -> npt.NDArray[np.object_]:
 
 
 def _row_of(part: Any, row: int) -> Any:
-    if isinstance(part, dict):
-        return {name: _row_of(value, row) for name, value in part.items()}
-    return part[row]
+    if not isinstance(part, dict):
+        return part[row]
+    # Beside what is told stands its mask: which rows have it.
+    shown = {}
+    for name, value in part.items():
+        mask = part.get(f"_{name}")
+        is_mask = name.startswith("_") and name[1:] in part
+        if not is_mask and (mask is None or mask[row]):
+            shown[name] = _row_of(value, row)
+    return shown
 
 
 def _put(batch: Any, rows: Sequence[int], new: Any, tree: Tree) -> Any:

@@ -231,8 +231,8 @@ class LazyVectorEnv(VectorEnv):
         except Exception:
             # What NumPy tells of such bytes is about files of its own.
             raise errors.StateError(
-                f"these {len(state)} bytes are no state of envs with lazy_frames, or not all of it: "
-                "make the envs with the options that the state was saved under"
+                f"these {len(state)} bytes are no state of envs with lazy_frames, or not all of "
+                "it: make the envs with the options that the state was saved under"
             ) from None
         frames, ages, over = parts["frames"], parts["ages"], parts["over"]
         n = self.num_envs if env is None else 1

@@ -284,8 +284,8 @@ def connect(
         net_address(addr),
         packed(dict(env_options or {})),
         token=secret(token_file),
-        fingerprint=fingerprint,
-        authority=authority,
+        fingerprint=None if fingerprint is None else text("fingerprint", fingerprint),
+        authority=None if authority is None else settings.file_path("authority", authority),
         shared_memory=flag("use_shared_memory", use_shared_memory),
         connect_timeout=connect_timeout,
     )

@@ -146,8 +146,7 @@ fn client_builder(
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let unread = |error| Error::Argument(format!("{}: no certificate: {error}", path.display()));
     let text = pem_text(path)?;
-    let read: Result<Vec<_>> =
-        CertificateDer::pem_slice_iter(&text).map(|one| one.map_err(unread)).collect();
+    let read: Result<Vec<_>> = CertificateDer::pem_slice_iter(&text).map(|one| one.map_err(unread)).collect();
     let read = read?;
     if read.is_empty() {
         return Err(Error::Argument(format!("{}: there is no certificate in it", path.display())));

@@ -7,7 +7,7 @@ use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::{Call, CallKind};
 use crate::caps::Caps;
-use crate::error::{Cause, Error, Failure, Phase, Result};
+use crate::error::{Cause, Error, Phase, Result};
 use crate::frame::Frame;
 use crate::net::stream::BrokenConnection;
 use crate::runner::slot_states::Sent;
@@ -177,8 +177,9 @@ impl VecEnv for Client {
         self.lose(&broken, cause);
         let failures = (0..self.base.spec.num_slots).filter_map(|slot| {
             let failure = self.slot_states.take_unreported(slot)?;
-            let failure = Failure { phase: Phase::Render, ..(*failure).clone() };
-            Some(self.slot_states.lose(slot, Sent::Step, None, failure))
+            let mut error = self.slot_states.lose(slot, Sent::Step, None, (*failure).clone());
+            error.failure.phase = Phase::Render;
+            Some(error)
         });
         Err(Error::Slots(failures.collect()))
     }

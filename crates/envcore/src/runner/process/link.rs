@@ -3,6 +3,8 @@
 //! A message that is to be sent waits in an outbox. Every wait sends what the socket
 //! takes. So nobody waits in order to send, and two long messages that cross do not
 //! wait for each other. Each end notices when the other is closed.
+//!
+//! Above 400 lines because its tests are beside it.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
