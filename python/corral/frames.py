@@ -166,7 +166,10 @@ class LazyVectorEnv(VectorEnv):
             self._ages[:] = 0
             self._over[:] = False
         else:
-            # The others' rows are what they were: the batch takes the newest one's place.
+            # The others' rows are what they were, also where a layer has changed since: the batch
+            # takes the newest one's place.
+            kept = ~np.asarray(mask)
+            observations[kept] = self._batches[-1][kept]
             self._batches = (*self._batches[:-1], observations)
             self._ages[mask] = 0
             self._over[mask] = False

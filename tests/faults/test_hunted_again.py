@@ -97,6 +97,23 @@ def test_a_state_without_lazy_frames_is_told_apart() -> None:
     assert "pickle" not in str(raised.value)
 
 
+def test_lazy_frames_keep_what_a_masked_reset_leaves_out() -> None:
+    eager, lazy = (
+        corral.make_vec(
+            "CartPole-v1", 3, seed=1, normalize_observation=True, frame_stack=2, lazy_frames=is_lazy
+        )
+        for is_lazy in (False, True)
+    )
+    eager.reset()
+    lazy.reset()
+    for step in range(20):
+        np.testing.assert_array_equal(eager.step([0, 1, 0])[0], lazy.step([0, 1, 0])[0])
+        options = {"reset_mask": np.arange(3) == step % 3}
+        expected, got = eager.reset(options=options)[0], lazy.reset(options=options)[0]
+        np.testing.assert_array_equal(expected, got)
+        np.testing.assert_array_equal(eager.observe(), lazy.observe())
+
+
 @pytest.mark.parametrize("runner", ["serial", "process"])
 def test_a_class_is_no_env(runner: str) -> None:
     with pytest.raises(errors.ArgumentTypeError, match="the class Counted"):
