@@ -232,6 +232,13 @@ def test_arguments_of_another_type_are_refused(name: str) -> None:
         corral.connect("127.0.0.1:1", connect_timeout=0.1, **how)
 
 
+def test_options_that_hold_themselves_are_refused() -> None:
+    options: dict[str, Any] = {}
+    options["itself"] = options
+    with pytest.raises(errors.ArgumentError, match="hold themselves"):
+        corral.connect("127.0.0.1:1", 1, options, connect_timeout=0.1)
+
+
 def test_an_array_of_objects_is_no_option(stub: Any) -> None:
     with pytest.raises(errors.OptionValueError, match="env_options"):
         corral.connect(stub().address, 2, {"x": np.zeros(2, object)})
