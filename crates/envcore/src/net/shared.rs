@@ -19,7 +19,7 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use super::stream::{BrokenConnection, Patience, wait_for};
+use super::stream::{BrokenConnection, PeerPatience, wait_for};
 use super::wire::SEND_FD;
 
 /// The memory of one connection.
@@ -57,7 +57,7 @@ impl SharedPayloads {
     pub(super) fn receive(
         socket: &UnixStream,
         (steps_at, size): (usize, usize),
-        patience: Patience<'_>,
+        patience: PeerPatience<'_>,
     ) -> Result<Self, BrokenConnection> {
         let until = Instant::now() + patience.idle();
         let (mut word, mut at, mut received) = ([0; SEND_FD.len()], 0, None);
@@ -142,8 +142,8 @@ mod tests {
 
     use super::*;
 
-    fn soon() -> Patience<'static> {
-        Patience::new(Duration::from_secs(5))
+    fn soon() -> PeerPatience<'static> {
+        PeerPatience::new(Duration::from_secs(5))
     }
 
     #[test]

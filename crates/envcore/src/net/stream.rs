@@ -19,25 +19,25 @@ use crate::error::{Error, Failure, Result};
 use crate::runner::available_cores;
 
 /// Called now and then during a wait, which an error ends: Ctrl-C, for instance.
-pub type Pause = dyn Fn() -> Result<(), Failure> + Send + Sync;
+pub type WaitPause = dyn Fn() -> Result<(), Failure> + Send + Sync;
 
 /// How long a wait that pauses goes on until it pauses.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// How long the other side may be silent, and what is looked at meanwhile.
 #[derive(Clone, Copy)]
-pub(super) struct Patience<'a> {
+pub(super) struct PeerPatience<'a> {
     idle: Duration,
-    pause: Option<&'a Pause>,
+    pause: Option<&'a WaitPause>,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> PeerPatience<'a> {
     pub(super) fn new(idle: Duration) -> Self {
-        Patience { idle, pause: None }
+        PeerPatience { idle, pause: None }
     }
 
-    pub(super) fn pausing(idle: Duration, pause: &'a Pause) -> Self {
-        Patience { idle, pause: Some(pause) }
+    pub(super) fn pausing(idle: Duration, pause: &'a WaitPause) -> Self {
+        PeerPatience { idle, pause: Some(pause) }
     }
 
     pub(super) fn idle(&self) -> Duration {
@@ -115,7 +115,10 @@ pub(super) enum Stream {
 
 impl Stream {
     /// A connection to `address`.
-    pub(super) fn connect(address: &ServerAddress, patience: Patience<'_>) -> Result<Self, BrokenConnection> {
+    pub(super) fn connect(
+        address: &ServerAddress,
+        patience: PeerPatience<'_>,
+    ) -> Result<Self, BrokenConnection> {
         let stream = match address {
             ServerAddress::Unix(path) => {
                 let at = SocketAddrUnix::new(path).map_err(std::io::Error::from)?;
@@ -158,7 +161,11 @@ impl Stream {
     }
 
     /// The server's side of TLS over this socket, if it is of TCP.
-    pub(super) fn secured(self, tls: &ServerTls, patience: Patience<'_>) -> Result<Self, BrokenConnection> {
+    pub(super) fn secured(
+        self,
+        tls: &ServerTls,
+        patience: PeerPatience<'_>,
+    ) -> Result<Self, BrokenConnection> {
         match self {
             Stream::Tcp(socket) => Stream::Tls(Box::new(tls.accept(socket)?)).shaken(patience),
             stream => Ok(stream),
@@ -170,7 +177,7 @@ impl Stream {
         self,
         tls: &ClientTls,
         host: &str,
-        patience: Patience<'_>,
+        patience: PeerPatience<'_>,
     ) -> Result<Self, BrokenConnection> {
         match self {
             Stream::Tcp(socket) => Stream::Tls(Box::new(tls.connect(socket, host)?)).shaken(patience),
@@ -179,7 +186,7 @@ impl Stream {
     }
 
     /// The socket once both sides have shaken hands.
-    fn shaken(mut self, patience: Patience<'_>) -> Result<Self, BrokenConnection> {
+    fn shaken(mut self, patience: PeerPatience<'_>) -> Result<Self, BrokenConnection> {
         let pace = MessagePace::new(0, patience.idle);
         loop {
             let Stream::Tls(stream) = &mut self else { return Ok(self) };
@@ -269,7 +276,7 @@ impl Stream {
     pub(super) fn read_full(
         &mut self,
         bytes: &mut [u8],
-        patience: Patience<'_>,
+        patience: PeerPatience<'_>,
     ) -> Result<(), BrokenConnection> {
         let (mut pace, mut at) = (MessagePace::new(bytes.len(), patience.idle), 0);
         while at < bytes.len() {
@@ -289,7 +296,7 @@ impl Stream {
     pub(super) fn write_full(
         &mut self,
         bytes: &[u8],
-        patience: Patience<'_>,
+        patience: PeerPatience<'_>,
     ) -> Result<(), BrokenConnection> {
         let (mut pace, mut at) = (MessagePace::new(bytes.len(), patience.idle), 0);
         loop {
@@ -315,7 +322,7 @@ impl Stream {
 fn connected(
     family: AddressFamily,
     address: &impl SocketAddrArg,
-    patience: Patience<'_>,
+    patience: PeerPatience<'_>,
 ) -> Result<OwnedFd, BrokenConnection> {
     let until = Instant::now() + patience.idle;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

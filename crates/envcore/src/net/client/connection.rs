@@ -11,7 +11,7 @@ use crate::net::address::ServerAddress;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{NetLeaf, step_leaves};
-use crate::net::stream::{BrokenConnection, Patience, Pause, Stream, spin_time};
+use crate::net::stream::{BrokenConnection, PeerPatience, Stream, WaitPause, spin_time};
 use crate::net::wire::{
     HELLO, INIT, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, TOKEN, length, shared_sizes,
     with_json,
@@ -98,7 +98,7 @@ impl Connection {
         time: Duration,
     ) -> Result<(Self, Response), BrokenConnection> {
         let until = Instant::now() + time;
-        let left = || Patience::pausing(until.saturating_duration_since(Instant::now()), &*config.pause);
+        let left = || PeerPatience::pausing(until.saturating_duration_since(Instant::now()), &*config.pause);
         let mut stream = Stream::connect(&config.address, left())?;
         if let (Some(tls), ServerAddress::Tcp(host, _)) = (&config.tls, &config.address) {
             stream = stream.secured_to(tls, host, left())?;
@@ -217,12 +217,12 @@ impl Connection {
     pub(super) fn render(
         &mut self,
         kwargs: &Options,
-        pause: &Pause,
+        pause: &WaitPause,
         time: Duration,
     ) -> Result<Value, BrokenConnection> {
         let text = json::write(&kwargs.clone().into()).map_err(BrokenConnection::Garbage)?;
         let until = Instant::now() + time;
-        self.stream.write_full(&with_json(Some(RENDER), &text), Patience::pausing(time, pause))?;
+        self.stream.write_full(&with_json(Some(RENDER), &text), PeerPatience::pausing(time, pause))?;
         let text = answer_of(&mut self.stream, RENDER, pause, until)?;
         match json::read(&text).map_err(BrokenConnection::Garbage)? {
             Value::Map(keys) => Ok(keys.get("result").cloned().unwrap_or_default()),
@@ -235,10 +235,10 @@ impl Connection {
 fn answer_of(
     stream: &mut Stream,
     command: u8,
-    pause: &Pause,
+    pause: &WaitPause,
     until: Instant,
 ) -> Result<Vec<u8>, BrokenConnection> {
-    let left = || Patience::pausing(until.saturating_duration_since(Instant::now()), pause);
+    let left = || PeerPatience::pausing(until.saturating_duration_since(Instant::now()), pause);
     let mut head = [0; 5];
     stream.read_full(&mut head[..1], left())?;
     stream.read_full(&mut head[1..], left())?;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use self::connection::Connection;
 use super::address::ServerAddress;
 use super::spaces;
-use super::stream::{BrokenConnection, Pause};
+use super::stream::{BrokenConnection, WaitPause};
 use super::tls::ClientTls;
 use super::token::Token;
 use super::wire::Response;
@@ -51,7 +51,7 @@ pub struct ClientConfig {
     pub connect_timeout: Duration,
     /// Called now and then while a connection is made or a picture is waited for, which an error
     /// ends: Ctrl-C, for instance.
-    pub pause: Arc<Pause>,
+    pub pause: Arc<WaitPause>,
 }
 
 /// Slots in a server.

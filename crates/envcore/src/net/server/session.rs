@@ -11,7 +11,7 @@ use crate::guard::guard;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{self, step_leaves};
-use crate::net::stream::{BrokenConnection, Patience, Stream, spin_time};
+use crate::net::stream::{BrokenConnection, PeerPatience, Stream, spin_time};
 use crate::net::wire::{
     HELLO, INIT, MAX_REQUEST, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, length,
     shared_sizes, with_json,
@@ -24,7 +24,7 @@ pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
     tracing::info!(%peer, "connected");
     let served = guard(Phase::Step, || {
         let stream = match &common.access.tls {
-            Some(tls) => stream.secured(tls, Patience::new(common.limits.idle))?,
+            Some(tls) => stream.secured(tls, PeerPatience::new(common.limits.idle))?,
             None => stream,
         };
         Session { stream, answered: 0, common }.run()
@@ -64,8 +64,8 @@ impl Session<'_> {
         self.common.limits.idle
     }
 
-    fn patience(&self) -> Patience<'static> {
-        Patience::new(self.idle())
+    fn patience(&self) -> PeerPatience<'static> {
+        PeerPatience::new(self.idle())
     }
 
     fn run(&mut self) -> Result<(), BrokenConnection> {
