@@ -6,6 +6,7 @@ those runs with only its import changed.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -113,7 +114,8 @@ class Server:
                 "envs here. Give a token (token_file or CORRAL_NETENV_TOKEN) and TLS (tls=True, or "
                 "certificate and key), or insecure=True"
             )
-        self._make = _maker(make_venv)
+        self._make = functools.partial(_made, _maker(make_venv))
+        self._is_closed = False
         self._limits: dict[str, Any] = {
             "max_connections": whole("max_connections", max_connections, _native.MAX_ENVS),
             "max_envs": whole("max_envs", max_envs, _native.MAX_ENVS),
@@ -125,9 +127,16 @@ class Server:
         self._native: _native.NetServer | None = None
 
     def listen(self) -> Any:
-        """Begins to serve. Returns the bound address: `(host, port)`, or the path."""
+        """Begins to serve. Returns the bound address: `(host, port)`, or the path.
+
+        Raises:
+            ClosedError: after `close`.
+            ArgumentError: where it cannot serve at its address.
+        """
+        if self._is_closed:
+            raise errors.ClosedError(f"the server at '{self._address}' is closed: make a new one")
         if self._native is None:
-            self._native = _native.NetServer([self._address], self._made, **self._limits)
+            self._native = _native.NetServer([self._address], self._make, **self._limits)
         return told_address(self._native.addresses[0])
 
     @property
@@ -159,6 +168,7 @@ class Server:
 
     def close(self) -> None:
         """Ends the server: steps in flight are answered, then every connection is closed."""
+        self._is_closed = True
         native, self._native = self._native, None
         if native is not None:
             native.close()
@@ -175,13 +185,16 @@ class Server:
     ) -> None:
         self.close()
 
-    def _made(self, num_envs: int, env_options: dict[str, Any]) -> Any:
-        options = {name: opened(value) for name, value in env_options.items()}
-        return served(self._make(num_envs=num_envs, **options))
+
+def _made(make: MakeVenv, num_envs: int, env_options: dict[str, Any]) -> Any:
+    """What the native server takes, of the envs that `make` makes for a connection."""
+    options = {name: opened(value) for name, value in env_options.items()}
+    return served(make(num_envs=num_envs, **options))
 
 
 def serve(make_venv: str | MakeVenv, addr: Address = "127.0.0.1:2345", **options: Any) -> Server:
-    """A server of envs, which serves from here on, until `close` or the end of a `with`.
+    """A server of envs, which serves from here on, until `close`, the end of a `with`, or until
+    nobody holds it any more.
 
     Args:
         make_venv: an id of `corral.envs()`, or a function that makes the envs of a connection.
@@ -271,8 +284,8 @@ def connect(
         net_address(addr),
         packed(dict(env_options or {})),
         token=secret(token_file),
-        fingerprint=fingerprint,
-        authority=authority,
+        fingerprint=None if fingerprint is None else text("fingerprint", fingerprint),
+        authority=None if authority is None else settings.file_path("authority", authority),
         shared_memory=flag("use_shared_memory", use_shared_memory),
         connect_timeout=connect_timeout,
     )

@@ -217,4 +217,9 @@ def file_path(name: str, value: Any) -> str:
     """A path, checked to be a str or a Path."""
     if not isinstance(value, str | os.PathLike):
         raise errors.ArgumentTypeError(f"{name} is a path (a str or a Path), not {value!r}")
-    return os.fsdecode(value)
+    path = os.fsdecode(value)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise errors.ArgumentError(f"{name} is {value!r}, which no file is called") from None
+    return path

@@ -96,6 +96,16 @@ impl NetServer {
     }
 }
 
+impl Drop for NetServer {
+    fn drop(&mut self) {
+        // Its threads may wait for the GIL.
+        let server = self.server.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(mut server) = server.take() {
+            enter(|py| detach(py, || server.close()));
+        }
+    }
+}
+
 /// Makes envs by a Python function.
 struct PyFactory(Py<PyAny>);
 

@@ -11,6 +11,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use std::sync::Arc;
 
 use crate::array;
+use crate::errors;
 
 /// A Python object that the core passes on and never opens.
 pub(crate) struct Opaque(pub(crate) Py<PyAny>);
@@ -47,7 +48,11 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Float(v.extract()?));
     }
     if let Ok(v) = object.cast::<PyString>() {
-        return Ok(Value::Text(v.extract()?));
+        let text = v.extract().map_err(|_: PyErr| {
+            let why = format!("{v:?} holds one half of a character, which is no text");
+            errors::to_py(object.py(), Error::Argument(why))
+        });
+        return Ok(Value::Text(text?));
     }
     if let Ok(v) = object.cast::<PyDict>() {
         return Ok(Value::Map(nested_options(v, depth + 1)?));
@@ -62,7 +67,7 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Array(array));
     }
     // The object may be a NumPy scalar.
-    if object.hasattr("dtype")? && object.hasattr("item")? {
+    if object.hasattr("dtype")? && object.hasattr("item")? && !object.is_instance_of::<PyUntypedArray>() {
         let item = object.call_method0("item")?;
         if !item.is(object) {
             return nested_from_py(&item, depth + 1);

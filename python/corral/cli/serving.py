@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from corral import netenv
+from corral import errors, netenv
 from corral.cli.app import app, err, errors_told, out
 
 
@@ -123,7 +123,12 @@ def told(server: netenv.Server, port: int | None) -> Iterator[None]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", port), Page) as pages:
+    with errors_told():
+        try:
+            listening = ThreadingHTTPServer(("127.0.0.1", port), Page)
+        except (OSError, OverflowError) as error:
+            raise errors.ArgumentError(f"no metrics at port {port}: {error}") from None
+    with listening as pages:
         pages.daemon_threads = True
         out.print(f"metrics at http://127.0.0.1:{pages.server_address[1]}", markup=False)
         sys.stdout.flush()

@@ -23,5 +23,6 @@ mod wire;
 pub use address::ServerAddress;
 pub use client::{Client, ClientConfig};
 pub use server::{Access, EnvFactory, Render, Served, Server, ServerLimits, ServerMetrics};
+pub use stream::WaitPause;
 pub use tls::{ClientTls, ServerTls};
 pub use token::Token;

@@ -1,19 +1,68 @@
 //! Sockets of either kind. No call of a socket blocks: every wait is a `poll` with an end.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::addr::SocketAddrArg;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, sockopt};
 use rustix::time::Timespec;
 
 use super::address::ServerAddress;
 use super::tls::{ClientTls, ServerTls, TlsStream};
-use crate::error::{Error, Result};
+use crate::error::{Error, Failure, Result};
 use crate::runner::available_cores;
+
+/// Called now and then during a wait, which an error ends: Ctrl-C, for instance.
+pub type WaitPause = dyn Fn() -> Result<(), Failure> + Send + Sync;
+
+/// How long a wait that pauses goes on until it pauses.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// How long the other side may be silent, and what is looked at meanwhile.
+#[derive(Clone, Copy)]
+pub(super) struct PeerPatience<'a> {
+    idle: Duration,
+    pause: Option<&'a WaitPause>,
+}
+
+impl<'a> PeerPatience<'a> {
+    pub(super) fn new(idle: Duration) -> Self {
+        PeerPatience { idle, pause: None }
+    }
+
+    pub(super) fn pausing(idle: Duration, pause: &'a WaitPause) -> Self {
+        PeerPatience { idle, pause: Some(pause) }
+    }
+
+    pub(super) fn idle(&self) -> Duration {
+        self.idle
+    }
+
+    /// Waits until `until` for what `waits` waits for. Returns whether it came.
+    pub(super) fn wait(
+        &self,
+        until: Instant,
+        waits: impl Fn(Instant) -> std::io::Result<bool>,
+    ) -> Result<bool, BrokenConnection> {
+        let Some(pause) = self.pause else { return Ok(waits(until)?) };
+        loop {
+            let now = Instant::now();
+            if waits(until.min(now + SLICE))? {
+                return Ok(true);
+            }
+            if until <= now {
+                return Ok(false);
+            }
+            pause().map_err(|failure| BrokenConnection::Envs(failure.into()))?;
+        }
+    }
+}
 
 /// How long a thread polls for a message of `bytes` bytes before it sleeps, where `others`
 /// threads may poll too. A thread does not poll where the others are as many as the cores, for
@@ -65,26 +114,37 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// A connection to `address`, made within `time`.
-    pub(super) fn connect(address: &ServerAddress, time: Duration) -> std::io::Result<Self> {
+    /// A connection to `address`.
+    pub(super) fn connect(
+        address: &ServerAddress,
+        patience: PeerPatience<'_>,
+    ) -> Result<Self, BrokenConnection> {
         let stream = match address {
-            ServerAddress::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
+            ServerAddress::Unix(path) => {
+                let at = SocketAddrUnix::new(path).map_err(std::io::Error::from)?;
+                Stream::Unix(connected(AddressFamily::UNIX, &at, patience)?.into())
+            }
             ServerAddress::Tcp(host, port) => {
-                let mut last = std::io::Error::new(ErrorKind::NotFound, "the host has no address");
-                let mut connected = None;
+                let mut last = std::io::Error::new(ErrorKind::NotFound, "the host has no address").into();
+                let mut made = None;
                 for at in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&at, time) {
-                        Ok(stream) => {
-                            connected = Some(stream);
+                    let family = match at {
+                        SocketAddr::V4(_) => AddressFamily::INET,
+                        SocketAddr::V6(_) => AddressFamily::INET6,
+                    };
+                    match connected(family, &at, patience) {
+                        Ok(socket) => {
+                            made = Some(socket);
                             break;
                         }
+                        Err(interrupt @ BrokenConnection::Envs(_)) => return Err(interrupt),
                         Err(error) => last = error,
                     }
                 }
-                Stream::Tcp(connected.ok_or(last)?)
+                Stream::Tcp(made.ok_or(last)?.into())
             }
         };
-        stream.prepared()
+        Ok(stream.prepared()?)
     }
 
     /// The socket, which does not block from here on.
@@ -100,11 +160,14 @@ impl Stream {
         Ok(self)
     }
 
-    /// The server's side of TLS over this socket, if it is of TCP. The other side may be silent
-    /// for `idle`.
-    pub(super) fn secured(self, tls: &ServerTls, idle: Duration) -> Result<Self, BrokenConnection> {
+    /// The server's side of TLS over this socket, if it is of TCP.
+    pub(super) fn secured(
+        self,
+        tls: &ServerTls,
+        patience: PeerPatience<'_>,
+    ) -> Result<Self, BrokenConnection> {
         match self {
-            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.accept(socket)?)).shaken(idle),
+            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.accept(socket)?)).shaken(patience),
             stream => Ok(stream),
         }
     }
@@ -114,17 +177,17 @@ impl Stream {
         self,
         tls: &ClientTls,
         host: &str,
-        idle: Duration,
+        patience: PeerPatience<'_>,
     ) -> Result<Self, BrokenConnection> {
         match self {
-            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.connect(socket, host)?)).shaken(idle),
+            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.connect(socket, host)?)).shaken(patience),
             stream => Ok(stream),
         }
     }
 
     /// The socket once both sides have shaken hands.
-    fn shaken(mut self, idle: Duration) -> Result<Self, BrokenConnection> {
-        let pace = MessagePace::new(0, idle);
+    fn shaken(mut self, patience: PeerPatience<'_>) -> Result<Self, BrokenConnection> {
+        let pace = MessagePace::new(0, patience.idle);
         loop {
             let Stream::Tls(stream) = &mut self else { return Ok(self) };
             let flags = if !stream.flush()? {
@@ -136,8 +199,8 @@ impl Stream {
             } else {
                 PollFlags::IN
             };
-            if !self.wait(flags, pace.until())? {
-                return Err(BrokenConnection::Silent(idle));
+            if !patience.wait(pace.until(), |until| self.wait(flags, until))? {
+                return Err(BrokenConnection::Silent(patience.idle));
             }
         }
     }
@@ -209,26 +272,33 @@ impl Stream {
         }
     }
 
-    /// Fills `bytes`. The other side may be silent for `idle`, and slow; see [`MessagePace`].
-    pub(super) fn read_full(&mut self, bytes: &mut [u8], idle: Duration) -> Result<(), BrokenConnection> {
-        let (mut pace, mut at) = (MessagePace::new(bytes.len(), idle), 0);
+    /// Fills `bytes`. The other side may be slow; see [`MessagePace`].
+    pub(super) fn read_full(
+        &mut self,
+        bytes: &mut [u8],
+        patience: PeerPatience<'_>,
+    ) -> Result<(), BrokenConnection> {
+        let (mut pace, mut at) = (MessagePace::new(bytes.len(), patience.idle), 0);
         while at < bytes.len() {
             match self.read_some(&mut bytes[at..])? {
                 Some(n) => {
                     at += n;
                     pace.advance();
                 }
-                None if self.wait(PollFlags::IN, pace.until())? => {}
-                None => return Err(BrokenConnection::Silent(idle)),
+                None if patience.wait(pace.until(), |until| self.wait(PollFlags::IN, until))? => {}
+                None => return Err(BrokenConnection::Silent(patience.idle)),
             }
         }
         Ok(())
     }
 
-    /// Writes all of `bytes`. The other side may take nothing for `idle`, and be slow; see
-    /// [`MessagePace`].
-    pub(super) fn write_full(&mut self, bytes: &[u8], idle: Duration) -> Result<(), BrokenConnection> {
-        let (mut pace, mut at) = (MessagePace::new(bytes.len(), idle), 0);
+    /// Writes all of `bytes`. The other side may be slow; see [`MessagePace`].
+    pub(super) fn write_full(
+        &mut self,
+        bytes: &[u8],
+        patience: PeerPatience<'_>,
+    ) -> Result<(), BrokenConnection> {
+        let (mut pace, mut at) = (MessagePace::new(bytes.len(), patience.idle), 0);
         loop {
             let is_taken = if at < bytes.len() {
                 let taken = self.write_some(&bytes[at..])?;
@@ -241,11 +311,43 @@ impl Stream {
             };
             if is_taken {
                 pace.advance();
-            } else if !self.wait(PollFlags::OUT, pace.until())? {
-                return Err(BrokenConnection::Silent(idle));
+            } else if !patience.wait(pace.until(), |until| self.wait(PollFlags::OUT, until))? {
+                return Err(BrokenConnection::Silent(patience.idle));
             }
         }
     }
+}
+
+/// A socket that is connected to `address`.
+fn connected(
+    family: AddressFamily,
+    address: &impl SocketAddrArg,
+    patience: PeerPatience<'_>,
+) -> Result<OwnedFd, BrokenConnection> {
+    let until = Instant::now() + patience.idle;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None).map_err(std::io::Error::from)?;
+    loop {
+        match rustix::net::connect(&socket, address) {
+            Ok(()) => return Ok(socket),
+            Err(Errno::INPROGRESS) => break,
+            // So many others wait for the owner of a Unix socket to accept them that there is no
+            // more room. Nothing tells when there is.
+            Err(Errno::AGAIN) if Instant::now() < until => {
+                patience.wait(Instant::now() + Duration::from_millis(10), |until| {
+                    std::thread::sleep(until.saturating_duration_since(Instant::now()));
+                    Ok(false)
+                })?;
+            }
+            Err(Errno::AGAIN) => return Err(BrokenConnection::Silent(patience.idle)),
+            Err(error) => return Err(std::io::Error::from(error).into()),
+        }
+    }
+    if !patience.wait(until, |until| wait_for(&mut [PollFd::new(&socket, PollFlags::OUT)], until))? {
+        return Err(BrokenConnection::Silent(patience.idle));
+    }
+    sockopt::socket_error(&socket).and_then(|result| result).map_err(std::io::Error::from)?;
+    Ok(socket)
 }
 
 /// The time that a message may take: at most `idle` without any byte, and in all as long as

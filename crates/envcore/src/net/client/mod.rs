@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use self::connection::Connection;
 use super::address::ServerAddress;
 use super::spaces;
-use super::stream::BrokenConnection;
+use super::stream::{BrokenConnection, WaitPause};
 use super::tls::ClientTls;
 use super::token::Token;
 use super::wire::Response;
@@ -49,8 +49,9 @@ pub struct ClientConfig {
     pub shared_memory: bool,
     /// How long a connection may take to be made. A server that is not there yet is waited for.
     pub connect_timeout: Duration,
-    /// Called now and then while a connection is made, which an error ends: Ctrl-C, for instance.
-    pub pause: Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>,
+    /// Called now and then while a connection is made or a picture is waited for, which an error
+    /// ends: Ctrl-C, for instance.
+    pub pause: Arc<WaitPause>,
 }
 
 /// Slots in a server.

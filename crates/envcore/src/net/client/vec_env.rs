@@ -1,16 +1,22 @@
 //! [`Client`] as a [`VecEnv`].
 
+use std::time::Duration;
+
 use super::Client;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::{Call, CallKind};
 use crate::caps::Caps;
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, Phase, Result};
 use crate::frame::Frame;
+use crate::net::stream::BrokenConnection;
 use crate::runner::slot_states::Sent;
 use crate::saved::{Sections, SlotState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
+
+/// How long a picture may take where there is no limit.
+const UNLIMITED: Duration = Duration::from_secs(1 << 32);
 
 /// What the protocol can call by its name.
 const DRAW: &str = "render";
@@ -150,14 +156,32 @@ impl VecEnv for Client {
                 "{id}: the connection broke earlier: reset, which connects again"
             )));
         };
-        match connection.render(&call.kwargs) {
-            Ok(picture) => Ok(vec![picture; slots.len(self.base.spec.num_slots)]),
-            Err(broken) => {
-                let why = format!("{id}: the connection broke as a picture was drawn: {broken}");
-                self.lose(&broken, Cause::Death);
-                Err(Error::env(why))
+        let limit = self.limits.of(false);
+        let time = limit.map_or(UNLIMITED, |limit| limit.time);
+        let broken = match connection.render(&call.kwargs, &*self.config.pause, time) {
+            Ok(picture) => return Ok(vec![picture; slots.len(self.base.spec.num_slots)]),
+            Err(broken) => broken,
+        };
+        let (broken, cause) = match (broken, limit) {
+            (BrokenConnection::Envs(interrupt), _) => {
+                // What the server will answer belongs to nothing.
+                let why = "the wait for a picture was interrupted".to_string();
+                self.lose(&BrokenConnection::Garbage(why), Cause::Interrupt);
+                return Err(interrupt);
             }
-        }
+            (BrokenConnection::Silent(_), Some(limit)) => {
+                (BrokenConnection::Garbage(limit.to_string()), Cause::Silence)
+            }
+            (broken, _) => (broken, Cause::Death),
+        };
+        self.lose(&broken, cause);
+        let failures = (0..self.base.spec.num_slots).filter_map(|slot| {
+            let failure = self.slot_states.take_unreported(slot)?;
+            let mut error = self.slot_states.lose(slot, Sent::Step, None, (*failure).clone());
+            error.failure.phase = Phase::Render;
+            Some(error)
+        });
+        Err(Error::Slots(failures.collect()))
     }
 
     fn allocations(&self) -> u64 {

@@ -19,6 +19,7 @@ use super::stream::wait_for;
 use super::tls::ServerTls;
 use super::token::Token;
 use crate::error::{Error, Result};
+use crate::fork::ProcessMark;
 use crate::space::{Options, Value};
 use crate::vec_env::VecEnv;
 
@@ -147,6 +148,7 @@ pub struct Server {
     common: Arc<ServerState>,
     addresses: Vec<ServerAddress>,
     accepting: Option<JoinHandle<()>>,
+    mark: ProcessMark,
 }
 
 impl Server {
@@ -176,7 +178,7 @@ impl Server {
             .name("netenv-accept".into())
             .spawn(move || accept_all(&own, &listeners))
             .map_err(Error::env)?;
-        Ok(Server { common, addresses, accepting: Some(accepting) })
+        Ok(Server { common, addresses, accepting: Some(accepting), mark: ProcessMark::here() })
     }
 
     /// Where the server listens, with the ports that the system chose.
@@ -207,10 +209,16 @@ impl Server {
         self.common.ending.store(true, Ordering::SeqCst);
     }
 
-    /// Ends the server, and waits for steps in flight.
+    /// Ends the server, and waits for steps in flight. In a forked process, which has none of the
+    /// server's threads, there is nothing to end.
     pub fn close(&mut self) {
+        let accepting = self.accepting.take();
+        if self.mark.is_before_fork() {
+            std::mem::forget(accepting);
+            return;
+        }
         self.stop();
-        if let Some(accepting) = self.accepting.take() {
+        if let Some(accepting) = accepting {
             let _ = accepting.join();
         }
     }

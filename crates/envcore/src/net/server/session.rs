@@ -11,7 +11,7 @@ use crate::guard::guard;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{self, step_leaves};
-use crate::net::stream::{BrokenConnection, Stream, spin_time};
+use crate::net::stream::{BrokenConnection, PeerPatience, Stream, spin_time};
 use crate::net::wire::{
     HELLO, INIT, MAX_REQUEST, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, length,
     shared_sizes, with_json,
@@ -24,7 +24,7 @@ pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
     tracing::info!(%peer, "connected");
     let served = guard(Phase::Step, || {
         let stream = match &common.access.tls {
-            Some(tls) => stream.secured(tls, common.limits.idle)?,
+            Some(tls) => stream.secured(tls, PeerPatience::new(common.limits.idle))?,
             None => stream,
         };
         Session { stream, answered: 0, common }.run()
@@ -64,13 +64,17 @@ impl Session<'_> {
         self.common.limits.idle
     }
 
+    fn patience(&self) -> PeerPatience<'static> {
+        PeerPatience::new(self.idle())
+    }
+
     fn run(&mut self) -> Result<(), BrokenConnection> {
         let mut hello = [0; HELLO.len()];
-        self.stream.read_full(&mut hello, self.idle())?;
+        self.stream.read_full(&mut hello, self.patience())?;
         if hello != HELLO {
             return Err(BrokenConnection::Garbage("it does not speak netenv_v1".into()));
         }
-        self.stream.write_full(&HELLO, self.idle())?;
+        self.stream.write_full(&HELLO, self.patience())?;
         match self.command()? {
             INIT => {}
             other => {
@@ -80,7 +84,7 @@ impl Session<'_> {
             }
         }
         // An original client waits for the byte before it sends the rest.
-        self.stream.write_full(&[INIT], self.idle())?;
+        self.stream.write_full(&[INIT], self.patience())?;
         let text = self.json()?;
         let request = Request::read(&text).map_err(BrokenConnection::Garbage)?;
         drop(text);
@@ -127,9 +131,9 @@ impl Session<'_> {
     /// A JSON text of the client.
     fn json(&mut self) -> Result<Vec<u8>, BrokenConnection> {
         let mut head = [0; 4];
-        self.stream.read_full(&mut head, self.idle())?;
+        self.stream.read_full(&mut head, self.patience())?;
         let mut text = vec![0; length(head, MAX_REQUEST).map_err(BrokenConnection::Garbage)?];
-        self.stream.read_full(&mut text, self.idle())?;
+        self.stream.read_full(&mut text, self.patience())?;
         Ok(text)
     }
 
@@ -184,7 +188,7 @@ impl Session<'_> {
     }
 
     fn write(&mut self, message: &[u8]) -> Result<(), BrokenConnection> {
-        self.stream.write_full(message, self.idle())
+        self.stream.write_full(message, self.patience())
     }
 
     fn play(&mut self, playing: &mut Playing) -> Result<(), BrokenConnection> {
@@ -199,7 +203,7 @@ impl Session<'_> {
                 STEP => {
                     match &playing.shared {
                         Some(shared) => shared.read_actions(&mut actions)?,
-                        None => self.stream.read_full(&mut actions, self.idle())?,
+                        None => self.stream.read_full(&mut actions, self.patience())?,
                     }
                     let is_shared = playing.shared.is_some();
                     let played = playing.player.step(&actions, &mut playing.answer[1..], is_shared);

@@ -110,7 +110,11 @@ impl WorkerPool {
             };
             // A worker that is gone by now is noticed when the parent waits for it.
             if live.link.send_fd(self.arena.fd()).is_ok() {
-                let _ = live.link.post(&ToWorker::Build(order));
+                live.link.post(&ToWorker::Build(order)).map_err(|cut| {
+                    Error::env(format!(
+                        "worker {worker} cannot be told which envs to make, by the functions given: {cut}"
+                    ))
+                })?;
             }
         }
         Ok(())
