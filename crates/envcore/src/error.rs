@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::begin::Begin;
 use crate::object::Object;
+use crate::os;
 
 /// `std::result::Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -108,23 +109,10 @@ impl From<Failure> for Error {
 
 impl From<std::io::Error> for Error {
     fn from(cause: std::io::Error) -> Self {
-        match limit_of(&cause) {
+        match os::limit_of(&cause) {
             Some(limit) => Error::env(format!("{cause}: {limit}")),
             None => Error::env(cause),
         }
-    }
-}
-
-/// The limit of the system's that was reached, in words that tell where it is set.
-fn limit_of(error: &std::io::Error) -> Option<&'static str> {
-    match rustix::io::Errno::from_io_error(error)? {
-        rustix::io::Errno::MFILE => Some("this process may open no more; 'ulimit -n' shows how many it may"),
-        rustix::io::Errno::NFILE => Some("the system has no more for all processes together"),
-        rustix::io::Errno::AGAIN => {
-            Some("no more threads or processes may be started; 'ulimit -u' shows how many there may be")
-        }
-        rustix::io::Errno::FBIG => Some("no larger file may be written; 'ulimit -f' shows how large"),
-        _ => None,
     }
 }
 
