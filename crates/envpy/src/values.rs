@@ -47,7 +47,7 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Float(v.extract()?));
     }
     if let Ok(v) = object.cast::<PyString>() {
-        return Ok(Value::Text(v.extract()?));
+        return Ok(Value::from(v.extract::<String>()?));
     }
     if let Ok(v) = object.cast::<PyDict>() {
         return Ok(Value::Map(nested_options(v, depth + 1)?));
@@ -129,9 +129,9 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(v.extract().map_or_else(|_| opaque(object), Value::Int));
     }
     if let Ok(v) = object.cast_exact::<PyString>()
-        && let Ok(text) = v.extract()
+        && let Ok(text) = v.extract::<String>()
     {
-        return Ok(Value::Text(text));
+        return Ok(Value::from(text));
     }
     if depth < MAX_DEPTH
         && let Ok(list) = object.cast_exact::<PyList>()
