@@ -171,9 +171,16 @@ const fn entry((id, about, _): Listed) -> Entry {
 
 /// The source of the level that an entry's id stands for.
 fn make(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
-    let mut config = MiniGridConfig::from_options(entry.id, options)?;
-    if let Some((_, _, level)) = LEVELS.iter().find(|(id, _, _)| *id == entry.id) {
-        config.level = LevelChoice(*level);
+    let config = MiniGridConfig::from_options(entry.id, options)?;
+    Ok(Box::new(entry.source_of::<MiniGrid>(config.with_level(entry.id))?))
+}
+
+impl MiniGridConfig {
+    /// This config for the level of `id`; unchanged where there is no such id.
+    pub fn with_level(mut self, id: &str) -> Self {
+        if let Some((_, _, level)) = LEVELS.iter().find(|(known, _, _)| *known == id) {
+            self.level = LevelChoice(*level);
+        }
+        self
     }
-    Ok(Box::new(entry.source_of::<MiniGrid>(config)?))
 }

@@ -1,7 +1,8 @@
 //! What the agent sees, and how it is written into observations.
 
-use envcore::{Leaf, Result, Row, Space, ToRow};
 use std::sync::Arc;
+
+use envcore::{Leaf, Result, Row, Space, Text, ToRow};
 
 use super::builder::LevelGenerator;
 use super::cell::GridCell;
@@ -44,16 +45,35 @@ impl ToRow for MiniGridSeen {
 
     #[inline]
     fn write(&self, row: &mut Row<'_>) {
+        self.write_image(row.fixed::<u8>());
+        row.scalar(self.direction());
+        row.text(self.mission());
+    }
+}
+
+impl MiniGridSeen {
+    /// Writes the leaf `image`.
+    #[inline]
+    pub fn write_image(&self, image: &mut [u8]) {
         let world = &*self.0;
-        let image = row.fixed::<u8>();
         match world.sight.view {
             MiniGridView::Partial => world.write_partial(image),
             MiniGridView::Full => world.write_full(image),
             MiniGridView::Rgb => picture::draw_grid(world, TILE, image),
             MiniGridView::RgbPartial => picture::draw_partial(world, TILE, image),
         }
-        row.scalar(i64::from(world.facing));
-        row.text(world.mission.clone());
+    }
+
+    /// 0 east, 1 south, 2 west, 3 north.
+    #[inline]
+    pub fn direction(&self) -> i64 {
+        self.0.facing.into()
+    }
+
+    /// What to do.
+    #[inline]
+    pub fn mission(&self) -> Text {
+        self.0.mission.clone()
     }
 }
 
