@@ -144,7 +144,8 @@ impl SavedMiniGrid {
             && holds
             && spots
             && count <= MAX_BALLS
-            && self.steps < world.max_steps.saturating_add(1)
+            && self.steps <= world.max_steps
+            && self.steps < u32::MAX
             && self.mission.chars().count() <= MAX_MISSION;
         if !fits {
             return None;
@@ -156,5 +157,69 @@ impl SavedMiniGrid {
         (world.facing, world.carried, world.steps) = (self.facing, carried, self.steps);
         (world.mission, world.aim) = (self.mission.clone(), self.aim);
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::MiniGridView;
+    use super::*;
+
+    fn env(level: &str, view: MiniGridView) -> MiniGrid {
+        let config = MiniGridConfig { view, ..MiniGridConfig::default() }.with_level(level);
+        let mut env = MiniGrid::build(&config, 3).unwrap();
+        env.reset(None).unwrap();
+        env
+    }
+
+    fn image(seen: &MiniGridSeen, bytes: usize) -> Vec<u8> {
+        let mut image = vec![0; bytes];
+        seen.write_image(&mut image);
+        image
+    }
+
+    /// A state that loads is one that can be shown, drawn and played.
+    #[test]
+    fn a_state_that_no_episode_has_is_refused() {
+        let levels = [
+            ("MiniGrid-Dynamic-Obstacles-5x5-v0", MiniGridView::Rgb, 40 * 40 * 3),
+            ("MiniGrid-PutNear-6x6-N2-v0", MiniGridView::Full, 6 * 6 * 3),
+            ("MiniGrid-ObstructedMaze-1Dlh-v0", MiniGridView::Partial, 7 * 7 * 3),
+            ("MiniGrid-MemoryS7-v0", MiniGridView::RgbPartial, 56 * 56 * 3),
+        ];
+        for (level, view, bytes) in levels {
+            let mut env = env(level, view);
+            let state = env.save().unwrap();
+            let mut refused = 0;
+            for (at, value) in
+                (0..state.len()).flat_map(|at| [0x03, 0x0b, 0x7f, 0xff].map(|value| (at, value)))
+            {
+                let mut changed = state.clone();
+                changed[at] = value;
+                match env.load(&changed) {
+                    Ok(()) => {
+                        for action in 0..7 {
+                            let (step, _) = env.step(&Discrete(action)).unwrap();
+                            image(&step.obs, bytes);
+                        }
+                    }
+                    Err(error) => {
+                        assert!(matches!(error, Error::State(_)), "{error}");
+                        refused += 1;
+                    }
+                }
+            }
+            assert!(refused > 50, "{level}: {refused}");
+            env.load(&state).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_observation_that_is_kept_is_not_changed_by_the_next_step() {
+        let mut env = env("MiniGrid-FourRooms-v0", MiniGridView::Partial);
+        let kept = env.reset(Some(&vec![0])).unwrap();
+        let (before, facing) = (image(&kept, 147), kept.direction());
+        env.step(&Discrete(0)).unwrap();
+        assert_eq!((image(&kept, 147), kept.direction()), (before, facing));
     }
 }
