@@ -48,11 +48,11 @@ use levels::*;
 use crate::Entry;
 
 /// An id, what the level is, and the level.
-type Listed = (&'static str, &'static str, &'static dyn LevelGenerator);
+type ListedLevel = (&'static str, &'static str, &'static dyn LevelGenerator);
 
 /// The family's levels.
 #[rustfmt::skip]
-const LEVELS: &[Listed] = &[
+const LEVELS: &[ListedLevel] = &[
     ("MiniGrid-Empty-5x5-v0", EMPTY, &Empty { size: 5, is_random: false }),
     ("MiniGrid-Empty-6x6-v0", EMPTY, &Empty { size: 6, is_random: false }),
     ("MiniGrid-Empty-8x8-v0", EMPTY, &Empty { size: 8, is_random: false }),
@@ -165,7 +165,7 @@ pub const TABLE: &[Entry] = &{
     table
 };
 
-const fn entry((id, about, _): Listed) -> Entry {
+const fn entry((id, about, _): ListedLevel) -> Entry {
     Entry::one_of::<MiniGrid>(id, about, make).fps(10)
 }
 

@@ -4,17 +4,17 @@ use std::f64::consts::FRAC_PI_2;
 
 use super::cell::{Colour, GridCell, Thing};
 
-type Sample = [u8; 3];
+type TileSample = [u8; 3];
 
 /// The samples of a pixel's side.
 const SAMPLES: usize = 3;
 
-const BLACK: Sample = [0, 0, 0];
-const LINE: Sample = [100, 100, 100];
-const AGENT: Sample = [255, 0, 0];
-const FIRE: Sample = [255, 128, 0];
+const BLACK: TileSample = [0, 0, 0];
+const LINE: TileSample = [100, 100, 100];
+const AGENT: TileSample = [255, 0, 0];
+const FIRE: TileSample = [255, 128, 0];
 
-fn rgb(colour: Colour) -> Sample {
+fn rgb(colour: Colour) -> TileSample {
     match colour {
         Colour::Red => [255, 0, 0],
         Colour::Green => [0, 255, 0],
@@ -28,11 +28,11 @@ fn rgb(colour: Colour) -> Sample {
 /// A square of samples, whose coordinates go from 0 to 1.
 struct Samples {
     side: usize,
-    samples: Vec<Sample>,
+    samples: Vec<TileSample>,
 }
 
 impl Samples {
-    fn fill(&mut self, colour: Sample, is_inside: impl Fn(f64, f64) -> bool) {
+    fn fill(&mut self, colour: TileSample, is_inside: impl Fn(f64, f64) -> bool) {
         let side = self.side as f64;
         for (k, sample) in self.samples.iter_mut().enumerate() {
             let (row, column) = (k / self.side, k % self.side);
@@ -42,16 +42,16 @@ impl Samples {
         }
     }
 
-    fn rect(&mut self, [left, right, top, bottom]: [f64; 4], colour: Sample) {
+    fn rect(&mut self, [left, right, top, bottom]: [f64; 4], colour: TileSample) {
         self.fill(colour, |x, y| x >= left && x <= right && y >= top && y <= bottom);
     }
 
-    fn disc(&mut self, [cx, cy, radius]: [f64; 3], colour: Sample) {
+    fn disc(&mut self, [cx, cy, radius]: [f64; 3], colour: TileSample) {
         self.fill(colour, |x, y| (x - cx) * (x - cx) + (y - cy) * (y - cy) <= radius * radius);
     }
 
     /// A stroke with round ends. Its ends are of single precision, as the package has them.
-    fn stroke(&mut self, [x0, y0, x1, y1]: [f64; 4], radius: f64, colour: Sample) {
+    fn stroke(&mut self, [x0, y0, x1, y1]: [f64; 4], radius: f64, colour: TileSample) {
         let (start, end) = ([x0 as f32, y0 as f32], [x1 as f32, y1 as f32]);
         let way = [end[0] - start[0], end[1] - start[1]];
         let length = (way[0] * way[0] + way[1] * way[1]).sqrt();
