@@ -143,7 +143,9 @@ def test_options_are_the_packages_own() -> None:
     ]
     compared([{**request, "view": "rgb_partial", "steps": 3} for request in requests])
     found = compared(requests)
-    assert all(one["cut"] > 0 for one, (_, options) in zip(found, OPTIONS) if "max_steps" in options)
+    assert all(
+        one["cut"] > 0 for one, (_, options) in zip(found, OPTIONS) if "max_steps" in options
+    )
     named = {name for _, options in OPTIONS for name in options} | {"view"}
     assert set(corral.envs()[IDS[0]]["options"]) == named
 

@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use envcore::{Frame, Result};
 
 use super::cell::{CELLS, GridCell};
-use super::config::MAX_SIGHT;
 use super::tile;
 use super::world::GridWorld;
 
@@ -78,7 +77,6 @@ pub(super) fn draw_grid(world: &GridWorld, side: usize, image: &mut [u8]) {
 /// Draws what the agent sees, itself in the middle of the last row.
 pub(super) fn draw_partial(world: &GridWorld, side: usize, image: &mut [u8]) {
     let (size, tiles) = (world.sight.size, tiles(side));
-    debug_assert!(size <= MAX_SIGHT);
     world.look(|column, row, _, cell| {
         let agent = ((column, row) == (size / 2, size - 1)).then_some(NORTH);
         let is_seen = cell != GridCell::UNSEEN;
