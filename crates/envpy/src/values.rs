@@ -48,11 +48,11 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Float(v.extract()?));
     }
     if let Ok(v) = object.cast::<PyString>() {
-        let text = v.extract().map_err(|_: PyErr| {
+        let text = v.extract::<String>().map_err(|_| {
             let why = format!("{v:?} holds one half of a character, which is no text");
             errors::to_py(object.py(), Error::Argument(why))
         });
-        return Ok(Value::Text(text?));
+        return Ok(Value::from(text?));
     }
     if let Ok(v) = object.cast::<PyDict>() {
         return Ok(Value::Map(nested_options(v, depth + 1)?));
@@ -134,9 +134,9 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(v.extract().map_or_else(|_| opaque(object), Value::Int));
     }
     if let Ok(v) = object.cast_exact::<PyString>()
-        && let Ok(text) = v.extract()
+        && let Ok(text) = v.extract::<String>()
     {
-        return Ok(Value::Text(text));
+        return Ok(Value::from(text));
     }
     if depth < MAX_DEPTH
         && let Ok(list) = object.cast_exact::<PyList>()

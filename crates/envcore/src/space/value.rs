@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::object::Object;
 use crate::space::dtype::{DType, Element, Scalar};
+use crate::space::text::Text;
 use crate::with_element;
 
 /// An array of any dtype and shape, C-contiguous.
@@ -120,7 +121,7 @@ pub enum Value {
     /// A float.
     Float(f64),
     /// Text.
-    Text(String),
+    Text(Text),
     /// An array.
     Array(Array),
     /// Values in order.
@@ -234,7 +235,7 @@ macro_rules! value_from {
 }
 value_from! {
     bool => Bool(bool), i64 => Int(i64), i32 => Int(i64), u32 => Int(i64), u8 => Int(i64),
-    f64 => Float(f64), f32 => Float(f64), String => Text(String), &str => Text(String),
+    f64 => Float(f64), f32 => Float(f64), String => Text(Text), &str => Text(Text), Text => Text(Text),
     Array => Array(Array), Vec<Value> => List(Vec<Value>), Options => Map(Options),
 }
 
@@ -257,7 +258,7 @@ from_value! {
     u8, "int from 0 to 255", value => value.as_int().and_then(|v| v.try_into().ok());
     f64, "float", value => value.as_float();
     f32, "float", value => value.as_float().map(|v| v as f32);
-    String, "str", value => if let Value::Text(v) = value { Some(v.clone()) } else { None };
+    String, "str", value => if let Value::Text(v) = value { Some(v.to_string()) } else { None };
     Array, "array", value => if let Value::Array(v) = value { Some(v.clone()) } else { None };
     Vec<Value>, "list", value => if let Value::List(v) = value { Some(v.clone()) } else { None };
     Options, "dict", value => if let Value::Map(v) = value { Some(v.clone()) } else { None };
