@@ -17,6 +17,10 @@ mod process;
 mod serial;
 mod slot_group;
 #[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
+pub(crate) mod messages;
+#[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
+pub(crate) mod remote_rows;
+#[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
 pub(crate) mod slot_states;
 mod thread_pool;
 mod threaded;
@@ -29,7 +33,9 @@ pub(crate) use thread_pool::available_cores;
 
 pub use background::Background;
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
-pub use process::{Child, Ended, Host, Objects, Order, Process, adopt, serve, spawn, take_stdin};
+pub use messages::Objects;
+#[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
+pub use process::{Child, Ended, Host, Order, Process, adopt, serve, spawn, take_stdin};
 pub use serial::Serial;
 pub use threaded::Threaded;
 

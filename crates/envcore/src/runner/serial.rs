@@ -153,10 +153,9 @@ impl VecEnv for Serial {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
+        if !self.base.close() {
             return Ok(());
         }
-        self.base.forget();
         self.queue.clear();
         let failures = self.group.episodes.close();
         if failures.is_empty() { Ok(()) } else { Err(Error::Slots(failures)) }

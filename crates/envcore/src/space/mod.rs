@@ -22,3 +22,4 @@ pub use space::Space;
 pub use tree::Tree;
 pub(crate) use tree::{Node, NodeKind};
 pub use value::{Array, Options, Value};
+pub(crate) use value::deeper;

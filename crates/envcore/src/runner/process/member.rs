@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
-use super::wire::Objects;
+use crate::runner::messages::Objects;
 use crate::error::{Error, Result};
 
 /// What the process runner needs from the language that the workers run.

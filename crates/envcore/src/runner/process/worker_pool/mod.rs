@@ -22,7 +22,8 @@ use super::board::{Board, QUESTIONS, Work, WorkEntry};
 use super::link::Link;
 use super::member::{Child, Host, StderrReader};
 use super::shm::{Arena, SharedBlock};
-use super::wire::{Answer, FromWorker, News, PackedError, Question, ToWorker};
+use super::messages::{Answer, News, PackedError, Question};
+use super::wire::{FromWorker, ToWorker};
 use crate::error::{Error, Result};
 use crate::vec_env::Spec;
 

@@ -11,7 +11,8 @@ use crate::error::{Cause, Error, Failure, Phase, Result, SlotError};
 use crate::runner::process::aside;
 use crate::runner::process::link::Link;
 use crate::runner::process::member::StderrReader;
-use crate::runner::process::wire::{FromWorker, Order, PackedSpec, ToWorker};
+use crate::runner::messages::PackedSpec;
+use crate::runner::process::wire::{FromWorker, Order, ToWorker};
 use crate::space::ActionBounds;
 use crate::vec_config::VecConfig;
 

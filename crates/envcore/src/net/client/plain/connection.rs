@@ -1,29 +1,18 @@
-//! The connection of a client: the first exchange, the outbox, and the last answer.
+//! The connection of a client of plain netenv: the outbox, and the last answer.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::ClientConfig;
 use crate::buffer::Actions;
-use crate::net::address::ServerAddress;
+use crate::net::client::{ClientConfig, MAX_PAYLOAD, rest_of};
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{NetLeaf, step_leaves};
 use crate::net::stream::{BrokenConnection, Stream, spin_time};
-use crate::net::wire::{
-    HELLO, INIT, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, TOKEN, length, shared_sizes,
-    with_json,
-};
+use crate::net::wire::{Payload, RENDER, RESET, Response, STEP, shared_sizes, with_json};
 use crate::space::{Options, Value};
-
-/// The most bytes that the actions or the step data of a client take. A server that names
-/// larger spaces is refused.
-const MAX_PAYLOAD: usize = 1 << 32;
-
-/// How long the first exchange waits before it looks for Ctrl-C.
-const SLICE: Duration = Duration::from_millis(50);
 
 /// How long a picture may take.
 const RENDER_TIME: Duration = Duration::from_secs(60);
@@ -91,55 +80,26 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects and asks for `num_envs` envs, within `time`.
+    /// The connection over `stream`, on which a server has `told` of its `num_envs` envs.
     pub(super) fn new(
+        stream: Stream,
+        told: &Response,
         config: &ClientConfig,
         num_envs: usize,
-        time: Duration,
-    ) -> Result<(Self, Response), BrokenConnection> {
-        let until = Instant::now() + time;
-        let left = || until.saturating_duration_since(Instant::now());
-        let mut stream = Stream::connect(&config.address, time.max(Duration::from_millis(1)))?;
-        if let (Some(tls), ServerAddress::Tcp(host, _)) = (&config.tls, &config.address) {
-            stream = stream.secured_to(tls, host, left())?;
-        }
-        let request = Request {
-            num_envs,
-            use_shared_memory: config.shared_memory,
-            env_options: config.env_options.clone(),
-            extension: config.token.as_ref().map(|token| Options::new().with(TOKEN, token.as_str())),
-        };
-        let text = request.write().map_err(BrokenConnection::Envs)?;
-        stream.write_full(&HELLO, left())?;
-        let mut hello = [0; HELLO.len()];
-        await_bytes(&stream, config, until)?;
-        stream.read_full(&mut hello, left())?;
-        if hello != HELLO {
-            return Err(BrokenConnection::Garbage("it does not speak netenv_v1".into()));
-        }
-        stream.write_full(&with_json(Some(INIT), &text), left())?;
-        let mut head = [0; 5];
-        await_bytes(&stream, config, until)?;
-        stream.read_full(&mut head[..1], left())?;
-        // The server makes its envs here.
-        await_bytes(&stream, config, until)?;
-        stream.read_full(&mut head[1..], left())?;
-        let text = rest_of(&mut stream, INIT, head, left())?;
-        let told = Response::read(&text).map_err(BrokenConnection::Garbage)?;
+    ) -> Result<Self, BrokenConnection> {
         let payload = |leaves: &[NetLeaf]| {
             Payload::of(leaves, num_envs, MAX_PAYLOAD).map_err(BrokenConnection::Garbage)
         };
         let (actions, steps) = (payload(&told.action)?, payload(&step_leaves(&told.observation))?);
         let shared = match stream.as_unix() {
             Some(socket) if config.shared_memory => {
-                Some(SharedPayloads::receive(socket, shared_sizes(&actions, &steps), until)?)
+                let sizes = shared_sizes(actions.bytes, steps.bytes);
+                Some(SharedPayloads::receive(socket, sizes, Instant::now() + config.connect_timeout)?)
             }
             _ => None,
         };
         let answer = LastAnswer { bytes: vec![0; 1 + steps.bytes], steps, shared };
-        let connection =
-            Connection { stream, actions, answer, outbox: Vec::new(), gone: 0, asked: None, arrived: 0 };
-        Ok((connection, told))
+        Ok(Connection { stream, actions, answer, outbox: Vec::new(), gone: 0, asked: None, arrived: 0 })
     }
 
     /// Posts a reset of all envs.
@@ -230,33 +190,8 @@ impl Connection {
     }
 }
 
-/// Waits until something arrives, or until `until`.
-fn await_bytes(stream: &Stream, config: &ClientConfig, until: Instant) -> Result<(), BrokenConnection> {
-    while !stream.wait(PollFlags::IN, until.min(Instant::now() + SLICE))? && Instant::now() < until {
-        (config.pause)().map_err(|failure| BrokenConnection::Envs(failure.into()))?;
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.stream.shut();
     }
-    Ok(())
-}
-
-/// The JSON that follows `head`: a command, which must be `command`, and a length.
-fn rest_of(
-    stream: &mut Stream,
-    command: u8,
-    head: [u8; 5],
-    time: Duration,
-) -> Result<Vec<u8>, BrokenConnection> {
-    let [answered, length_bytes @ ..] = head;
-    if answered != command {
-        return Err(BrokenConnection::Garbage(format!("it answered {command} with {answered}")));
-    }
-    let length = length(length_bytes, MAX_RESPONSE).map_err(BrokenConnection::Garbage)?;
-    let until = Instant::now() + time;
-    let mut text = Vec::new();
-    while text.len() < length {
-        // Memory is taken as the text arrives.
-        let from = text.len();
-        text.resize(length.min(from + (1 << 20)), 0);
-        stream.read_full(&mut text[from..], until.saturating_duration_since(Instant::now()))?;
-    }
-    Ok(text)
 }

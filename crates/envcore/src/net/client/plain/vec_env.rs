@@ -1,10 +1,9 @@
-//! [`Client`] as a [`VecEnv`].
+//! [`PlainClient`] as a [`VecEnv`].
 
-use super::Client;
+use super::PlainClient;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::{Call, CallKind};
-use crate::caps::Caps;
 use crate::error::{Cause, Error, Result};
 use crate::frame::Frame;
 use crate::runner::slot_states::Sent;
@@ -15,11 +14,17 @@ use crate::vec_env::{Spec, VecEnv, Want};
 /// What the protocol can call by its name.
 const DRAW: &str = "render";
 
-impl Client {
+impl PlainClient {
     fn check_together(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
         self.base.check_slots(slots)?;
         let n = self.base.spec.num_slots;
         self.base.check_chunks(slots, begin, |_| 0..n)
+    }
+
+    /// The error of what netenv cannot do with `slots`.
+    fn unable(&self, slots: &Slots, what: &str) -> Error {
+        let named = self.base.check_slots(slots);
+        named.err().unwrap_or_else(|| Error::Unsupported(format!("{} cannot {what}", self.base.spec.id)))
     }
 
     /// Lands failed rows where the connection broke before the slots were sent.
@@ -41,7 +46,7 @@ impl Client {
     }
 }
 
-impl VecEnv for Client {
+impl VecEnv for PlainClient {
     fn spec(&self) -> &Spec {
         &self.base.spec
     }
@@ -115,21 +120,15 @@ impl VecEnv for Client {
     }
 
     fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
-        self.base.check_slots(&Slots::List(vec![slot]))?;
-        Err(self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "save its state").unwrap_err())
+        Err(self.unable(&Slots::List(vec![slot]), "save its state"))
     }
 
     fn load_slot(&mut self, slot: usize, _: Sections<'_>) -> Result<()> {
-        self.base.check_slots(&Slots::List(vec![slot]))?;
-        self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "load a state")
+        Err(self.unable(&Slots::List(vec![slot]), "load a state"))
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
-        self.base.check_slots(slots)?;
-        let Err(why) = self.base.spec.caps.require(Caps::RENDER, &self.base.spec.id, "draw each env") else {
-            return Ok(Vec::new());
-        };
-        Err(why)
+        Err(self.unable(slots, "draw each env"))
     }
 
     /// `render` with the arguments that the envs take gives what the server's envs draw, which
@@ -165,10 +164,9 @@ impl VecEnv for Client {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
+        if !self.base.close() {
             return Ok(());
         }
-        self.base.forget();
         self.landing.clear();
         self.sent = None;
         self.connection = None;

@@ -1,0 +1,119 @@
+"""The extension, spoken by bare sockets: what a program in another language would write."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+from typing import Any
+
+from tests.net.recorded import read
+
+HELLO = b"netenv_v1"
+BUILT, STEP, RESET, ASK, CLOSE, ROWS, ANSWER, CLOSED = range(8)
+HEADER = struct.Struct("<IBBHII")
+
+
+def init(num_envs: int = 1, **keys: Any) -> bytes:
+    """The first bytes of a client that asks for the extension."""
+    request = {
+        "num_envs": num_envs,
+        "use_shared_memory": False,
+        "env_options": {},
+        "corral": {"version": 1, "minimum": 1, **keys},
+    }
+    text = json.dumps(request).encode()
+    return HELLO + b"\0" + len(text).to_bytes(4, "big") + text
+
+
+def message(kind: int, tail: bytes = b"", rows: int = 0, columns: bytes = b"") -> bytes:
+    return HEADER.pack(len(columns) + len(tail), kind, 0, 0, rows, 0) + columns + tail
+
+
+def greet(connection: socket.socket, num_envs: int = 1, **keys: Any) -> tuple[dict[str, Any], int]:
+    """Begins a talk. Returns the response's JSON and the kind of the server's first message."""
+    connection.sendall(init(num_envs, **keys))
+    assert read(connection, 10) == HELLO + b"\0"
+    response = json.loads(read(connection, int.from_bytes(read(connection, 4), "big")))
+    if "corral" not in response:
+        return response, -1
+    kind, _ = heard(connection)
+    return response, kind
+
+
+def heard(connection: socket.socket) -> tuple[int, bytes]:
+    """The next message of the server: its kind, and what follows its header."""
+    length, kind, _, _, _, _ = HEADER.unpack(read(connection, HEADER.size))
+    return kind, read(connection, length)
+
+
+class Wire(threading.Thread):
+    """A wire between one client and a server that keeps the bytes of both directions."""
+
+    def __init__(self, server: Any) -> None:
+        super().__init__(daemon=True)
+        self.asked = self.answered = b""
+        self.server = server
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.start()
+
+    @property
+    def address(self) -> Any:
+        return self.listener.getsockname()
+
+    def run(self) -> None:
+        client, _ = self.listener.accept()
+        with client, socket.create_connection(self.server) as server:
+            back = threading.Thread(target=self.copy, args=(server, client, "answered"))
+            back.start()
+            self.copy(client, server, "asked")
+            back.join()
+
+    def copy(self, source: socket.socket, sink: socket.socket, name: str) -> None:
+        with contextlib.suppress(OSError):
+            while piece := source.recv(1 << 16):
+                setattr(self, name, getattr(self, name) + piece)
+                sink.sendall(piece)
+            sink.shutdown(socket.SHUT_WR)
+
+
+class Parrot:
+    """A server that gives each client bytes of its own, whatever the client says, and then ends."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.says = b""
+        threading.Thread(target=self.run, daemon=True).start()
+
+    @property
+    def address(self) -> Any:
+        return self.listener.getsockname()
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.settimeout(10)
+                    connection.sendall(self.says)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(1 << 16):
+                        pass
+
+    def __enter__(self) -> Parrot:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def headers(talk: bytes, first: int) -> list[int]:
+    """Where the headers of messages are in `talk`, the first of them at byte `first`."""
+    found, at = [], first
+    while at < len(talk):
+        found.append(at)
+        at += HEADER.size + HEADER.unpack_from(talk, at)[0]
+    return found
