@@ -62,7 +62,7 @@ class Makers:
             text("a name of envs", name)
             if isinstance(maker, str):
                 # An id that there is not is told now, and not to every client.
-                registry.make_vec(maker, 1).close()
+                registry.make_vec(maker, 1, autoreset_mode="same_step").close()
             elif not callable(maker):
                 raise errors.ArgumentTypeError(f"make_venv is a function or an id, not {maker!r}")
 
@@ -223,9 +223,7 @@ class _GymnasiumBatch:
     says so.
     """
 
-    def __init__(
-        self, venv: gymnasium.vector.VectorEnv[Any, Any, Any], *, has_infos: bool
-    ) -> None:
+    def __init__(self, venv: gymnasium.vector.VectorEnv[Any, Any, Any], *, has_infos: bool) -> None:
         self.venv = venv
         self._has_infos = has_infos
         self.num_envs = int(venv.num_envs)

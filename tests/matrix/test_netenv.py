@@ -67,7 +67,9 @@ def test_an_image_env_shows_the_same_when_it_is_served(num_envs: int, tmp_path: 
     for addr in ("127.0.0.1:0", f"unix:{tmp_path / 'socket'}"):
         with corral.serve(make, addr) as server:
             for shared in {False, addr.startswith("unix")}:
-                there = corral.connect(server.address, num_envs, plain=True, use_shared_memory=shared)
+                there = corral.connect(
+                    server.address, num_envs, plain=True, use_shared_memory=shared
+                )
                 assert played(there, actions) == expected
                 there.close()
 
@@ -93,10 +95,11 @@ def test_gymnasiums_vector_envs_are_served(mode: Any) -> None:
     here = corral.make_vec("CartPole-v1", 3, seed=3, autoreset_mode="same_step")
     here.action_space.seed(0)
     actions = [here.action_space.sample() for _ in range(80)]
+    expected = played(here, actions)
     with corral.serve(make, "127.0.0.1:0") as server:
         for plain in (True, False):
             there = corral.connect(server.address, 3, plain=plain)
-            assert played(there, actions) == played(here, actions)
+            assert played(there, actions) == expected
             assert there.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
             there.close()
 
@@ -111,12 +114,13 @@ def test_a_next_step_vector_env_of_gymnasiums_begins_episodes_in_a_step_of_their
     here = corral.make_vec("CartPole-v1", 3, seed=3, autoreset_mode="next_step")
     here.action_space.seed(0)
     actions = [here.action_space.sample() for _ in range(80)]
+    expected = played(here, actions)
     with corral.serve(make, "127.0.0.1:0") as server:
         for plain in (True, False):
             there = corral.connect(server.address, 3, plain=plain)
             assert there.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
             assert there.autoreset_mode is AutoresetMode.NEXT_STEP
-            assert played(there, actions) == played(here, actions)
+            assert played(there, actions) == expected
             there.close()
 
 

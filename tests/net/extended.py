@@ -16,13 +16,13 @@ BUILT, STEP, RESET, ASK, CLOSE, ROWS, ANSWER, CLOSED = range(8)
 HEADER = struct.Struct("<IBBHII")
 
 
-def init(num_envs: int = 1, **keys: Any) -> bytes:
+def init(num_envs: int = 1, shared: bool = False, **keys: Any) -> bytes:
     """The first bytes of a client that asks for the extension."""
     request = {
         "num_envs": num_envs,
-        "use_shared_memory": False,
+        "use_shared_memory": shared,
         "env_options": {},
-        "corral": {"version": 1, "minimum": 1, **keys},
+        "corral": keys or {"version": 1, "minimum": 1},
     }
     text = json.dumps(request).encode()
     return HELLO + b"\0" + len(text).to_bytes(4, "big") + text
@@ -32,15 +32,21 @@ def message(kind: int, tail: bytes = b"", rows: int = 0, columns: bytes = b"") -
     return HEADER.pack(len(columns) + len(tail), kind, 0, 0, rows, 0) + columns + tail
 
 
-def greet(connection: socket.socket, num_envs: int = 1, **keys: Any) -> tuple[dict[str, Any], int]:
-    """Begins a talk. Returns the response's JSON and the kind of the server's first message."""
-    connection.sendall(init(num_envs, **keys))
+def greet(connection: socket.socket, num_envs: int = 1, shared: bool = False) -> bytes:
+    """Begins a talk. Returns what the server says of its envs."""
+    connection.sendall(init(num_envs, shared))
+    assert told(connection)["corral"] == {"version": 1}
+    kind, built = heard(connection)
+    assert kind == BUILT
+    return built
+
+
+def told(connection: socket.socket) -> dict[str, Any]:
+    """The server's response to INIT."""
     assert read(connection, 10) == HELLO + b"\0"
     response = json.loads(read(connection, int.from_bytes(read(connection, 4), "big")))
-    if "corral" not in response:
-        return response, -1
-    kind, _ = heard(connection)
-    return response, kind
+    assert isinstance(response, dict)
+    return response
 
 
 def heard(connection: socket.socket) -> tuple[int, bytes]:

@@ -24,7 +24,9 @@ from corral.cli.app import app, err, errors_told, out
 def serve_envs(
     ids: Annotated[
         list[str],
-        typer.Argument(help="Ids of `corral list`; who names none gets the first.", metavar="ID..."),
+        typer.Argument(
+            help="Ids of `corral list`; who names none gets the first.", metavar="ID..."
+        ),
     ],
     addr: Annotated[
         list[str] | None,

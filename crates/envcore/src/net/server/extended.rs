@@ -24,7 +24,7 @@ use crate::net::shared::SharedPayloads;
 use crate::net::stream::{BrokenConnection, Stream, spin_time};
 use crate::net::wire::{ALIGN, Request, Response, padded, shared_sizes, with_json};
 use crate::runner::messages::{Answer, News, PackedError, PackedSpec, PackedValue, Question};
-use crate::space::{LeafKind, Options, Value};
+use crate::space::{Leaf, Options, Value};
 use crate::vec_env::Want;
 
 /// How many bytes of a message are read at once, so that memory is taken as they arrive.
@@ -80,6 +80,7 @@ pub(super) fn serve(
     };
     let mut session = ExtendedSession {
         channel: Channel::new(stream),
+        leaves: served.envs.spec().action.leaves().to_vec(),
         served,
         layout,
         actions,
@@ -131,6 +132,8 @@ struct ExtendedSession<'a> {
     channel: Channel,
     served: Served,
     layout: RowsLayout,
+    /// The leaves of the action space.
+    leaves: Vec<Leaf>,
     /// The bytes of a row of each column of actions.
     actions: Vec<usize>,
     /// The most bytes that a client may send beside columns.
@@ -244,33 +247,33 @@ impl ExtendedSession<'_> {
     }
 
     fn send(&mut self, slots: &Slots, rows: usize, loose: Vec<Vec<PackedValue>>) -> Result<()> {
-        let objects = objects(&self.served);
+        let ExtendedSession { served, leaves, buffer, .. } = self;
+        let objects = objects(served);
         let opened = loose.into_iter().map(|column| {
             column.into_iter().map(|value| value.open(&objects)).collect::<Result<Vec<Value>>>()
         });
         let opened = opened.collect::<Result<Vec<_>>>()?;
         let (mut loose, mut at) = (opened.iter(), 0);
-        let leaves = self.served.envs.spec().action.leaves().to_vec();
         let shapes = leaves.iter().filter_map(|leaf| leaf.as_fixed());
         let shapes: Vec<Vec<usize>> =
             shapes.map(|tensor| [&[rows], &tensor.shape[..]].concat()).collect();
         let mut shapes = shapes.iter();
         let mut given = Vec::with_capacity(leaves.len());
-        for leaf in &leaves {
-            given.push(match (&leaf.kind, leaf.as_fixed()) {
-                (LeafKind::Fixed(tensor), _) => {
-                    let bytes = &self.buffer[at..at + rows * tensor.row_bytes()];
+        for leaf in &*leaves {
+            given.push(match leaf.as_fixed() {
+                Some(tensor) => {
+                    let bytes = &buffer[at..at + rows * tensor.row_bytes()];
                     at = (at + bytes.len()).next_multiple_of(ALIGN);
                     let shape = shapes.next().map(Vec::as_slice).unwrap_or_default();
                     ColumnIn::Fixed { dtype: tensor.dtype, shape, bytes: bytes.into() }
                 }
-                _ => match loose.next() {
+                None => match loose.next() {
                     Some(values) => ColumnIn::Values(values),
                     None => return Err(Error::Action("a column of actions is missing".into())),
                 },
             });
         }
-        self.served.envs.send(slots, &given)
+        served.envs.send(slots, &given)
     }
 
     fn reset(&mut self, slots: &Slots, begin: &[Begin], options: PackedValue) -> Result<Box<Batch>> {

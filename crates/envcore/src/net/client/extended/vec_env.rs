@@ -144,6 +144,8 @@ impl VecEnv for ExtendedClient {
         self.check_reset(slots, begin, options)?;
         let n = self.base.spec.num_slots;
         if begin.iter().any(|begin| *begin != Begin::Keep) {
+            // A server that ended since the last call is noticed here, and not by rows that fail.
+            self.pump();
             self.revive()?;
         }
         let options = options.filter(|options| !options.is_empty());
