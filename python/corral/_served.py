@@ -266,7 +266,7 @@ class _GymnasiumBatch:
 
 
 def _info_of(infos: dict[str, Any], env: int) -> dict[str, Any]:
-    """The infos of one env, by the masks. What an episode showed last is not an info of the next."""
+    """The infos of one env, by the masks. What an episode showed last is not among them."""
     own = {}
     for key, value in infos.items():
         if not key.startswith(("_", "final_")) and infos.get(f"_{key}", _ALL)[env]:

@@ -381,10 +381,10 @@ def test_envs_of_python_are_served_and_nothing_is_pickled(tmp_path: Path) -> Non
             there.call("itself")
         with pytest.raises(errors.UnknownNameError, match="begins with '_'"):
             there.call("__class__")
-        with pytest.raises(errors.EnvError, match="env 1 failed in step: .*boom it went"):
+        with pytest.raises(errors.EnvError, match=r"env 1 failed in step: .*boom it went"):
             there.step(("a", "boom"))
         there.reset(options={"reset_mask": np.array([False, True])})
-        with pytest.raises(errors.EnvError, match="env 0 .*info 'object'.*plain values"):
+        with pytest.raises(errors.EnvError, match=r"env 0 .*info 'object'.*plain values"):
             there.step(("bad", "c"))
         with pytest.raises(errors.UnsupportedError, match="cannot save"):
             there.save_state()

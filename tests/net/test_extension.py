@@ -40,8 +40,8 @@ from tests.net.extended import (
     told,
 )
 from tests.net.recorded import SESSIONS, VENVS, by_name, dial, exchanges, read
-from tests.net.test_recording import recorded_actions
 from tests.net.test_faults import Elsewhere, held, is_cut, until
+from tests.net.test_recording import recorded_actions
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def test_a_client_that_breaks_a_rule_is_closed(server: Any, said: bytes) -> None
 
 
 def test_what_the_envs_refuse_is_told_and_the_connection_goes_on(server: Any) -> None:
-    """The tails are postcard's: a step of all envs has none, a reset `None`, two `Own`, no options."""
+    """A step of all envs has no tail; that of a reset is `None`, two times `Own`, no options."""
     begin = message(RESET, bytes([0, 2, 0, 0, 2, 0]))
     with dial(server) as connection:
         greet(connection, 2)

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use envcore::net::{Access, Asked, EnvFactory, ToPlain, Render, Served, Server, ServerLimits, ServerTls, Token};
+use envcore::net::{
+    Access, Asked, EnvFactory, Render, Served, Server, ServerLimits, ServerTls, ToPlain, Token,
+};
 use envcore::{Error, Object, Options, Result, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -10,16 +10,16 @@
 mod background;
 pub(crate) mod base;
 pub(crate) mod limits;
+#[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
+pub(crate) mod messages;
 mod pace;
 mod partition;
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 mod process;
-mod serial;
-mod slot_group;
-#[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
-pub(crate) mod messages;
 #[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
 pub(crate) mod remote_rows;
+mod serial;
+mod slot_group;
 #[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
 pub(crate) mod slot_states;
 mod thread_pool;

@@ -21,5 +21,5 @@ pub(crate) use sample::sample_scalar;
 pub use space::Space;
 pub use tree::Tree;
 pub(crate) use tree::{Node, NodeKind};
-pub use value::{Array, Options, Value};
 pub(crate) use value::deeper;
+pub use value::{Array, Options, Value};

@@ -136,7 +136,9 @@ pub enum Value {
 /// written the bytes, and the stack is limited.
 const MAX_DEPTH: u32 = 64;
 
-pub(crate) fn deeper<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+pub(crate) fn deeper<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
     thread_local! {
         static DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
     }

@@ -14,9 +14,7 @@ use rustix::event::PollFlags;
 use self::extended::ExtendedClient;
 use self::plain::PlainClient;
 use super::address::ServerAddress;
-use super::extension::{
-    Asked, BuildResult, BuiltTail, HEADER, Header, Kind, PlainObjects, is_granted, open,
-};
+use super::extension::{Asked, BuildResult, BuiltTail, HEADER, Header, Kind, PlainObjects, is_granted, open};
 use super::stream::{BrokenConnection, Stream};
 use super::tls::ClientTls;
 use super::token::Token;
@@ -103,12 +101,13 @@ fn check_plain(client: &ClientConfig, chosen: &Options) -> Result<()> {
         return refused("id");
     }
     for (name, value) in chosen.iter() {
-        let is_its_own =
-            matches!(value, Value::Text(mode) if *mode == AutoresetMode::SameStep.to_string());
+        let is_its_own = matches!(value, Value::Text(mode) if *mode == AutoresetMode::SameStep.to_string());
         match name {
             "autoreset_mode" if is_its_own => {}
             "autoreset_mode" => {
-                return refused("autoreset_mode but 'same_step', in which a step that ends an episode begins one");
+                return refused(
+                    "autoreset_mode but 'same_step', in which a step that ends an episode begins one",
+                );
             }
             name => return refused(name),
         }
@@ -192,9 +191,7 @@ fn dial_once(config: &ClientConfig, num_envs: usize, time: Duration) -> Result<D
     let text = rest_of(&mut stream, INIT, head, left())?;
     let told = Response::read(&text).map_err(BrokenConnection::Garbage)?;
     let mut built = None;
-    if config.asked.is_extended
-        && is_granted(told.extension.as_ref()).map_err(BrokenConnection::Garbage)?
-    {
+    if config.asked.is_extended && is_granted(told.extension.as_ref()).map_err(BrokenConnection::Garbage)? {
         await_bytes(&stream, config, until)?;
         built = Some(read_built(&mut stream, left())?);
     }

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::runner::messages::{News, PackedFailure, Question};
 use crate::call::{Call, CallKind};
 use crate::caps::Caps;
 use crate::error::{Cause, Error, Failure, Phase, SlotError};
+use crate::runner::messages::{News, PackedFailure, Question};
 use crate::space::{Leaf, Space};
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::Spec;
@@ -43,7 +43,8 @@ fn built() -> BuildResult {
 /// A message of each kind, beside its columns.
 fn messages() -> Vec<(Kind, Vec<u8>)> {
     let value = Value::List(vec![Value::Int(-1), Value::Map(Options::new().with("a", "ü")), Value::None]);
-    let call = Call { kind: CallKind::Call, name: "say".into(), args: vec![value.clone()], ..Call::default() };
+    let call =
+        Call { kind: CallKind::Call, name: "say".into(), args: vec![value.clone()], ..Call::default() };
     let step = StepTail { slots: Some(vec![2, 0]), loose: vec![vec![PackedValue::of(&value, &OBJECTS)]] };
     let reset = ResetTail {
         slots: None,

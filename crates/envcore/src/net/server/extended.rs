@@ -17,8 +17,8 @@ use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::net::channel::Channel;
 use crate::net::extension::{
-    Answered, Asked, BuildResult, BuiltTail, Closed, HEADER, Header, Kind, PlainObjects, ResetTail, RowsLayout, STATES,
-    StepTail, action_row_bytes, columns, final_columns, granted, open, pack, slots,
+    Answered, Asked, BuildResult, BuiltTail, Closed, HEADER, Header, Kind, PlainObjects, ResetTail,
+    RowsLayout, STATES, StepTail, action_row_bytes, columns, final_columns, granted, open, pack, slots,
 };
 use crate::net::shared::SharedPayloads;
 use crate::net::stream::{BrokenConnection, Stream, spin_time};
@@ -255,8 +255,7 @@ impl ExtendedSession<'_> {
         let opened = opened.collect::<Result<Vec<_>>>()?;
         let (mut loose, mut at) = (opened.iter(), 0);
         let shapes = leaves.iter().filter_map(|leaf| leaf.as_fixed());
-        let shapes: Vec<Vec<usize>> =
-            shapes.map(|tensor| [&[rows], &tensor.shape[..]].concat()).collect();
+        let shapes: Vec<Vec<usize>> = shapes.map(|tensor| [&[rows], &tensor.shape[..]].concat()).collect();
         let mut shapes = shapes.iter();
         let mut given = Vec::with_capacity(leaves.len());
         for leaf in &*leaves {

@@ -4,10 +4,9 @@
 //! handle a worker that died.
 
 use super::board::{Work, WorkEntry};
-use super::parent::Process;
-use crate::runner::remote_rows::Change;
-use super::slot_states::Sent;
 use super::messages::{Answer, PackedValue, Question, open_frames};
+use super::parent::Process;
+use super::slot_states::Sent;
 use super::wire::ToWorker;
 use super::worker_pool::NoAnswer;
 use crate::begin::Begin;
@@ -17,6 +16,7 @@ use crate::caps::Caps;
 use crate::episode::saved_life;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::frame::Frame;
+use crate::runner::remote_rows::Change;
 use crate::saved::{Sections, SlotState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};

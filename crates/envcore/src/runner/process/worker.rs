@@ -9,9 +9,9 @@ use rustix::process::{Signal, getpgrp, getpid, getppid, kill_process, kill_proce
 
 use super::board::{Board, Work, WorkEntry};
 use super::link::{Link, LinkError, hangs_up};
+use super::messages::{News, Objects, PackedError, PackedSpec};
 use super::parts::{Counts, SharedRows};
 use super::shm::Mapped;
-use super::messages::{News, Objects, PackedError, PackedSpec};
 use super::wire::{FromWorker, Order, ToWorker};
 use super::{WORKER_SPIN, spin_time};
 use crate::begin::Begin;

@@ -25,9 +25,18 @@ pub(super) enum Message {
 enum Incoming {
     Head,
     /// Column number `column`, byte `at`.
-    Columns { header: Header, draft: Draft, column: usize, at: usize },
+    Columns {
+        header: Header,
+        draft: Draft,
+        column: usize,
+        at: usize,
+    },
     /// What follows the columns, and how long it is.
-    Rest { header: Header, draft: Option<Draft>, length: usize },
+    Rest {
+        header: Header,
+        draft: Option<Draft>,
+        length: usize,
+    },
 }
 
 pub(super) struct ServerLink {
@@ -103,7 +112,8 @@ impl ServerLink {
                 match slots {
                     Slots::All => outbox.extend_from_slice(bytes),
                     Slots::List(list) => {
-                        list.iter().for_each(|slot| outbox.extend_from_slice(&bytes[slot * n..(slot + 1) * n]));
+                        list.iter()
+                            .for_each(|slot| outbox.extend_from_slice(&bytes[slot * n..(slot + 1) * n]));
                     }
                 }
                 let size = outbox.len() - start;
@@ -140,7 +150,8 @@ impl ServerLink {
                         let mut padding = [0; ALIGN];
                         let size = columns[*column].row_bytes() * header.rows;
                         let read = if *at < size {
-                            columns[*column].write_rows(rows, |bytes| self.channel.read_some(&mut bytes[*at..]))
+                            columns[*column]
+                                .write_rows(rows, |bytes| self.channel.read_some(&mut bytes[*at..]))
                         } else if *at < size.next_multiple_of(ALIGN) {
                             self.channel.read_some(&mut padding[..size.next_multiple_of(ALIGN) - *at])
                         } else {

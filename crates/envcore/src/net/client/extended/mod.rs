@@ -12,7 +12,7 @@ mod vec_env;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use self::link::{ServerLink, Message};
+use self::link::{Message, ServerLink};
 use super::{ClientConfig, MAX_PAYLOAD, SEED, SLICE, dial};
 use crate::buffer::{Actions, Batch, BatchPool, Layout, Slots};
 use crate::caps::Caps;
@@ -21,7 +21,8 @@ use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::ProcessLocal;
 use crate::net::channel::Channel;
 use crate::net::extension::{
-    Answered, BuiltTail, Header, Kind, PlainObjects, RowsLayout, STATES, action_row_bytes, final_columns_mut, open,
+    Answered, BuiltTail, Header, Kind, PlainObjects, RowsLayout, STATES, action_row_bytes, final_columns_mut,
+    open,
 };
 use crate::net::shared::SharedPayloads;
 use crate::net::stream::{BrokenConnection, Stream};
@@ -135,7 +136,8 @@ impl ExtendedClient {
         let seeded = built.seeded;
         let spec = spec_of(&self.config, n, built)?;
         let own = &self.base.spec;
-        let is_same = (&spec.observation, &spec.action, &spec.info) == (&own.observation, &own.action, &own.info)
+        let is_same = (&spec.observation, &spec.action, &spec.info)
+            == (&own.observation, &own.action, &own.info)
             && (spec.autoreset, spec.caps) == (own.autoreset, own.caps);
         if !is_same {
             return Err(Error::Space(format!("{at}: the server has other envs now: their spaces differ")));
@@ -242,7 +244,12 @@ impl ExtendedClient {
 
     /// Reads what follows the columns of rows: the final columns, which it writes to `draft`, and
     /// what is told of the rows.
-    fn read_rest(&self, header: &Header, draft: &mut crate::Draft, rest: &[u8]) -> Result<News, BrokenConnection> {
+    fn read_rest(
+        &self,
+        header: &Header,
+        draft: &mut crate::Draft,
+        rest: &[u8],
+    ) -> Result<News, BrokenConnection> {
         let garbage = BrokenConnection::Garbage;
         let batch = draft.batch_mut();
         let ended: Vec<usize> = match &batch.finals {
@@ -278,12 +285,7 @@ impl ExtendedClient {
     ///
     /// # Errors
     /// The user's wish to stop, where `looks` asks for that.
-    fn wait(
-        &mut self,
-        is_done: impl Fn(&Self) -> bool,
-        until: Option<Instant>,
-        looks: bool,
-    ) -> Result<bool> {
+    fn wait(&mut self, is_done: impl Fn(&Self) -> bool, until: Option<Instant>, looks: bool) -> Result<bool> {
         loop {
             self.pump();
             if is_done(self) || self.link.is_none() {

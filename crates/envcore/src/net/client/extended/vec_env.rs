@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{ExtendedClient, Unanswered, OBJECTS, What};
+use super::{ExtendedClient, OBJECTS, Unanswered, What};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::Call;
@@ -59,7 +59,8 @@ impl ExtendedClient {
         match self.answer.take() {
             Some((_, answered)) if waited => Ok(answered.map_err(|error| error.open(0, &OBJECTS))),
             _ => {
-                let why = format!("the connection to {} broke: reset, which connects again", self.config.address);
+                let why =
+                    format!("the connection to {} broke: reset, which connects again", self.config.address);
                 Err(Unanswered::Lost(why))
             }
         }
@@ -77,7 +78,8 @@ impl ExtendedClient {
         let mut loose = Vec::new();
         for column in actions {
             let ColumnIn::Values(values) = column else { continue };
-            let packed: Vec<PackedValue> = values.iter().map(|value| PackedValue::of(value, &OBJECTS)).collect();
+            let packed: Vec<PackedValue> =
+                values.iter().map(|value| PackedValue::of(value, &OBJECTS)).collect();
             if let Some((row, why)) =
                 packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
             {

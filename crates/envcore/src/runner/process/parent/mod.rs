@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use super::board::{Board, Plan};
 use super::member::Host;
+use super::messages::Answer;
 use super::parts::{Counts, Lender};
 use super::slot_states::SlotStates;
-use super::messages::Answer;
 use super::worker_pool::{NoAnswer, WorkerPool};
 use super::{PARENT_SPIN, board_span, spin_time};
 use crate::begin::Begin;

@@ -6,9 +6,9 @@ use super::{Process, unstarted};
 use crate::buffer::Slots;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
+use crate::runner::messages::PackedValue;
 use crate::runner::process::board::{Work, WorkEntry};
 use crate::runner::process::parts::Lender;
-use crate::runner::messages::PackedValue;
 use crate::runner::process::wire::ToWorker;
 use crate::runner::process::worker_pool::WorkerPool;
 
