@@ -91,7 +91,7 @@ impl ExtendedClient {
         Ok(loose)
     }
 
-    /// Whether `slot` is to be reset anew.
+    /// Errors where `slots` may not begin as `begin` says.
     fn check_begins(&self, slots: &Slots, begin: &[Begin], has_options: bool) -> Result<()> {
         self.base.check_slots(slots)?;
         self.base.check_one_each(slots, begin)?;
@@ -317,10 +317,10 @@ impl VecEnv for ExtendedClient {
         {
             self.expect(What::Closed, None);
             let is_there = |this: &Self| matches!(this.answer, Some((u64::MAX, _)));
-            self.wait(is_there, Some(Instant::now() + FAREWELL), true)?;
-            if let Some((_, Err(error))) = self.answer.take() {
-                closed = Err(error.open(0, &OBJECTS));
-            }
+            closed = match (self.wait(is_there, Some(Instant::now() + FAREWELL), true), self.answer.take()) {
+                (Ok(true), Some((_, Err(error)))) => Err(error.open(0, &OBJECTS)),
+                (waited, _) => waited.map(drop),
+            };
         }
         self.link = None;
         closed
