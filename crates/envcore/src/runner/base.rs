@@ -134,6 +134,14 @@ impl RunnerBase {
         Ok(())
     }
 
+    /// Errors unless `slots` exist and are free, and are all slots where all step together. The slots
+    /// may begin as `begin` says, which has one entry for each.
+    pub(crate) fn check_together(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
+        self.check_slots(slots)?;
+        begin.map_or(Ok(()), |begin| self.check_one_each(slots, begin))?;
+        self.check_chunks(slots, begin, |_| 0..self.spec.num_slots)
+    }
+
     /// Errors unless `begin` has one entry for each of `slots`.
     pub(crate) fn check_one_each(&self, slots: &Slots, begin: &[Begin]) -> Result<()> {
         let (n, rows) = (begin.len(), slots.len(self.spec.num_slots));

@@ -118,6 +118,15 @@ impl RemoteRows {
         Slots::List(rest)
     }
 
+    /// Removes, from columns that have a row for each of `slots`, the rows of slots that are not in
+    /// flight.
+    pub(crate) fn retain_in_flight(&self, slots: &Slots, columns: &mut [Vec<PackedValue>]) {
+        for column in columns {
+            let mut slots = slots.iter(self.num_slots());
+            column.retain(|_| slots.next().is_some_and(|slot| self.is_in_flight(slot)));
+        }
+    }
+
     /// The draft that has the row of `slot`.
     pub(crate) fn draft(&mut self, slot: usize) -> &mut Draft {
         match &mut self.whole {

@@ -7,7 +7,7 @@ mod packed;
 use serde::{Deserialize, Serialize};
 
 use crate::begin::Begin;
-use crate::buffer::{Batch, Either, Slots};
+use crate::buffer::{Batch, ColumnIn, Either, Slots};
 use crate::call::{Call, CallKind};
 use crate::error::{Error, Result, SlotError};
 use crate::saved::{SlotState, VecEnvState};
@@ -93,6 +93,39 @@ impl Question {
             }
         }
     }
+}
+
+/// The columns of actions that are not of fixed shape.
+pub(crate) fn pack_loose(actions: &[ColumnIn<'_>], objects: &dyn Objects) -> Vec<Vec<PackedValue>> {
+    let loose = actions.iter().filter_map(|column| match column {
+        ColumnIn::Values(values) => Some(values),
+        ColumnIn::Fixed { .. } => None,
+    });
+    loose.map(|values| values.iter().map(|value| PackedValue::of(value, objects)).collect()).collect()
+}
+
+/// Errors where an action of one of `slots` could not be packed.
+pub(crate) fn check_loose(loose: &[Vec<PackedValue>], id: &str, slots: &Slots) -> Result<()> {
+    let mut rows = loose.iter().flat_map(|column| column.iter().enumerate());
+    match rows.find_map(|(row, value)| Some((row, value.trouble()?))) {
+        Some((row, why)) => {
+            let slot = slots.at(row);
+            Err(Error::Action(format!("{id}: the action of env {slot} cannot go to another process: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Errors where an argument of `call` cannot be packed.
+pub(crate) fn check_call(call: &Call, objects: &dyn Objects, id: &str) -> Result<()> {
+    let arguments = call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value));
+    for value in arguments {
+        if let Some(why) = PackedValue::of(value, objects).trouble() {
+            let why = format!("{id}: an argument of {} cannot go to another process: {why}", call.name);
+            return Err(Error::ArgumentType(why));
+        }
+    }
+    Ok(())
 }
 
 /// Calls `ask` for each of `slots` by itself, so that each has its own time limit.

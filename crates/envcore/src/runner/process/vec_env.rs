@@ -4,7 +4,7 @@
 //! handle a worker that died.
 
 use super::board::{Work, WorkEntry};
-use super::messages::{Answer, PackedValue, Question, open_frames};
+use super::messages::{Answer, PackedValue, Question, check_call, check_loose, open_frames, pack_loose};
 use super::parent::Process;
 use super::slot_states::Sent;
 use super::wire::ToWorker;
@@ -164,23 +164,10 @@ impl Process {
         slots.iter(lives.len()).try_for_each(|slot| lives.check_step(slot))?;
         self.actions.store(slots, actions, lives.pending())?;
         self.actions.copy_to(slots, &self.told);
-        let host = self.worker_pool.host.clone();
-        let mut loose = Vec::new();
-        for column in actions {
-            let ColumnIn::Values(values) = column else { continue };
-            let packed: Vec<PackedValue> =
-                values.iter().map(|value| PackedValue::of(value, &*host)).collect();
-            // The user may have pressed Ctrl-C meanwhile, which is no fault of the action.
-            self.worker_pool.check_stopped()?;
-            if let Some((row, why)) =
-                packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
-            {
-                let (id, slot) = (&self.base.spec.id, slots.at(row));
-                let why = format!("{id}: the action of env {slot} cannot go to another process: {why}");
-                return Err(Error::Action(why));
-            }
-            loose.push(packed);
-        }
+        let loose = pack_loose(actions, &*self.worker_pool.host);
+        // The user may have pressed Ctrl-C meanwhile, which is no fault of the action.
+        self.worker_pool.check_stopped()?;
+        check_loose(&loose, &self.base.spec.id, slots)?;
         Ok(loose)
     }
 
@@ -296,10 +283,7 @@ impl VecEnv for Process {
             self.post_steps(slots, loose, whole);
             return Ok(());
         }
-        for column in &mut loose {
-            let mut slots = slots.iter(self.base.spec.num_slots);
-            column.retain(|_| slots.next().is_some_and(|slot| self.is_in_flight(slot)));
-        }
+        self.rows.retain_in_flight(slots, &mut loose);
         self.post_steps(&rest, loose, false);
         Ok(())
     }
@@ -372,14 +356,9 @@ impl VecEnv for Process {
         let id = &self.base.spec.id;
         self.base.spec.caps.require(Caps::CALL, id, &format!("call anything by name ('{}')", call.name))?;
         let host = self.worker_pool.host.clone();
-        for value in call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value)) {
-            let packed = PackedValue::of(value, &*host);
-            self.worker_pool.check_stopped()?;
-            if let Some(why) = packed.trouble() {
-                let why = format!("{id}: an argument of {} cannot go to another process: {why}", call.name);
-                return Err(Error::ArgumentType(why));
-            }
-        }
+        let checked = check_call(call, &*host, id);
+        self.worker_pool.check_stopped()?;
+        checked?;
         let values = |this: &Self, answer| match answer {
             Answer::Values(values) => {
                 values.into_iter().map(|value| value.open(&*this.worker_pool.host)).collect()

@@ -12,7 +12,9 @@ use crate::error::{Cause, Error, Result};
 use crate::frame::Frame;
 use crate::net::extension::{Kind, ResetTail, StepTail, names, pack};
 use crate::net::stream::BrokenConnection;
-use crate::runner::messages::{Answer, PackedValue, Question, open_frames};
+use crate::runner::messages::{
+    Answer, PackedValue, Question, check_call, check_loose, open_frames, pack_loose,
+};
 use crate::runner::remote_rows::Change;
 use crate::runner::slot_states::Sent;
 use crate::saved::{AllSections, Sections, SlotState, VecEnvState};
@@ -69,34 +71,20 @@ impl ExtendedClient {
     /// Checks and stores `actions`. Returns the columns that are not of fixed shape, as
     /// they are sent.
     fn accept(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<Vec<Vec<PackedValue>>> {
-        self.base.check_slots(slots)?;
+        self.base.check_together(slots, None)?;
         let n = self.base.spec.num_slots;
-        self.base.check_chunks(slots, None, |_| 0..n)?;
         let lives = &self.rows.slot_states.lives;
         slots.iter(n).try_for_each(|slot| lives.check_step(slot))?;
         self.actions.store(slots, actions, lives.pending())?;
-        let mut loose = Vec::new();
-        for column in actions {
-            let ColumnIn::Values(values) = column else { continue };
-            let packed: Vec<PackedValue> =
-                values.iter().map(|value| PackedValue::of(value, &OBJECTS)).collect();
-            if let Some((row, why)) =
-                packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
-            {
-                let (id, slot) = (&self.base.spec.id, slots.at(row));
-                return Err(Error::Action(format!("{id}: the action of env {slot} cannot travel: {why}")));
-            }
-            loose.push(packed);
-        }
+        let loose = pack_loose(actions, &OBJECTS);
+        check_loose(&loose, &self.base.spec.id, slots)?;
         Ok(loose)
     }
 
     /// Errors where `slots` may not begin as `begin` says.
     fn check_begins(&self, slots: &Slots, begin: &[Begin], has_options: bool) -> Result<()> {
-        self.base.check_slots(slots)?;
-        self.base.check_one_each(slots, begin)?;
+        self.base.check_together(slots, Some(begin))?;
         let n = self.base.spec.num_slots;
-        self.base.check_chunks(slots, Some(begin), |_| 0..n)?;
         let lives = &self.rows.slot_states.lives;
         slots.iter(n).zip(begin).try_for_each(|(slot, &begin)| lives.check_reset(slot, begin, has_options))
     }
@@ -201,10 +189,7 @@ impl VecEnv for ExtendedClient {
             return Ok(());
         }
         if rest != *slots {
-            for column in &mut loose {
-                let mut slots = slots.iter(n);
-                column.retain(|_| slots.next().is_some_and(|slot| self.rows.is_in_flight(slot)));
-            }
+            self.rows.retain_in_flight(slots, &mut loose);
         }
         let is_plain = rest == Slots::All && loose.is_empty();
         let tail = match is_plain {
@@ -285,12 +270,7 @@ impl VecEnv for ExtendedClient {
         self.base.check_slots(slots)?;
         let id = &self.base.spec.id;
         self.base.spec.caps.require(Caps::CALL, id, &format!("call anything by name ('{}')", call.name))?;
-        for value in call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value)) {
-            if let Some(why) = PackedValue::of(value, &OBJECTS).trouble() {
-                let why = format!("{id}: an argument of {} cannot travel: {why}", call.name);
-                return Err(Error::ArgumentType(why));
-            }
-        }
+        check_call(call, &OBJECTS, id)?;
         let n = self.base.spec.num_slots;
         match self.ask(&Question::call(slots.iter(n).collect(), call, &OBJECTS), Vec::new())? {
             Answer::Values(values) if values.len() == slots.len(n) => {

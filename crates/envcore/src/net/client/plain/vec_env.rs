@@ -15,12 +15,6 @@ use crate::vec_env::{Spec, VecEnv, Want};
 const DRAW: &str = "render";
 
 impl PlainClient {
-    fn check_together(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
-        self.base.check_slots(slots)?;
-        let n = self.base.spec.num_slots;
-        self.base.check_chunks(slots, begin, |_| 0..n)
-    }
-
     /// The error of what netenv cannot do with `slots`.
     fn unable(&self, slots: &Slots, what: &str) -> Error {
         let named = self.base.check_slots(slots);
@@ -52,9 +46,7 @@ impl VecEnv for PlainClient {
     }
 
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
-        self.base.check_slots(slots)?;
-        self.base.check_one_each(slots, begin)?;
-        self.check_together(slots, Some(begin))?;
+        self.base.check_together(slots, Some(begin))?;
         let has_options = options.is_some_and(|options| !options.is_empty());
         let each = slots.iter(self.base.spec.num_slots).zip(begin);
         each.into_iter()
@@ -62,7 +54,7 @@ impl VecEnv for PlainClient {
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.check_together(slots, None)?;
+        self.base.check_together(slots, None)?;
         let lives = &self.slot_states.lives;
         lives.check_steps()?;
         self.actions.store(slots, actions, lives.pending())
