@@ -123,3 +123,119 @@ def headers(talk: bytes, first: int) -> list[int]:
         found.append(at)
         at += HEADER.size + HEADER.unpack_from(talk, at)[0]
     return found
+
+
+class Tail:
+    """Reads a tail as `docs/protocol.md` says."""
+
+    def __init__(self, bytes_: bytes) -> None:
+        self.bytes, self.at = bytes_, 0
+
+    def take(self, count: int) -> bytes:
+        assert self.at + count <= len(self.bytes)
+        self.at += count
+        return self.bytes[self.at - count : self.at]
+
+    def n(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return number
+
+    def int(self) -> int:
+        number = self.n()
+        return (number >> 1) ^ -(number & 1)
+
+    def float(self) -> float:
+        (number,) = struct.unpack("<d", self.take(8))
+        assert isinstance(number, float)
+        return number
+
+    def bool(self) -> bool:
+        return self.take(1) == b"\1"
+
+    def text(self) -> str:
+        return self.take(self.n()).decode()
+
+    def list(self, each: Any) -> Any:
+        return [each() for _ in range(self.n())]
+
+    def option(self, some: Any) -> Any:
+        return some() if self.bool() else None
+
+    def scalar(self) -> Any:
+        return self.float() if self.n() else self.int()
+
+    def leaf(self) -> dict[str, Any]:
+        leaf: dict[str, Any] = {"name": self.text()}
+        assert self.n() == 0, "of fixed shape"
+        leaf["dtype"] = DTYPES[self.n()]
+        leaf["shape"] = self.list(self.n)
+        leaf["low"], leaf["high"] = self.list(self.scalar), self.list(self.scalar)
+        leaf["discrete"] = self.bool()
+        return leaf
+
+    def node(self) -> tuple[str, int, int]:
+        return self.text(), self.n(), self.n()
+
+    def space(self) -> Any:
+        return self.list(self.leaf), self.list(self.node)
+
+    def value(self) -> Any:
+        """A `Value'`."""
+        kind = self.n()
+        if kind == 0:
+            return self.plain()
+        assert kind in (1, 2)
+        if kind == 1:
+            return self.list(self.value)
+        return {name: value for name, value in self.list(lambda: (self.text(), self.value()))}
+
+    def plain(self) -> Any:
+        """A `Value`."""
+        kinds = [lambda: None, self.bool, self.int, self.float, self.text, self.array]
+        kind = self.n()
+        if kind == 6:
+            return self.list(self.plain)
+        if kind == 7:
+            return dict(self.list(lambda: (self.text(), self.plain())))
+        return kinds[kind]()
+
+    def array(self) -> tuple[str, Any, bytes]:
+        return DTYPES[self.n()], self.list(self.n), self.take(self.n())
+
+    def built(self) -> dict[str, Any]:
+        assert self.n() == 0, "no error"
+        return {
+            "id": self.text(),
+            "num_envs": self.n(),
+            "observation": self.space(),
+            "action": self.space(),
+            "info": self.space(),
+            "autoreset": self.n(),
+            "caps": self.n(),
+            "max_episode_steps": self.option(self.n),
+            "metadata": self.value(),
+            "num_agents": self.n(),
+            "seeded": self.bool(),
+            "version": self.text(),
+        }
+
+
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "uint32",
+    "int32",
+    "uint64",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+]

@@ -31,6 +31,7 @@ from tests.net.extended import (
     ROWS,
     STEP,
     Parrot,
+    Tail,
     Wire,
     greet,
     headers,
@@ -492,3 +493,48 @@ def test_old_vec_envs_are_served_by_the_extension_too(name: str) -> None:
         (drawn, *_) = envs.call("render", mode="rgb_array")
         assert (None if drawn is None else drawn.tolist()) == picture
         envs.close()
+
+
+def test_a_program_that_has_only_read_the_protocol_plays(server: Any) -> None:
+    """CartPole, of which only the bytes are looked at; beside it, an env in this process."""
+    here = corral.make_vec("CartPole-v1", 2, autoreset_mode="same_step", max_episode_steps=3)
+    with dial(server) as connection:
+        settings = {"seed": 5, "max_episode_steps": 3, "autoreset_mode": "same_step"}
+        connection.sendall(init(2, version=1, minimum=1, settings=settings))
+        told(connection)
+        tail = Tail(heard(connection)[1])
+        built = tail.built()
+        assert tail.at == len(tail.bytes)
+        [observation], nodes = built["observation"]
+        assert nodes == [("", 0, 0)]
+        space = here.single_observation_space
+        assert (observation["dtype"], observation["shape"]) == ("float32", [4])
+        assert np.array(observation["high"], np.float32).tolist() == space.high.tolist()
+        [action], _ = built["action"]
+        assert (action["discrete"], action["low"], action["high"]) == (True, [0], [1])
+        assert (built["id"], built["num_envs"], built["autoreset"]) == ("CartPole-v1", 2, 1)
+        assert (built["max_episode_steps"], built["seeded"]) == (3, True)
+        assert built["metadata"]["render_fps"] == here.metadata["render_fps"]
+        # All envs, two seeds (zigzag), no options.
+        connection.sendall(message(RESET, bytes([0, 2, 1, 18, 1, 20, 2, 0])))
+        _, rows = heard(connection)
+        shown, _ = here.reset(seed=[9, 10])
+        assert rows[:32] == shown.tobytes()
+        for step in range(3):
+            actions = np.array([1, 0])
+            connection.sendall(message(STEP, rows=2, columns=actions.tobytes() + bytes(48)))
+            _, rows = heard(connection)
+            shown, rewards, terminated, truncated, infos = here.step(actions)
+            assert rows[:32] == shown.tobytes()
+            assert rows[64:80] == rewards.tobytes()
+            assert rows[128:130] == terminated.tobytes()
+            assert rows[192:194] == truncated.tobytes()
+            assert rows[256:258] == bytes(2), "rows of a step"
+            assert rows[320:322] == (terminated | truncated).tobytes(), "rows that ended"
+            if step == 2:
+                assert rows[384:416] == np.stack(list(infos["final_obs"])).tobytes()
+                assert len(rows) == 448
+        connection.sendall(message(ASK, bytes([5, 1, 1, 0]) + b"\x05hello" + bytes([1, 0, 2, 0])))
+        kind, answer = heard(connection)
+        assert (kind, answer[:2]) == (ANSWER, bytes([1, 0])), "an error, which is a text"
+        assert b"hello" in answer
