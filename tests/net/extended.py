@@ -225,17 +225,5 @@ class Tail:
         }
 
 
-DTYPES = [
-    "bool",
-    "uint8",
-    "int8",
-    "uint16",
-    "int16",
-    "uint32",
-    "int32",
-    "uint64",
-    "int64",
-    "float16",
-    "float32",
-    "float64",
-]
+DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
+DTYPES += ["float16", "float32", "float64"]

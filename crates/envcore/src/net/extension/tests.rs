@@ -170,7 +170,7 @@ fn versions_that_do_not_meet_are_plain_netenv() {
 fn values_that_are_nested_too_deep_are_refused_and_end_no_stack() {
     // A list of one list of one list …: the number of `PackedValue::List` and a length of 1.
     let deep = [1u8, 1].repeat(1 << 20);
-    assert!(open::<PackedValue>(Kind::Reset, &deep).unwrap_err().contains("makes no sense"));
+    assert!(open::<PackedValue>(Kind::Reset, &deep).err().unwrap().contains("makes no sense"));
     let deep = [2u8, 1, 0].repeat(1 << 20);
     assert!(open::<PackedValue>(Kind::Reset, &deep).is_err());
 }
