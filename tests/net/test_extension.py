@@ -15,8 +15,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import corral
 from corral import errors
@@ -381,6 +383,57 @@ def test_ctrl_c_ends_a_wait_and_the_rows_stay_in_flight() -> None:
         observations, *_ = envs.recv(timeout=30)
         assert observations.all()
         envs.close()
+
+
+class Sleeper(gymnasium.Env[Any, Any]):
+    """An env with a call that takes its time."""
+
+    observation_space = spaces.Discrete(9)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        return 1, 1.0, False, False, {}
+
+    def nap(self, seconds: float) -> str:
+        time.sleep(seconds)
+        return "slept"
+
+
+@pytest.fixture
+def sleeping() -> Iterator[Any]:
+    make: Any = lambda num_envs: corral.from_gymnasium([Sleeper] * num_envs)  # noqa: E731
+    with corral.serve(make, "127.0.0.1:0") as server:
+        yield server
+
+
+def test_a_call_that_takes_longer_than_the_timeout_costs_the_connection(sleeping: Any) -> None:
+    envs = corral.connect(sleeping.address, 2, timeout=0.3)
+    envs.reset()
+    assert envs.call("nap", 0.01) == ("slept", "slept")
+    with pytest.raises(errors.ResetNeededError, match="reset, which connects again"):
+        envs.call("nap", 0.6)
+    with pytest.raises(errors.EnvTimeoutError):
+        envs.step(np.zeros(2, np.int64))
+    envs.reset()
+    envs.step(np.zeros(2, np.int64))
+    envs.close()
+
+
+def test_ctrl_c_ends_a_call_whose_answer_confuses_nobody(sleeping: Any) -> None:
+    envs = corral.connect(sleeping.address, 1)
+    envs.reset()
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        envs.call("nap", 1.0)
+    assert envs.call("nap", 0.0) == ("slept",)
+    assert envs.step(np.zeros(1, np.int64))[1].tolist() == [1]
+    envs.close()
 
 
 FORKED = """
