@@ -24,7 +24,7 @@ mod wire;
 
 pub use address::ServerAddress;
 pub use client::{ClientConfig, connect};
-pub use extension::Asked;
-pub use server::{Access, EnvFactory, Render, Served, Server, ServerLimits, ServerMetrics, ToPlain};
+pub use extension::{Asked, ToPlain};
+pub use server::{Access, EnvFactory, Render, Served, Server, ServerLimits, ServerMetrics};
 pub use tls::{ClientTls, ServerTls};
 pub use token::Token;

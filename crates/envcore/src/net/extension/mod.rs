@@ -272,7 +272,10 @@ pub(super) fn open<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, S
 }
 
 /// The objects of a peer: there are none. One that a plain value stands for travels as that.
-pub(super) struct PlainObjects<'a>(pub(super) Option<&'a (dyn Fn(&Object) -> Option<Value> + Send)>);
+pub(super) struct PlainObjects<'a>(pub(super) Option<&'a ToPlain>);
+
+/// What gives the plain value that says as much as an object of the envs' own language.
+pub type ToPlain = Box<dyn Fn(&Object) -> Option<Value> + Send>;
 
 impl Objects for PlainObjects<'_> {
     fn pack(&self, _: &Object) -> Result<Vec<u8>, String> {

@@ -125,7 +125,7 @@ fn make(stream: &Stream, request: &Request, asked: &Asked, common: &ServerState)
 }
 
 fn objects(served: &Served) -> PlainObjects<'_> {
-    PlainObjects(served.plain.as_deref())
+    PlainObjects(served.plain.as_ref())
 }
 
 struct ExtendedSession<'a> {
@@ -293,7 +293,7 @@ impl ExtendedSession<'_> {
 
     fn ask(&mut self, question: Question) -> Result<Answer> {
         let Served { envs, render, plain, .. } = &mut self.served;
-        let objects = PlainObjects(plain.as_deref());
+        let objects = PlainObjects(plain.as_ref());
         match (question, render) {
             (Question::Call(_, _, name, ..), _) if name.starts_with('_') => {
                 let why = format!("{}: '{name}' begins with '_', and is the env's own", envs.spec().id);

@@ -16,13 +16,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 
 use super::address::{Listener, ServerAddress};
-use super::extension::Asked;
+use super::extension::{Asked, ToPlain};
 use super::stream::wait_for;
 use super::tls::ServerTls;
 use super::token::Token;
 use crate::error::{Error, Result};
 use crate::fork::ProcessMark;
-use crate::object::Object;
 use crate::space::{Options, Value};
 use crate::vec_env::VecEnv;
 
@@ -60,9 +59,6 @@ pub struct Access {
     /// TLS over TCP. Without it, everything travels in the clear.
     pub tls: Option<ServerTls>,
 }
-
-/// What gives the plain value that says as much as an object of the envs' own language.
-pub type ToPlain = Box<dyn Fn(&Object) -> Option<Value> + Send>;
 
 /// What draws a vec env, by the arguments that a client names.
 pub type Render = Box<dyn FnMut(&Options) -> Result<Value> + Send>;
