@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use envcore::abi::env_c_api::load::{EnvCApiConfig, EnvCApiSource};
 use envcore::abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource};
-use envcore::net::{Client, ClientConfig, ClientTls, Token};
+use envcore::net::{Asked, ClientConfig, ClientTls, Token, connect};
 use envcore::{Cause, DType, Error, Failure, Phase, Process, Result, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -162,15 +162,18 @@ impl Source {
         Ok(Source { kind: Where::Here(Arc::new(source)), about: None })
     }
 
-    /// Envs in the netenv server at `address`, which makes them with `env_options`.
+    /// Envs in the netenv server at `address`, which makes them with `env_options`. `asked` is the id
+    /// and the vec env's options that a server of Corral's takes; with `plain` netenv alone is spoken.
     #[staticmethod]
-    #[pyo3(signature = (address, env_options, *, token=None, fingerprint=None, authority=None,
+    #[pyo3(signature = (address, env_options, *, asked, plain=false, token=None, fingerprint=None, authority=None,
                         shared_memory=false, connect_timeout=None))]
     #[expect(clippy::too_many_arguments, reason = "each is given by name")]
     fn netenv(
         py: Python<'_>,
         address: &str,
         env_options: &Bound<'_, PyDict>,
+        asked: (Option<String>, Bound<'_, PyDict>),
+        plain: bool,
         token: Option<&str>,
         fingerprint: Option<&str>,
         authority: Option<PathBuf>,
@@ -187,15 +190,16 @@ impl Source {
             (None, None) => None,
         };
         let closing: Arc<Closing> = Arc::default();
-        let asked = closing.clone();
+        let told = closing.clone();
         let client = ClientConfig {
             tls,
             address: address.parse().or_raise(py)?,
             env_options: values::options(env_options)?,
+            asked: Asked { is_extended: !plain, id: asked.0, settings: values::options(&asked.1)? },
             token: token.map(Token::new).transpose().or_raise(py)?,
             shared_memory,
             connect_timeout,
-            pause: Arc::new(move || if asked.is_asked() { Err(closed()) } else { look() }),
+            pause: Arc::new(move || if told.is_asked() { Err(closed()) } else { look() }),
         };
         Ok(Source { kind: Where::Served(client, closing), about: None })
     }
@@ -261,7 +265,7 @@ impl Source {
     pub(crate) fn start(&self, config: VecConfig) -> Result<(Box<dyn VecEnv>, About)> {
         match &self.kind {
             Where::Here(source) => Ok((start(source.clone(), config)?, None)),
-            Where::Served(client, _) => Ok((Box::new(Client::new(client.clone(), &config)?), None)),
+            Where::Served(client, _) => Ok((connect(client.clone(), &config)?, None)),
             Where::There { host, num_workers } => {
                 let envs = Process::new(host.clone(), config, *num_workers)?;
                 let about = envs.about().to_vec();

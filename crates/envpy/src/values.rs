@@ -16,6 +16,9 @@ use crate::errors;
 /// A Python object that the core passes on and never opens.
 pub(crate) struct Opaque(pub(crate) Py<PyAny>);
 
+/// What Python sees of an object that is not Python's.
+pub(crate) const FOREIGN: &str = "<an object that is not Python's>";
+
 /// `numpy.generic` and `numpy.asarray`.
 static NUMPY: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
 
@@ -82,6 +85,13 @@ pub(crate) fn plain(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         Ok(bytes) => Ok(Value::Array(Array::from_slice(bytes.as_bytes()))),
         Err(_) => from_py(object),
     }
+}
+
+/// The value that says as much as a Python object, if the core has kinds for all of it: what keeps
+/// its type, or else numbers, texts, lists and dicts in place of what is like them.
+pub(crate) fn told(object: &Bound<'_, PyAny>) -> Option<Value> {
+    let is_open = |value: &Value| !value.holds_objects();
+    faithful(object).ok().filter(is_open).or_else(|| plain(object).ok().filter(is_open))
 }
 
 /// A Python object as an opaque value.
@@ -248,7 +258,7 @@ pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, 
         Value::Map(map) => options_to_py(py, map)?.into_any(),
         Value::Object(object) => match object.downcast_ref::<Opaque>() {
             Some(Opaque(object)) => object.bind(py).clone(),
-            None => PyString::new(py, "<an object that is not Python's>").into_any(),
+            None => PyString::new(py, FOREIGN).into_any(),
         },
     })
 }

@@ -10,7 +10,9 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod channel;
 mod client;
+mod extension;
 mod json;
 mod server;
 mod shared;
@@ -21,7 +23,8 @@ mod token;
 mod wire;
 
 pub use address::ServerAddress;
-pub use client::{Client, ClientConfig};
+pub use client::{ClientConfig, connect};
+pub use extension::{Asked, ToPlain};
 pub use server::{Access, EnvFactory, Render, Served, Server, ServerLimits, ServerMetrics};
 pub use stream::WaitPause;
 pub use tls::{ClientTls, ServerTls};

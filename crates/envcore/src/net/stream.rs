@@ -1,6 +1,6 @@
 //! Sockets of either kind. No call of a socket blocks: every wait is a `poll` with an end.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -18,11 +18,14 @@ use super::tls::{ClientTls, ServerTls, TlsStream};
 use crate::error::{Error, Failure, Result};
 use crate::runner::available_cores;
 
+/// How many parts are written by one call of the system.
+const MAX_PARTS: usize = 64;
+
 /// Called now and then during a wait, which an error ends: Ctrl-C, for instance.
 pub type WaitPause = dyn Fn() -> Result<(), Failure> + Send + Sync;
 
 /// How long a wait that pauses goes on until it pauses.
-const SLICE: Duration = Duration::from_millis(50);
+pub(super) const SLICE: Duration = Duration::from_millis(50);
 
 /// How long the other side may be silent, and what is looked at meanwhile.
 #[derive(Clone, Copy)]
@@ -250,11 +253,9 @@ impl Stream {
             Stream::Tls(stream) => return stream.read(bytes),
             Stream::Unix(stream) => stream.read(bytes),
         };
-        match read {
-            Ok(0) if !bytes.is_empty() => Err(BrokenConnection::Closed),
-            Ok(n) => Ok(Some(n)),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
-            Err(error) => Err(error.into()),
+        match moved(read)? {
+            Some(0) if !bytes.is_empty() => Err(BrokenConnection::Closed),
+            moved => Ok(moved),
         }
     }
 
@@ -265,11 +266,7 @@ impl Stream {
             Stream::Tls(stream) => return stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
         };
-        match written {
-            Ok(n) => Ok(Some(n)),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        moved(written)
     }
 
     /// Fills `bytes`. The other side may be slow; see [`MessagePace`].
@@ -298,11 +295,33 @@ impl Stream {
         bytes: &[u8],
         patience: PeerPatience<'_>,
     ) -> Result<(), BrokenConnection> {
-        let (mut pace, mut at) = (MessagePace::new(bytes.len(), patience.idle), 0);
+        self.write_parts(&[bytes], patience)
+    }
+
+    /// Writes all of `parts`, one after the other, as [`write_full`](Self::write_full) does. They
+    /// need not be copied together.
+    pub(super) fn write_parts(
+        &mut self,
+        parts: &[&[u8]],
+        patience: PeerPatience<'_>,
+    ) -> Result<(), BrokenConnection> {
+        let joined;
+        // A record of TLS is made of each part.
+        let parts = match self {
+            Stream::Tls(_) if parts.len() > 1 => {
+                joined = parts.concat();
+                &[&joined[..]]
+            }
+            _ => parts,
+        };
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        let mut pace = MessagePace::new(parts.iter().map(|part| part.len()).sum(), patience.idle);
         loop {
-            let is_taken = if at < bytes.len() {
-                let taken = self.write_some(&bytes[at..])?;
-                at += taken.unwrap_or(0);
+            let is_taken = if !rest.is_empty() {
+                let taken = self.write_some_of(rest)?;
+                IoSlice::advance_slices(&mut rest, taken.unwrap_or(0));
                 taken.is_some()
             } else if self.flush_some()? {
                 return Ok(());
@@ -315,6 +334,46 @@ impl Stream {
                 return Err(BrokenConnection::Silent(patience.idle));
             }
         }
+    }
+
+    /// Writes what the socket takes of `parts`, without waiting; `None` where the socket is full.
+    fn write_some_of(&mut self, parts: &[IoSlice<'_>]) -> Result<Option<usize>, BrokenConnection> {
+        // The system takes so many parts by one call.
+        let parts = &parts[..parts.len().min(MAX_PARTS)];
+        moved(match self {
+            Stream::Tcp(stream) => stream.write_vectored(parts),
+            Stream::Tls(stream) => return stream.write(&parts[0]),
+            Stream::Unix(stream) => stream.write_vectored(parts),
+        })
+    }
+
+    /// Ends the connection for both sides, whoever else has the socket: the child of a fork, for
+    /// instance.
+    pub(super) fn shut(&self) {
+        let _ = rustix::net::shutdown(self, rustix::net::Shutdown::Both);
+    }
+
+    /// Lets the system ask the other side now and then whether it is still there, where it is
+    /// silent for longer than `idle`.
+    pub(super) fn keep_alive(&self, idle: Duration) -> std::io::Result<()> {
+        use rustix::net::sockopt;
+        if matches!(self, Stream::Tcp(_) | Stream::Tls(_)) {
+            let idle = Duration::from_secs(idle.as_secs().clamp(1, 32767));
+            sockopt::set_socket_keepalive(self, true)?;
+            sockopt::set_tcp_keepidle(self, idle)?;
+            sockopt::set_tcp_keepintvl(self, idle)?;
+            sockopt::set_tcp_keepcnt(self, 3)?;
+        }
+        Ok(())
+    }
+}
+
+/// What moved by a call that does not wait; `None` where nothing could.
+fn moved(moved: std::io::Result<usize>) -> Result<Option<usize>, BrokenConnection> {
+    match moved {
+        Ok(n) => Ok(Some(n)),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -353,25 +412,25 @@ fn connected(
 /// The time that a message may take: at most `idle` without any byte, and in all as long as
 /// 64 KiB a second take. So a peer that sends a byte now and then is not waited for, and one
 /// with a slow line is.
-struct MessagePace {
+pub(super) struct MessagePace {
     idle: Duration,
     moved: Instant,
     end: Instant,
 }
 
 impl MessagePace {
-    fn new(bytes: usize, idle: Duration) -> Self {
+    pub(super) fn new(bytes: usize, idle: Duration) -> Self {
         let now = Instant::now();
         MessagePace { idle, moved: now, end: now + idle + Duration::from_secs((bytes >> 16) as u64) }
     }
 
     /// Notes that a byte has moved.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.moved = Instant::now();
     }
 
     /// When the peer is silent or too slow.
-    fn until(&self) -> Instant {
+    pub(super) fn until(&self) -> Instant {
         self.end.min(self.moved + self.idle)
     }
 }

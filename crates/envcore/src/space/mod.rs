@@ -23,4 +23,5 @@ pub use space::Space;
 pub use text::Text;
 pub use tree::Tree;
 pub(crate) use tree::{Node, NodeKind};
+pub(crate) use value::deeper;
 pub use value::{Array, Options, Value};

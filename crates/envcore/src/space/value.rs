@@ -137,7 +137,9 @@ pub enum Value {
 /// written the bytes, and the stack is limited.
 const MAX_DEPTH: u32 = 64;
 
-fn deeper<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+pub(crate) fn deeper<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
     thread_local! {
         static DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
     }
@@ -186,6 +188,16 @@ impl PartialEq for Value {
 }
 
 impl Value {
+    /// Whether the value is an object, or holds one.
+    pub fn holds_objects(&self) -> bool {
+        match self {
+            Value::Object(_) => true,
+            Value::List(items) => items.iter().any(Value::holds_objects),
+            Value::Map(map) => map.iter().any(|(_, value)| value.holds_objects()),
+            _ => false,
+        }
+    }
+
     /// The value as JSON, for configs.
     ///
     /// # Errors

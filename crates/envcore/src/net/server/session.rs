@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 
 use super::player::Player;
-use super::{SLICE, ServerState, Share};
+use super::{SLICE, ServerState, Share, extended};
 use crate::guard::guard;
+use crate::net::extension::Asked;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{self, step_leaves};
@@ -43,6 +44,11 @@ pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
     }
 }
 
+/// Why a client does not get as many envs as it asks for.
+pub(super) fn no_room(num_envs: usize, common: &ServerState) -> String {
+    format!("it asks for {num_envs} envs, and all clients may have {}", common.limits.envs)
+}
+
 struct Session<'a> {
     stream: Stream,
     /// How many bytes the last answer to a step or a reset had.
@@ -68,7 +74,7 @@ impl Session<'_> {
         PeerPatience::new(self.idle())
     }
 
-    fn run(&mut self) -> Result<(), BrokenConnection> {
+    fn run(mut self) -> Result<(), BrokenConnection> {
         let mut hello = [0; HELLO.len()];
         self.stream.read_full(&mut hello, self.patience())?;
         if hello != HELLO {
@@ -93,12 +99,14 @@ impl Session<'_> {
         {
             return Err(BrokenConnection::Garbage("its token is missing or wrong".into()));
         }
-        let most = self.common.limits.envs;
-        let Some(_envs) = Share::take(&self.common.envs, request.num_envs, most) else {
-            let n = request.num_envs;
-            return Err(BrokenConnection::Garbage(format!(
-                "it asks for {n} envs, and all clients may have {most}"
-            )));
+        let asked = Asked::read(request.extension.as_ref());
+        let envs = Share::take(&self.common.envs, request.num_envs, self.common.limits.envs);
+        if asked.is_extended {
+            let asked = (&asked, envs.is_some());
+            return extended::serve(self.stream, &request, asked, self.common);
+        }
+        let Some(_envs) = envs else {
+            return Err(BrokenConnection::Garbage(no_room(request.num_envs, self.common)));
         };
         let mut playing = self.init(&request)?;
         drop(request);
@@ -147,7 +155,7 @@ impl Session<'_> {
         let served = self
             .common
             .factory
-            .make(request.num_envs, &request.env_options)
+            .make(request.num_envs, &request.env_options, &Asked::default())
             .map_err(BrokenConnection::Envs)?;
         let Spec { observation, action, num_slots, .. } = served.envs.spec();
         if *num_slots != request.num_envs {
@@ -173,7 +181,7 @@ impl Session<'_> {
             return Err(refused(format!("their spaces take {} bytes of JSON", text.len())));
         }
         let answer = vec![0; 1 + steps.bytes];
-        let sizes = shared_sizes(&actions, &steps);
+        let sizes = shared_sizes(actions.bytes, steps.bytes);
         let player = Player::new(served, &response, (&actions, steps)).map_err(BrokenConnection::Envs)?;
         self.write(&with_json(None, &text))?;
         let shared = match self.stream.as_unix() {

@@ -1,12 +1,11 @@
-//! [`Client`] as a [`VecEnv`].
+//! [`PlainClient`] as a [`VecEnv`].
 
 use std::time::Duration;
 
-use super::Client;
+use super::PlainClient;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::{Call, CallKind};
-use crate::caps::Caps;
 use crate::error::{Cause, Error, Phase, Result};
 use crate::frame::Frame;
 use crate::net::stream::BrokenConnection;
@@ -21,11 +20,11 @@ const UNLIMITED: Duration = Duration::from_secs(1 << 32);
 /// What the protocol can call by its name.
 const DRAW: &str = "render";
 
-impl Client {
-    fn check_together(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
-        self.base.check_slots(slots)?;
-        let n = self.base.spec.num_slots;
-        self.base.check_chunks(slots, begin, |_| 0..n)
+impl PlainClient {
+    /// The error of what netenv cannot do with `slots`.
+    fn unable(&self, slots: &Slots, what: &str) -> Error {
+        let named = self.base.check_slots(slots);
+        named.err().unwrap_or_else(|| Error::Unsupported(format!("{} cannot {what}", self.base.spec.id)))
     }
 
     /// Lands failed rows where the connection broke before the slots were sent.
@@ -47,15 +46,13 @@ impl Client {
     }
 }
 
-impl VecEnv for Client {
+impl VecEnv for PlainClient {
     fn spec(&self) -> &Spec {
         &self.base.spec
     }
 
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
-        self.base.check_slots(slots)?;
-        self.base.check_one_each(slots, begin)?;
-        self.check_together(slots, Some(begin))?;
+        self.base.check_together(slots, Some(begin))?;
         let has_options = options.is_some_and(|options| !options.is_empty());
         let each = slots.iter(self.base.spec.num_slots).zip(begin);
         each.into_iter()
@@ -63,7 +60,7 @@ impl VecEnv for Client {
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.check_together(slots, None)?;
+        self.base.check_together(slots, None)?;
         let lives = &self.slot_states.lives;
         lives.check_steps()?;
         self.actions.store(slots, actions, lives.pending())
@@ -121,21 +118,15 @@ impl VecEnv for Client {
     }
 
     fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
-        self.base.check_slots(&Slots::List(vec![slot]))?;
-        Err(self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "save its state").unwrap_err())
+        Err(self.unable(&Slots::List(vec![slot]), "save its state"))
     }
 
     fn load_slot(&mut self, slot: usize, _: Sections<'_>) -> Result<()> {
-        self.base.check_slots(&Slots::List(vec![slot]))?;
-        self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "load a state")
+        Err(self.unable(&Slots::List(vec![slot]), "load a state"))
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
-        self.base.check_slots(slots)?;
-        let Err(why) = self.base.spec.caps.require(Caps::RENDER, &self.base.spec.id, "draw each env") else {
-            return Ok(Vec::new());
-        };
-        Err(why)
+        Err(self.unable(slots, "draw each env"))
     }
 
     /// `render` with the arguments that the envs take gives what the server's envs draw, which
@@ -189,10 +180,9 @@ impl VecEnv for Client {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
+        if !self.base.close() {
             return Ok(());
         }
-        self.base.forget();
         self.landing.clear();
         self.sent = None;
         self.connection = None;

@@ -1,34 +1,25 @@
-//! The connection of a client: the first exchange, the outbox, and the last answer.
+//! The connection of a client of plain netenv: the outbox, and the last answer.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::ClientConfig;
 use crate::buffer::Actions;
-use crate::net::address::ServerAddress;
+use crate::net::client::{ClientConfig, MAX_PAYLOAD, answer_of};
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{NetLeaf, step_leaves};
 use crate::net::stream::{BrokenConnection, PeerPatience, Stream, WaitPause, spin_time};
-use crate::net::wire::{
-    HELLO, INIT, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, TOKEN, length, shared_sizes,
-    with_json,
-};
+use crate::net::wire::{Payload, RENDER, RESET, Response, STEP, shared_sizes, with_json};
 use crate::space::{Options, Value};
-
-/// The most bytes that the actions or the step data of a client take. A server that names
-/// larger spaces is refused.
-const MAX_PAYLOAD: usize = 1 << 32;
 
 /// The last answer of the server.
 pub(super) struct LastAnswer {
     steps: Payload,
     /// The command, the payload and one byte more, which no answer has; where memory is shared,
-    /// only rewards and ends of the payload. The
-    /// command is not kept apart: bytes that are received where they lie in the sender's memory
-    /// relative to a word are copied twice as fast.
+    /// only rewards and ends of the payload. The command is not kept apart: bytes that are
+    /// received where they lie in the sender's memory relative to a word are copied twice as fast.
     bytes: Vec<u8>,
     shared: Option<SharedPayloads>,
 }
@@ -91,49 +82,27 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects and asks for `num_envs` envs, within `time`.
+    /// The connection over `stream`, on which a server has `told` of its `num_envs` envs.
     pub(super) fn new(
+        stream: Stream,
+        told: &Response,
         config: &ClientConfig,
         num_envs: usize,
-        time: Duration,
-    ) -> Result<(Self, Response), BrokenConnection> {
-        let until = Instant::now() + time;
-        let left = || PeerPatience::pausing(until.saturating_duration_since(Instant::now()), &*config.pause);
-        let mut stream = Stream::connect(&config.address, left())?;
-        if let (Some(tls), ServerAddress::Tcp(host, _)) = (&config.tls, &config.address) {
-            stream = stream.secured_to(tls, host, left())?;
-        }
-        let request = Request {
-            num_envs,
-            use_shared_memory: config.shared_memory,
-            env_options: config.env_options.clone(),
-            extension: config.token.as_ref().map(|token| Options::new().with(TOKEN, token.as_str())),
-        };
-        let text = request.write().map_err(BrokenConnection::Envs)?;
-        stream.write_full(&HELLO, left())?;
-        let mut hello = [0; HELLO.len()];
-        stream.read_full(&mut hello, left())?;
-        if hello != HELLO {
-            return Err(BrokenConnection::Garbage("it does not speak netenv_v1".into()));
-        }
-        stream.write_full(&with_json(Some(INIT), &text), left())?;
-        // The server makes its envs between the command and the length.
-        let text = answer_of(&mut stream, INIT, &*config.pause, until)?;
-        let told = Response::read(&text).map_err(BrokenConnection::Garbage)?;
+    ) -> Result<Self, BrokenConnection> {
         let payload = |leaves: &[NetLeaf]| {
             Payload::of(leaves, num_envs, MAX_PAYLOAD).map_err(BrokenConnection::Garbage)
         };
         let (actions, steps) = (payload(&told.action)?, payload(&step_leaves(&told.observation))?);
         let shared = match stream.as_unix() {
             Some(socket) if config.shared_memory => {
-                Some(SharedPayloads::receive(socket, shared_sizes(&actions, &steps), left())?)
+                let sizes = shared_sizes(actions.bytes, steps.bytes);
+                let patience = PeerPatience::pausing(config.connect_timeout, &*config.pause);
+                Some(SharedPayloads::receive(socket, sizes, patience)?)
             }
             _ => None,
         };
         let answer = LastAnswer { bytes: vec![0; 1 + steps.bytes + 1], steps, shared };
-        let connection =
-            Connection { stream, actions, answer, outbox: Vec::new(), gone: 0, asked: None, arrived: 0 };
-        Ok((connection, told))
+        Ok(Connection { stream, actions, answer, outbox: Vec::new(), gone: 0, asked: None, arrived: 0 })
     }
 
     /// Posts a reset of all envs.
@@ -231,28 +200,8 @@ impl Connection {
     }
 }
 
-/// The JSON with which the server answers `command`, until `until`.
-fn answer_of(
-    stream: &mut Stream,
-    command: u8,
-    pause: &WaitPause,
-    until: Instant,
-) -> Result<Vec<u8>, BrokenConnection> {
-    let left = || PeerPatience::pausing(until.saturating_duration_since(Instant::now()), pause);
-    let mut head = [0; 5];
-    stream.read_full(&mut head[..1], left())?;
-    stream.read_full(&mut head[1..], left())?;
-    let [answered, length_bytes @ ..] = head;
-    if answered != command {
-        return Err(BrokenConnection::Garbage(format!("it answered {command} with {answered}")));
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.stream.shut();
     }
-    let length = length(length_bytes, MAX_RESPONSE).map_err(BrokenConnection::Garbage)?;
-    let mut text = Vec::new();
-    while text.len() < length {
-        // Memory is taken as the text arrives.
-        let from = text.len();
-        text.resize(length.min(from + (1 << 20)), 0);
-        stream.read_full(&mut text[from..], left())?;
-    }
-    Ok(text)
 }
