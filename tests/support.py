@@ -125,6 +125,12 @@ PLAYED = [id for id in corral.envs() if id not in OTHER_LEVELS]
 """The built-in envs that are played in batches."""
 
 
+def quick_ids(ids: Iterable[str]) -> list[Any]:
+    """`ids` as parameters; other levels are left to `make test-all`."""
+    thorough = pytest.mark.thorough
+    return [pytest.param(id, marks=thorough) if id in OTHER_LEVELS else id for id in ids]
+
+
 def quick_cases(cases: Iterable[Case]) -> list[Any]:
     """`cases` as parameters; those like another's are left to `make test-all`."""
     return [

@@ -26,10 +26,13 @@ struct LeafShape {
     /// as for `Box`.
     scalar: bool,
     is_text: bool,
-    /// By row, the text of the last batch with its `str`: an env that shows the same text again
-    /// costs no new one.
-    kept: Cell<Vec<Option<(Text, Py<PyString>)>>>,
+    /// By row, the text of the last batch: an env that shows the same text again costs no new
+    /// `str`.
+    kept: Cell<Vec<Option<ShownText>>>,
 }
+
+/// A text, and the `str` that it is in Python.
+type ShownText = (Text, Py<PyString>);
 
 /// A space's leaves and tree, with all that is needed to make arrays.
 pub(crate) struct Shapes {

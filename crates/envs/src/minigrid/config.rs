@@ -75,7 +75,7 @@ impl MiniGridConfig {
     /// [`Error::OptionValue`] for a view size that is even or out of range.
     pub(super) fn sight(&self) -> Result<Sight> {
         let size = self.agent_view_size as usize;
-        if size % 2 == 0 || !(3..=MAX_SIGHT).contains(&size) {
+        if size.is_multiple_of(2) || !(3..=MAX_SIGHT).contains(&size) {
             return Err(Error::OptionValue(format!(
                 "MiniGrid: agent_view_size is {size}: it counts the fields per side of what the agent sees, \
                  and must be odd and from 3 to {MAX_SIGHT}"

@@ -65,10 +65,10 @@ pub(super) fn draw_grid(world: &GridWorld, side: usize, image: &mut [u8]) {
     });
     let tiles = tiles(side);
     let (x, y) = world.spot(world.agent);
-    for row in 0..world.height {
+    for (row, seen) in seen.iter().enumerate().take(world.height) {
         for (column, cell) in world.cells_of_row(row).iter().enumerate() {
             let agent = ((column, row) == (x as usize, y as usize)).then_some(world.facing);
-            let tile = tiles.tile(*cell, agent, seen[row] >> column & 1 == 1);
+            let tile = tiles.tile(*cell, agent, seen >> column & 1 == 1);
             tiles.put(image, world.width, (column, row), tile);
         }
     }
