@@ -136,6 +136,7 @@ impl RemoteRows {
     }
 
     /// Copies row `row` of `from` to the place of `slot`.
+    #[cfg(feature = "net")]
     pub(crate) fn stage(&mut self, slot: usize, from: &Draft, row: usize) {
         let to = self.staging.window();
         // SAFETY: both drafts are alive, and only the caller uses them. The row is cleared because
