@@ -330,7 +330,7 @@ mod tests {
             any::<bool>().prop_map(Value::Bool),
             any::<i64>().prop_map(Value::Int),
             any::<f64>().prop_filter("NaN is not equal to itself", |v| !v.is_nan()).prop_map(Value::Float),
-            ".*".prop_map(|text| Value::from(text)),
+            ".*".prop_map(Value::from),
             array,
         ];
         leaf.prop_recursive(4, 40, 5, |inner| {
