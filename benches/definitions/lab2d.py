@@ -100,7 +100,6 @@ def dm_env_loop(level: str) -> Iterator[Turns]:
     yield Loop(step, draws, num_envs)
 
 
-
 def beside(level: str, one_process: float | None, two: float | None) -> list[Bench]:
     """A level in this process and in two workers, with the ratios that are wanted."""
     what, num_envs = f"DeepMind Lab2D, {level}", NUM_ENVS[level]

@@ -6,7 +6,6 @@ those runs with only its import changed.
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections.abc import Mapping
@@ -113,7 +112,9 @@ class Server:
             ArgumentError: where it cannot serve at its address.
         """
         if self._is_closed:
-            raise errors.ClosedError(f"the server at '{self._addresses[0]}' is closed: make a new one")
+            raise errors.ClosedError(
+                f"the server at '{self._addresses[0]}' is closed: make a new one"
+            )
         if self._native is None:
             self._native = _native.NetServer(self._addresses, self._made, **self._limits)
         return told_address(self._native.addresses[0])

@@ -190,11 +190,7 @@ fn dial_once(config: &ClientConfig, num_envs: usize, time: Duration) -> Result<D
 
 /// The first message of a server that speaks the extension. Nothing after it is read: shared
 /// memory may follow.
-fn read_built(
-    stream: &mut Stream,
-    pause: &WaitPause,
-    until: Instant,
-) -> Result<BuiltTail, BrokenConnection> {
+fn read_built(stream: &mut Stream, pause: &WaitPause, until: Instant) -> Result<BuiltTail, BrokenConnection> {
     let mut head = [0; HEADER];
     let left = until.saturating_duration_since(Instant::now());
     stream.read_full(&mut head, PeerPatience::pausing(left, pause))?;
