@@ -19,8 +19,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
 # Typer's own, under whatever name this version of it keeps the class.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 

@@ -27,7 +27,7 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID|NAME…]",
+            metavar="ID|NAME",
             help="Ids of envs; or, in a checkout of corral, names of its benches, parts of them, "
             "or globs.",
         ),
@@ -161,7 +161,7 @@ def _listed(benches: list[Bench]) -> Table:
 
 def _play(chosen: list[tuple[Path, Bench]], pace: run.Pace) -> list[run.Figure]:
     figures = []
-    with Progress(console=err, transient=True) as progress:
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("", total=len(chosen) * pace.windows)
         for done, (file, one) in enumerate(chosen):
             progress.update(task, description=one.name, completed=done * pace.windows)

@@ -26,7 +26,7 @@ def evaluate(
         str,
         typer.Option(
             metavar="RANGE|LIST",
-            help="Which episodes: FIRST:END, FIRST:END:STEP (END is left out), or 3,5,8.",
+            help="Which episodes: FIRST:END[:STEP], where END is left out, or 3,5,8.",
         ),
     ] = "0:100",
     num_envs: Annotated[
@@ -76,9 +76,7 @@ def read_indices(text: str) -> list[int]:
     elif re.fullmatch(r"\d+(,\d+)*", text):
         found = [int(one) for one in text.split(",")]
     else:
-        raise errors.ArgumentError(
-            f"'{text}' are no indices: write FIRST:END, FIRST:END:STEP or 3,5,8"
-        )
+        raise errors.ArgumentError(f"'{text}' are no indices: write FIRST:END[:STEP], or 3,5,8")
     if not found:
         raise errors.ArgumentError(f"'{text}' names no index")
     twice = next((one for one in found if found.count(one) > 1), None) if not match else None

@@ -13,7 +13,7 @@ from rich.text import Text
 
 import corral
 from corral.cli import ids
-from corral.cli.app import Json, app, err, errors_told, out, print_json, print_text
+from corral.cli.app import Json, app, err, errors_told, out, print_json
 
 # The columns beside the id need so much to be read.
 _LEAST = 50
@@ -32,7 +32,7 @@ class From(str, Enum):
 def list_envs(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TEXT…]", help="Only those whose id or text has each of these."),
+        typer.Argument(metavar="TEXT", help="Only those whose id or text has each of these."),
     ] = None,
     namespace: Annotated[
         str | None,
@@ -71,7 +71,8 @@ def list_envs(
         out.print(_table(entries, longest))
     else:
         for entry in entries:
-            print_text("\t".join(_cells(entry)))
+            # Rich would make spaces of the tabs.
+            typer.echo("\t".join(_cells(entry)))
     if not entries:
         err.print("no env is like that", markup=False)
 

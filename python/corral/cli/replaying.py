@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ import typer
 from rich.table import Table
 
 from corral import errors, plugins
-from corral.cli.app import app, err, errors_told, out
+from corral.cli.app import Json, app, err, errors_told, out, print_json
 from corral.cli.frames import Frames
 from corral.replay import Replay
 
@@ -41,10 +42,13 @@ def replay_file(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code tells.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Play a recorded failure again, on one env, up to the step that failed.
 
     Exit code 0: it failed again. 1: it did not, or in another way. 2: it cannot be played.
+
+    Example: corral replay failure.json --frames run.gif
     """
 
     def before_failure() -> None:
@@ -78,11 +82,28 @@ def replay_file(
             if writer is not None and step.frame is not None:
                 writer.add(step.step, step.frame)
         written = None if writer is None else writer.close()
-    if not quiet:
+    if as_json and not quiet:
+        print_json(_json(again, rewards))
+    elif not quiet:
         out.print(_table(again, rewards, written), soft_wrap=True)
         style = "green" if again.reproduced else "red"
         out.print(again.verdict(), style=style, markup=False, soft_wrap=True)
     raise typer.Exit(0 if again.reproduced else 1)
+
+
+def _json(again: Replay, rewards: float) -> dict[str, Any]:
+    return {
+        "env": again.env,
+        "config": again.config,
+        "begin": again.begin,
+        "steps": again.num_steps,
+        "return": rewards,
+        "last_action": again.last_action,
+        "recorded": dataclasses.asdict(again.recorded),
+        "corral": again.corral,
+        "reproduced": again.reproduced,
+        "verdict": again.verdict(),
+    }
 
 
 def _table(again: Replay, rewards: float, frames: str | None) -> Table:

@@ -68,11 +68,11 @@ def render(
             films = Frames(target, fps or envs.metadata.get("render_fps") or _FPS)
             with films, policies.told(policy or "the env"):
                 told = _film(envs, function, begin(envs, index, seed), steps, films)
-        written = films.close()
     if as_json:
         print_json({"env": id, "file": str(target), "pictures": films.count, **told})
     else:
-        print_text(f"{written}: {told['steps']} steps, return {told['return']:g}")
+        seen = f"{films.count} pictures, {told['steps']} steps, return {told['return']:g}"
+        print_text(f"{target}: {seen}")
 
 
 def drawing(id: str, config: dict[str, Any]) -> VectorEnv:

@@ -10,8 +10,9 @@ import termios
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -97,10 +98,14 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def scaled(picture: npt.NDArray[np.uint8], width: int, height: int) -> npt.NDArray[np.uint8]:
-    """The picture within `width` columns and `height` rows of pixels, in its own proportions; each
-    pixel is the mean of those that it stands for. Never larger than it is."""
+    """The picture within `width` columns and `height` rows of pixels, in its own proportions. Of a
+    large one each pixel is the mean of those that it stands for; a small one is enlarged by a whole
+    number."""
     rows, columns = picture.shape[:2]
-    share = min(1.0, width / columns, height / rows)
+    share = min(width / columns, height / rows)
+    if share >= 1:
+        larger: npt.NDArray[np.uint8] = picture.repeat(int(share), 0).repeat(int(share), 1)
+        return larger
     wide, high = max(1, int(columns * share)), max(1, int(rows * share))
     across, down = np.arange(wide) * columns // wide, np.arange(high) * rows // high
     sums = np.add.reduceat(np.add.reduceat(picture.astype(np.int64), down, 0), across, 1)
@@ -113,16 +118,11 @@ def blocks(picture: npt.NDArray[np.uint8]) -> Segments:
     """The picture, two rows of pixels to a line."""
     if len(picture) % 2:
         picture = np.concatenate([picture, picture[-1:]])
-    styles: dict[tuple[int, ...], Style] = {}
     segments = []
-    pairs: list[Any] = np.concatenate([picture[0::2], picture[1::2]], axis=2).tolist()
+    pairs: list[list[list[int]]] = np.concatenate([picture[0::2], picture[1::2]], axis=2).tolist()
     for line in pairs:
-        for both in line:
-            key = tuple(both)
-            if key not in styles:
-                styles[key] = Style(
-                    color=Color.from_rgb(*key[:3]), bgcolor=Color.from_rgb(*key[3:])
-                )
-            segments.append(Segment(_HALF, styles[key]))
+        for colours, alike in groupby(line):
+            style = Style(color=Color.from_rgb(*colours[:3]), bgcolor=Color.from_rgb(*colours[3:]))
+            segments.append(Segment(_HALF * len(list(alike)), style))
         segments.append(Segment.line())
     return Segments(segments)
