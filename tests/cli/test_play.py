@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.cli.terminal import Terminal
 pytest.importorskip("termios", reason="there are no terminals of Unix here")
 
 from corral.cli.keys import keys_of
+from corral.cli.playing import next_key
 from corral.cli.terminal import scaled
 
 READY = "q quit"
@@ -42,7 +44,7 @@ def test_keys_are_actions_and_the_picture_follows(command: Command, corridor: st
 
 
 @pytest.mark.parametrize(
-    ("ending", "code"), [("Ctrl-C", 130), ("a signal", 143), ("its input's end", 0)]
+    ("ending", "code"), [("Ctrl-C", 130), ("a signal", 143), ("a hang-up", 129)]
 )
 def test_the_terminal_is_as_before_whatever_ends_the_game(
     corridor: str, tmp_path: Path, ending: str, code: int
@@ -52,10 +54,9 @@ def test_the_terminal_is_as_before_whatever_ends_the_game(
         assert not terminal.is_restored
         if ending == "Ctrl-C":
             terminal.press("\x03")
-        elif ending == "a signal":
-            terminal.process.send_signal(signal.SIGTERM)
         else:
-            terminal.press("q")
+            number = signal.SIGTERM if ending == "a signal" else signal.SIGHUP
+            terminal.process.send_signal(number)
         assert terminal.finish() == code
         assert terminal.is_restored
         assert b"Traceback" not in terminal.screen
@@ -72,6 +73,23 @@ def test_an_env_that_fails_ends_the_game_in_a_line(corridor: str, tmp_path: Path
         said = terminal.screen.rpartition(b"\x1b[?1049l")[2].decode()
         assert "env 0 failed in step: AssertionError" in said
         assert "Traceback" not in said
+
+
+def test_keys_between_two_steps_change_the_action_and_hasten_nothing():
+    class Pressed:
+        def __init__(self, *keys: str | None) -> None:
+            self.keys, self.reads = list(keys), 0
+
+        def read(self, seconds: float | None) -> str | None:
+            self.reads += 1
+            return self.keys.pop(0) if self.keys else time.sleep(seconds or 0)
+
+    pressed = Pressed("a", "", "b")
+    assert next_key(pressed, 5) == "b"
+    assert pressed.reads >= 4
+    assert next_key(pressed, 100) is None
+    assert next_key(Pressed("a", "q", "b"), 5) == "q"
+    assert next_key(Pressed("a", "b"), None) == "a"
 
 
 def test_without_a_terminal_it_says_so(command: Command):
@@ -93,9 +111,8 @@ def test_keys_of_a_space():
     keys = keys_of("a/B-v0", both, 'a={"gear": 2, "force": [0.5]}')
     assert both.contains(keys["a"])
     pull = spaces.Box(-2, 2, (1,), np.float32)
-    assert [float(keys_of("a/B-v0", pull, None)[key]) for key in ("left", "down", "right")] == [
-        -2, 0, 2,
-    ]  # fmt: skip
+    keys = keys_of("a/B-v0", pull, None)
+    assert [keys[key].item() for key in ("left", "down", "right")] == [-2, 0, 2]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import json
 from contextlib import closing
 from typing import Any
 
-import numpy as np
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 from rich.table import Table
 from rich.text import Text
@@ -23,6 +22,8 @@ from corral.vector import VectorEnv
 _STEPS = 200
 # The index whose episode is compared with the seed's, and how far.
 _INDEX, _FAR = 3, 20
+# Envs that reset themselves have this mode alone.
+_MODE = "same_step"
 _TYPES = {bool: "bool", int: "int", float: "float", str: "text", list: "list", dict: "object"}
 
 
@@ -47,7 +48,7 @@ def info(
 
 def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
     spec = ids.python_spec(id)
-    with closing(ids.make(id, 1, config)) as envs:
+    with closing(ids.make(id, 1, config, autoreset_mode=_MODE)) as envs:
         described = _described(envs, id) if spec is None else _python_described(spec)
         native = envs.native
         limit = envs.max_episode_steps
@@ -136,10 +137,7 @@ def _rewards(envs: VectorEnv) -> dict[str, Any]:
     envs.reset(seed=0 if envs.native.can("seed") else None)
     draw = Draws(envs, 0)
     for _ in range(_STEPS):
-        _, rewards, terminations, truncations, _ = envs.step(draw())
-        seen.append(float(rewards[0]))
-        if terminations[0] or truncations[0]:
-            envs.reset(options={"reset_mask": np.array([True])})
+        seen.append(float(envs.step(draw())[1][0]))
     return {"random_steps": _STEPS, "least": min(seen), "most": max(seen)}
 
 
@@ -147,7 +145,7 @@ def _index(id: str, config: dict[str, Any]) -> str:
     """What an index is, by its episode beside that of the same seed."""
     stories = []
     for begin in ({"seed": _INDEX}, {"options": {"index": _INDEX}}):
-        with closing(ids.make(id, 1, config)) as envs:
+        with closing(ids.make(id, 1, config, autoreset_mode=_MODE)) as envs:
             story: list[Any] = [envs.reset(**begin)[0]]
             draw = Draws(envs, 0)
             for _ in range(_FAR):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from typing import Annotated, Any
 
@@ -75,15 +76,28 @@ def play(
                 last = next(iter(known.values()))
                 while True:
                     live.update(game.drawn(), refresh=True)
-                    key = pressed.read(game.pause(fps))
+                    key = next_key(pressed, None if game.ended else fps)
                     if key == "q":
                         break
                     if game.ended:
                         game.begin({})
-                    elif key in known or key is None:
-                        last = known[key] if key is not None else last
+                    elif key in known or fps is not None:
+                        last = known.get(key or "", last)
                         game.step(last)
     print_text(game.score())
+
+
+def next_key(pressed: Any, fps: float | None) -> str | None:
+    """The next key; with `fps` the last one that is pressed before the next step is due, if any."""
+    if fps is None:
+        key: str = pressed.read(None)
+        return key
+    due, last = time.monotonic() + 1 / fps, None
+    while (left := due - time.monotonic()) > 0:
+        last = pressed.read(left) or last
+        if last == "q":
+            break
+    return last
 
 
 def _terminal() -> Any:
@@ -128,10 +142,6 @@ class _Game:
         self._steps += 1
         self._latest = f", reward {rewards[0]:g}"
         self.ended = bool(terminated[0] or truncated[0])
-
-    def pause(self, fps: float | None) -> float | None:
-        """How long to wait for a key."""
-        return None if fps is None or self.ended else 1 / fps
 
     def score(self) -> str:
         """How it stands."""

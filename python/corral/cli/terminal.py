@@ -9,7 +9,7 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from types import FrameType
 from typing import NoReturn
@@ -88,7 +88,9 @@ def keyboard() -> Iterator[Keys]:
         tty.setcbreak(file)
         yield Keys(file)
     finally:
-        termios.tcsetattr(file, termios.TCSADRAIN, before)
+        # A terminal that was closed has nothing to restore.
+        with suppress(termios.error):
+            termios.tcsetattr(file, termios.TCSADRAIN, before)
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
