@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import inspect
+import io
 import shutil
 import subprocess
 import sys
@@ -12,6 +15,7 @@ import numpy as np
 import pytest
 
 import corral
+from corral.cli.docstrings import meanings
 from tests.abi.test_plugin import build
 from tests.cli.support import ROOT, Command
 from tests.cli.terminal import Terminal
@@ -64,6 +68,42 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path):
     line = f"{sys.executable} -m corral list --source all --json | true"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_an_output_that_closes_ends_a_command_quietly(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+):
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    with pytest.raises(SystemExit) as ended:
+        command("bench", "CartPole-v1", "--list", "--json")
+    assert ended.value.code == 1
+
+
+def test_docstrings_tell_of_arguments_in_more_than_one_way():
+    text = """A thing.
+
+    size: no argument, for it stands outside.
+
+    Args:
+        length (int): how long
+            it is.
+        wide: how wide
+
+    Returns:
+        height: what it gives.
+
+    * `speed=1`: how fast
+    it goes
+    """
+    assert meanings(inspect.cleandoc(text)) == {
+        "length": "how long it is.",
+        "wide": "how wide",
+        "speed": "how fast it goes",
+    }
 
 
 def test_info_of_an_env_that_gymnasium_has_says_what_that_says(command: Command):

@@ -24,10 +24,10 @@ READY = "q quit"
 
 
 def test_keys_are_actions_and_the_picture_follows(command: Command, corridor: str, tmp_path: Path):
-    with Terminal("play", corridor, "--seed", 5, "--keys", "d=1,left=0", cwd=tmp_path) as terminal:
+    with Terminal("play", corridor, "--seed", 1, "--keys", "d=1,left=0", cwd=tmp_path) as terminal:
         terminal.wait_for(READY)
-        # Seed 5 begins at NumPy's first draw of it.
-        at = int(np.random.default_rng(5).integers(0, 3))
+        # Seed 1 begins at NumPy's first draw of it.
+        at = int(np.random.default_rng(1).integers(0, 3))
         white, black = "\x1b[38;2;255;255;255;48;2;255;255;255m", "\x1b[38;2;0;0;0;48;2;0;0;0m"
         for key, place in (("1", at + 1), ("d", at + 2), ("\x1b[D", at + 1), ("x", at + 1)):
             terminal.press(key)

@@ -23,19 +23,10 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         code = run()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Who read it wants no more.
-        _write_no_more()
-        sys.exit(1)
     except OSError as error:
         print(f"corral: {error}", file=sys.stderr)
-        _write_no_more()
+        # Python would write once more what could not be written.
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
         sys.exit(2)
     sys.exit(code)
-
-
-def _write_no_more() -> None:
-    """Keeps Python from writing once more, at its end, what could not be written."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)

@@ -69,6 +69,7 @@ def errors_told() -> Iterator[None]:
         _tell("the debugger was left")
     except (errors.CorralError, gymnasium.error.Error, OSError) as error:
         if isinstance(error, BrokenPipeError):
+            # Typer ends quietly where the output's reader went away.
             raise
         cause = error.__cause__
         _tell(str(cause if isinstance(cause, errors.EnvError) else error))

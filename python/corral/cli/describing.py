@@ -150,9 +150,11 @@ def _index(id: str, config: dict[str, Any]) -> str:
             draw = Draws(envs, 0)
             for _ in range(_FAR):
                 observations, rewards, terminations, truncations, _ = envs.step(draw())
-                story.append((observations, rewards))
+                story.append(rewards)
                 if terminations[0] or truncations[0]:
+                    # What is shown is the next episode's.
                     break
+                story.append(observations)
         stories.append(repr(story))
     if stories[0] == stories[1]:
         return "index i plays the episode of seed i"
