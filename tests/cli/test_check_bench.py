@@ -28,6 +28,13 @@ def test_what_breaks_its_contract_ends_in_1(command: Command, corridor: str, tmp
     assert "FAIL  spaces" in done.stdout
 
 
+def test_an_env_without_randomness_may_say_so(command: Command, corridor: str, tmp_path: Path):
+    source = (tmp_path / "corridor.py").read_text()
+    (tmp_path / "corridor.py").write_text(source.replace("integers(0, 3)", "integers(0, 1)"))
+    assert command("check", "corridor:Corridor", "--steps", 15).returncode == 1
+    assert command.json("check", "corridor:Corridor", "--steps", 15, "--no-randomness")["passed"]
+
+
 def test_options_reach_the_class_that_is_checked(command: Command, corridor: str):
     why = command.refusal("check", "corridor:Corridor", "--option", "width=3")
     assert "width" in why

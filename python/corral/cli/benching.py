@@ -160,8 +160,10 @@ def _listed(benches: list[Bench]) -> Table:
 
 
 def _play(chosen: list[tuple[Path, Bench]], pace: run.Pace) -> list[run.Figure]:
+    if not err.is_terminal:
+        return [figure for file, one in chosen for figure in run.play(one, file, pace)]
     figures = []
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
+    with Progress(console=err, transient=True) as progress:
         task = progress.add_task("", total=len(chosen) * pace.windows)
         for done, (file, one) in enumerate(chosen):
             progress.update(task, description=one.name, completed=done * pace.windows)

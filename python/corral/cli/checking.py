@@ -36,6 +36,10 @@ def check(
         typer.Option("--option", "-o", metavar="NAME=VALUE", help="As JSON, or else as text."),
     ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps of each trajectory.")] = 200,
+    always_alike: Annotated[
+        bool,
+        typer.Option("--no-randomness", help="The env has none: all its episodes begin alike."),
+    ] = False,
     loads: ids.Loads = None,
     as_json: Json = False,
 ) -> None:
@@ -53,7 +57,7 @@ def check(
             checked = check_library(what, options=options, steps=steps)
             verdicts = checked.verdicts
         else:
-            verdicts = [_verdict(what, options, steps)]
+            verdicts = [_verdict(what, options, steps, seed_matters=not always_alike)]
     if as_json:
         print_json(_json(checked, verdicts))
     else:
@@ -65,12 +69,13 @@ def check(
     raise typer.Exit(0 if all(verdict.passed for verdict in verdicts) else 1)
 
 
-def _verdict(what: str, options: dict[str, Any], steps: int) -> Verdict:
+def _verdict(what: str, options: dict[str, Any], steps: int, *, seed_matters: bool) -> Verdict:
     """Of an env by its id, or by its class."""
     made = _class(what)
+    how: dict[str, Any] = {"steps": steps, "seed_matters": seed_matters, "raise_on_failure": False}
     if made is None and ids.python_spec(what) is None:
         id = what.rpartition(":")[2]
-        return check_env(id, steps=steps, raise_on_failure=False, **options)
+        return check_env(id, **how, **options)
     # Of a class every env is made by a call with the options.
     one = what if made is None else functools.partial(made, **options)
     more = options if made is None else {}
@@ -78,7 +83,7 @@ def _verdict(what: str, options: dict[str, Any], steps: int) -> Verdict:
     def make(num_envs: int, **vec_options: Any) -> VectorEnv:
         return corral.from_gymnasium(one, num_envs, runner="serial", **vec_options)
 
-    return check_env(make, steps=steps, raise_on_failure=False, **more)
+    return check_env(make, **how, **more)
 
 
 def _class(what: str) -> Any:

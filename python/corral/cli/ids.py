@@ -151,4 +151,7 @@ def make(
     given = {**config, **more, "autoreset_mode": autoreset_mode}
     if python_spec(id) is None:
         return corral.make_vec(id.rpartition(":")[2], num_envs, **given)
+    # Pygame looks for loudspeakers and a screen, and complains where there are none.
+    for driver in ("SDL_AUDIODRIVER", "SDL_VIDEODRIVER"):
+        os.environ.setdefault(driver, "dummy")
     return corral.from_gymnasium(id, num_envs, runner="serial", **given)
