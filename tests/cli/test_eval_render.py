@@ -14,6 +14,7 @@ import corral
 from corral.cli.policies import Random
 from tests.cli.support import Command
 
+TAXI = next(id for id in gymnasium.registry if id.startswith("Taxi-v"))
 POLICY = """
 import numpy as np
 
@@ -60,9 +61,10 @@ def test_a_policys_returns_are_gymnasiums(command: Command, policy: str, tmp_pat
     assert [float(row["return"]) for row in rows] == expected
 
 
-def test_random_actions_are_the_same_at_any_width_and_keep_to_masks(command: Command):
+@pytest.mark.parametrize("id", ["Taxi-v4", f"gymnasium:{TAXI}"])
+def test_random_actions_are_the_same_at_any_width_and_keep_to_masks(command: Command, id: str):
     def returns(*more: object) -> list[float]:
-        told = command.json("eval", "Taxi-v4", "--indices", "0:6", *more)
+        told = command.json("eval", id, "--indices", "0:6", *more)
         found: list[float] = told["returns"]
         return found
 
@@ -70,7 +72,7 @@ def test_random_actions_are_the_same_at_any_width_and_keep_to_masks(command: Com
     assert returns() != returns("--policy-seed", 1)
     # A pick-up or drop-off that the mask forbids costs 10; any other step at most 1.
     assert min(returns()) >= -200
-    assert "random actions, seed 0" in command("eval", "Taxi-v4", "--indices", "0:1").stderr
+    assert "random actions, seed 0" in command("eval", id, "--indices", "0:1").stderr
 
 
 def test_each_index_has_random_actions_of_its_own():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import inspect
+import math
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import numpy as np
 import typer
 
 from corral import errors
-from corral.spaces import allow, batch_actions, leaves_of
+from corral.spaces import Leaf, allow, batch_actions, leaves_of
 from corral.vector import VectorEnv
 
 Policy = Callable[..., Any]
@@ -90,18 +91,21 @@ class Random:
     def __init__(self, envs: VectorEnv, seed: int) -> None:
         self._space, self._seed = envs.single_action_space, seed
         self._native = envs.native
+        self._choices = sum(_choices(leaf) for leaf in self._native.action_leaves)
         self._streams: dict[int, tuple[gymnasium.Space[Any], np.random.Generator]] = {}
 
     def __call__(self, observations: Any, *, began: Any, index: Any, infos: dict[str, Any]) -> Any:
         """An action for each row."""
         actions = [self._draw(int(one), new) for one, new in zip(index, began)]
         batch = batch_actions(self._space, actions)
-        if "action_mask" in infos and self._native.about is None:
+        masks = np.asarray(infos.get("action_mask"))
+        # What a Python env calls so may be anything.
+        if masks.shape == (len(index), self._choices):
             tree, leaves = self._native.action_tree, self._native.action_leaves
             for row, one in enumerate(index):
                 rng = self._streams[int(one)][1]
                 values = [leaf[row : row + 1] for leaf in leaves_of(tree, batch)]
-                allow(values, leaves, infos["action_mask"][row : row + 1], rng)
+                allow(values, leaves, masks[row : row + 1], rng)
         return batch
 
     def _draw(self, index: int, begins: bool) -> Any:
@@ -109,6 +113,15 @@ class Random:
             rng = np.random.default_rng([self._seed, index])
             self._streams[index] = (_seeded(self._space, int(rng.integers(2**31))), rng)
         return self._streams[index][0].sample()
+
+
+def _choices(leaf: Leaf) -> int:
+    """How many elements of an action mask are a leaf's."""
+    if leaf["kind"] != "fixed" or not leaf["discrete"]:
+        return 0
+    shape = tuple(leaf["shape"])
+    low, high = (np.broadcast_to(leaf[side], (math.prod(shape),)) for side in ("low", "high"))
+    return int((high - low + 1).sum())
 
 
 def _seeded(space: gymnasium.Space[Any], seed: int) -> gymnasium.Space[Any]:
