@@ -98,11 +98,21 @@ def test_docstrings_tell_of_arguments_in_more_than_one_way():
 
     * `speed=1`: how fast
     it goes
+
+    - `turn` - where it turns
+    <a id="x"></a>`stop=None`: when it stops
+
+    | Parameter | Type     | Description |
+    |-----------|----------|-------------|
+    | `colour`  | **bool** | if it has   |
     """
     assert meanings(inspect.cleandoc(text)) == {
         "length": "how long it is.",
         "wide": "how wide",
         "speed": "how fast it goes",
+        "turn": "where it turns",
+        "stop": "when it stops",
+        "colour": "if it has",
     }
 
 
@@ -117,6 +127,8 @@ def test_info_of_an_env_that_gymnasium_has_says_what_that_says(command: Command)
         assert told["index"] == "index i plays the episode of seed i"
         assert told["source"] == "corral"
     assert {"name": "g", "type": "float", "default": 10.0, "meaning": None} in told["options"]
+    blackjack = command.json("info", "Blackjack-v1")["options"]
+    assert blackjack[0]["meaning"].startswith("Whether to give an additional reward for starting")
     # The worst that its formula gives.
     worst = -(np.pi**2 + 0.1 * 8**2 + 0.001 * 2**2)
     assert worst <= told["reward"]["least"] < told["reward"]["most"] <= 0

@@ -7,6 +7,7 @@ import json
 from contextlib import closing
 from typing import Any
 
+import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 from rich.table import Table
 from rich.text import Text
@@ -49,7 +50,7 @@ def info(
 def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
     spec = ids.python_spec(id)
     with closing(ids.make(id, 1, config, autoreset_mode=_MODE)) as envs:
-        described = _described(envs, id) if spec is None else _python_described(spec)
+        described = _described(id) if spec is None else _python_described(spec)
         native = envs.native
         limit = envs.max_episode_steps
         if limit is None and spec is not None and "max_episode_steps" not in config:
@@ -72,16 +73,17 @@ def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-def _described(envs: VectorEnv, id: str) -> dict[str, Any]:
+def _described(id: str) -> dict[str, Any]:
     """Of an env of ours or a library's; hidden ones are in no table."""
-    name = id.rpartition(":")[2].removeprefix("corral/")
-    entry = corral.envs().get(name, {})
+    own = id.rpartition(":")[2].removeprefix("corral/")
+    entry = corral.envs().get(own, {})
+    known = _gymnasiums_meanings(own)
     options = [
-        {"name": name, "type": _type(default), "default": default, "meaning": None}
+        {"name": name, "type": _type(default), "default": default, "meaning": known.get(name)}
         for name, default in entry.get("options", {}).items()
     ]
     return {
-        "source": "library" if name in corral.envs() and "/" in name else "corral",
+        "source": "library" if entry and "/" in own else "corral",
         "about": entry.get("about", ""),
         "docs": None,
         "reward_threshold": entry.get("reward_threshold"),
@@ -91,16 +93,12 @@ def _described(envs: VectorEnv, id: str) -> dict[str, Any]:
 
 def _python_described(spec: EnvSpec) -> dict[str, Any]:
     """Of a Python env: what its class says, and the arguments that it is made with."""
-    point: Any = spec.entry_point
-    creator = load_env_creator(point) if isinstance(point, str) else point
-    text = inspect.getdoc(creator) or ""
-    init = inspect.getdoc(creator.__init__) if inspect.isclass(creator) else None
-    known = meanings(f"{text}\n\n{init or ''}")
+    creator = _creator(spec)
+    known = _documented(creator)
     options = []
     for name, parameter in inspect.signature(creator).parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        if name == "render_mode":
+        various = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if various or name == "render_mode":
             continue
         default = None if parameter.default is parameter.empty else parameter.default
         default = spec.kwargs.get(name, default)
@@ -110,6 +108,7 @@ def _python_described(spec: EnvSpec) -> dict[str, Any]:
         else:
             kind = written if isinstance(written, str) else inspect.formatannotation(written)
         options.append({"name": name, "type": kind, "default": default, "meaning": known.get(name)})
+    text = inspect.getdoc(creator) or ""
     return {
         "source": "gymnasium",
         "about": summary(text),
@@ -117,6 +116,33 @@ def _python_described(spec: EnvSpec) -> dict[str, Any]:
         "reward_threshold": spec.reward_threshold,
         "options": options,
     }
+
+
+def _creator(spec: EnvSpec) -> Any:
+    """What makes the env: its class, or a function."""
+    return (
+        load_env_creator(spec.entry_point)
+        if isinstance(spec.entry_point, str)
+        else (spec.entry_point)
+    )
+
+
+def _documented(creator: Any) -> dict[str, str]:
+    """What each argument means, where the docstrings say so."""
+    init = inspect.getdoc(creator.__init__) if inspect.isclass(creator) else None
+    return meanings(f"{inspect.getdoc(creator) or ''}\n\n{init or ''}")
+
+
+def _gymnasiums_meanings(id: str) -> dict[str, str]:
+    """What Gymnasium says of its env of the same id, whose options ours has, too."""
+    spec = gymnasium.registry.get(id)
+    if spec is None or ids.is_of_corral(spec):
+        return {}
+    try:
+        return _documented(_creator(spec))
+    # Its module may take packages that are not installed, and ours does not.
+    except (ImportError, gymnasium.error.Error):
+        return {}
 
 
 def _type(default: Any) -> str:

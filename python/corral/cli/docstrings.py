@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 
-# "name: text" and "name (type): text" below "Args:", and "* `name=0.1`: text" in lists.
+# "name: text" and "name (type): text" below "Args:".
 _ARGUMENT = re.compile(r"^(?P<indent> +)(?P<name>\w+)(?: *\([^)]*\))?: +(?P<text>.*\w.*)$")
-_LISTED = re.compile(r"^[ ]*[-*] +`(?P<name>\w+)(?:=[^`]*)?`[^:]*: +(?P<text>.*\w.*)$")
+# "* `name=0.1`: text", as Gymnasium's envs have it, "* `name` - text", and either after an anchor.
+_LISTED = re.compile(
+    r"^ *(?:[-*] +|<a [^>]*></a>)`(?P<name>\w+)(?:=[^`]*)?`(?: *:| -) +(?P<text>.*\w.*)$"
+)
+# "| `name` | … | text |".
+_ROW = re.compile(r"^ *\| *`(?P<name>\w+)` *\|.*\| *(?P<text>[^|]*\w[^|]*?) *\| *$")
 
 
 def summary(text: str) -> str:
@@ -24,7 +29,7 @@ def meanings(text: str) -> dict[str, str]:
         if re.fullmatch(r" *(Args|Arguments|Parameters):", line):
             inside, open_name = True, ""
             continue
-        listed = _LISTED.match(line)
+        listed = _LISTED.match(line) or _ROW.match(line)
         match = _ARGUMENT.match(line) if inside else None
         depth = len(line) - len(line.lstrip())
         if listed is not None:
@@ -33,7 +38,7 @@ def meanings(text: str) -> dict[str, str]:
         elif match is not None and (not open_name or depth <= indent):
             open_name, indent = match["name"], depth
             found.setdefault(open_name, match["text"].strip())
-        elif open_name and line.strip() and depth > indent:
+        elif open_name and line.strip() and depth > indent and "```" not in line:
             found[open_name] += f" {line.strip()}"
         elif line.strip():
             inside, open_name = inside and depth > 0, ""

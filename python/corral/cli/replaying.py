@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,9 @@ def replay_file(
     ] = None,
     frames: Annotated[
         Path | None,
-        typer.Option(metavar="DIR|FILE.gif", help="Write every step's picture: PNGs, or a GIF."),
+        typer.Option(
+            metavar="DIR|FILE.gif|.mp4", help="Write each step's picture: PNGs, or a film."
+        ),
     ] = None,
     stop: Annotated[
         bool, typer.Option("--break", help="Call breakpoint() just before the failing step.")
@@ -77,10 +80,11 @@ def replay_file(
             ) from error
         writer = None if frames is None else Frames(frames, again.render_fps)
         rewards = 0.0
-        for step in again:
-            rewards += step.reward
-            if writer is not None and step.frame is not None:
-                writer.add(step.step, step.frame)
+        with writer or nullcontext():
+            for step in again:
+                rewards += step.reward
+                if writer is not None and step.frame is not None:
+                    writer.add(step.step, step.frame)
         written = None if writer is None else writer.close()
     if as_json and not quiet:
         print_json(_json(again, rewards))
