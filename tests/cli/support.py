@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,17 +46,3 @@ class Command:
         assert done.stderr.count("\n") == 1, done.stderr
         assert done.stderr.startswith("corral: ")
         return done.stderr
-
-
-def program(
-    *arguments: object, cwd: Path | None = None, **more: Any
-) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "corral", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, **more},
-        timeout=120,
-    )
