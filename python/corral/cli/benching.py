@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
@@ -16,7 +16,8 @@ from rich.text import Text
 from corral import errors
 from corral.bench import files, machine, plot, record, run, units
 from corral.bench.definition import Bench
-from corral.cli.app import app, err, errors_told, out
+from corral.cli import ids, measuring
+from corral.cli.app import Json, app, err, errors_told, out, print_json
 
 _CSV, _PNG = "figures.csv", "figures.png"
 
@@ -25,13 +26,21 @@ _CSV, _PNG = "figures.csv", "figures.png"
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME…]", help="Which benches: names, parts of them, or globs."),
+        typer.Argument(
+            metavar="ID|NAME",
+            help="Ids of envs; or, in a checkout of corral, names of its benches, parts of them, "
+            "or globs.",
+        ),
     ] = None,
     quick: Annotated[
         bool,
         typer.Option("--quick", help="A glance: few short windows. Not recorded without --out."),
     ] = False,
     list_only: Annotated[bool, typer.Option("--list", help="Only list them.")] = False,
+    num_envs: Annotated[int, typer.Option(min=1, help="For ids: how many envs.")] = 1024,
+    num_threads: Annotated[int, typer.Option(min=1, help="For ids: how many threads.")] = 1,
+    option: ids.Options = None,
+    loads: ids.Loads = None,
     windows: Annotated[
         int | None, typer.Option(min=1, help="How often each contender has its turn.")
     ] = None,
@@ -44,26 +53,87 @@ def bench(
         Path | None,
         typer.Option("--benches", metavar="FOLDER", help="The folder with definitions/."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Measure corral beside its peers, turn by turn; medians and ratios.
+    """Measure steps a second, turn by turn beside others; medians and ratios.
 
-    Exit code 0 whatever the figures say: machines are noisy, and people read them.
+    An env's id is measured beside Gymnasium's own env of that id, if there is one, with random
+    actions. Other names are benches of a checkout of corral. Exit code 0 whatever the figures say:
+    machines are noisy, and people read them.
+
+    Example: corral bench CartPole-v1 --quick --num-envs 64
     """
     with errors_told():
-        root = files.find_root(root)
-        chosen = _chosen(files.load(root), names or [])
+        ids.load(loads)
+        chosen, folder = _wanted(names or [], root, num_envs, num_threads, ids.options_of(option))
         if list_only:
-            out.print(_listed([bench for _, bench in chosen]))
+            _list([bench for _, bench in chosen], as_json)
             return
         usual = run.QUICK if quick else run.Pace()
         pace = run.Pace(windows or usual.windows, seconds or usual.seconds, usual.warm_up)
         figures = _play(chosen, pace)
-        out.print(_table(figures))
-        _tell_of_peers(figures)
-        if target is None and not quick:
-            target = root / "results"
+        if as_json:
+            print_json([_json(figure) for figure in figures])
+        else:
+            out.print(_table(figures))
+            _tell_of_peers(figures)
+        if target is None and folder is not None and not quick:
+            target = folder / "results"
         if target is not None:
             _write(target, figures, pace)
+
+
+def _wanted(
+    names: list[str], root: Path | None, num_envs: int, num_threads: int, config: dict[str, Any]
+) -> tuple[list[tuple[Path, Bench]], Path | None]:
+    """The benches, each with its file, and the folder of those that have one."""
+    of_ids = [name for name in names if measuring.is_id(name)]
+    others = [name for name in names if name not in of_ids]
+    benches = [(Path(), measuring.bench_of(id, num_envs, num_threads, config)) for id in of_ids]
+    if of_ids and not others:
+        return benches, None
+    if config:
+        raise errors.ArgumentError("--option is for ids of envs: a bench has its own")
+    try:
+        root = files.find_root(root)
+    except errors.ArgumentError as error:
+        if root is not None:
+            raise
+        raise errors.ArgumentError(
+            f"say which env: corral bench CartPole-v1. As for other benches: {error}"
+        ) from None
+    return benches + _chosen(files.load(root), others), root
+
+
+def _list(benches: list[Bench], as_json: bool) -> None:
+    if not as_json:
+        out.print(_listed(benches))
+        return
+    print_json(
+        [
+            {
+                "name": one.name,
+                "what": one.what,
+                "size": one.size,
+                "against": [other.name for other in one.theirs],
+            }
+            for one in benches
+        ]
+    )
+
+
+def _json(figure: run.Figure) -> dict[str, Any]:
+    """A figure; rates are steps a second."""
+    rates = {"ours": figure.ours, "theirs": figure.theirs, "ratio": figure.ratio}
+    return {
+        "bench": figure.bench.name,
+        "size": figure.bench.size,
+        "against": None if figure.against is None else figure.against.name,
+        **{name: None if spread is None else spread.median for name, spread in rates.items()},
+        "wanted": figure.wanted,
+        "ok": figure.ok,
+        "note": figure.note,
+    }
 
 
 def _chosen(loaded: dict[Path, Sequence[Bench]], names: list[str]) -> list[tuple[Path, Bench]]:
@@ -90,6 +160,8 @@ def _listed(benches: list[Bench]) -> Table:
 
 
 def _play(chosen: list[tuple[Path, Bench]], pace: run.Pace) -> list[run.Figure]:
+    if not err.is_terminal:
+        return [figure for file, one in chosen for figure in run.play(one, file, pace)]
     figures = []
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("", total=len(chosen) * pace.windows)
@@ -156,4 +228,4 @@ def _write(target: Path, figures: list[run.Figure], pace: run.Pace) -> None:
             written += f", plot in {target / _PNG}"
     except errors.UnsupportedError as error:
         written += f"; {error}"
-    out.print(written, markup=False, soft_wrap=True)
+    err.print(written, markup=False, soft_wrap=True)

@@ -2,61 +2,124 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
+import gymnasium
 import typer
 from rich.table import Table
 from rich.text import Text
 
+import corral
 from corral import errors
 from corral.checking import Library, check_library
-from corral.cli.app import app, errors_told, out
+from corral.cli import ids
+from corral.cli.app import Json, app, errors_told, out, print_json, print_text
+from corral.testing import Verdict, check_env
+from corral.vector import VectorEnv
 
 
 @app.command("check")
-def check_file(
-    library: Annotated[
-        Path, typer.Argument(help="A shared library: for Corral, of libenv or EnvCApi.")
+def check(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID|LIBRARY|MODULE:CLASS",
+            help="An env's id; a shared library for Corral, of libenv or EnvCApi; or a class of a "
+            "Python module that makes envs of Gymnasium's interface.",
+        ),
     ],
     option: Annotated[
         list[str] | None,
         typer.Option("--option", "-o", metavar="NAME=VALUE", help="As JSON, or else as text."),
     ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps of each trajectory.")] = 200,
+    always_alike: Annotated[
+        bool,
+        typer.Option("--no-randomness", help="The env has none: all its episodes begin alike."),
+    ] = False,
+    loads: ids.Loads = None,
+    as_json: Json = False,
 ) -> None:
-    """Say what a library offers, and whether its envs keep their contract.
+    """Say whether envs keep their contract, and what a library offers.
 
     Exit code 0: they do. 1: they do not. 2: it cannot be checked.
+
+    Example: corral check CartPole-v1 --steps 50
     """
     with errors_told():
-        options = dict(map(_option, option or []))
-        checked = check_library(library, options=options, steps=steps)
-    out.print(_table(checked), soft_wrap=True)
-    for verdict in checked.verdicts:
-        style = "green" if verdict.passed else "red"
-        out.print(f"\n{verdict}", style=style, markup=False, soft_wrap=True)
-    raise typer.Exit(0 if checked.passed else 1)
+        options = ids.options_of(option)
+        ids.load(loads)
+        checked: Library | None = None
+        if ids.is_file(what):
+            checked = check_library(what, options=options, steps=steps)
+            verdicts = checked.verdicts
+        else:
+            verdicts = [_verdict(what, options, steps, seed_matters=not always_alike)]
+    if as_json:
+        print_json(_json(checked, verdicts))
+    else:
+        if checked is not None:
+            out.print(_table(checked), soft_wrap=True)
+        for verdict in verdicts:
+            style = "green" if verdict.passed else "red"
+            print_text(("" if checked is None else "\n") + str(verdict), style)
+    raise typer.Exit(0 if all(verdict.passed for verdict in verdicts) else 1)
 
 
-def _option(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--option")
-    try:
-        read = json.loads(value)
-    except json.JSONDecodeError:
-        read = value
-    except (RecursionError, ValueError):
-        raise errors.ArgumentError(
-            f"option {name!a}: this is too long a number or too deeply nested: {value[:40]}…"
-        ) from None
-    try:
-        json.dumps({name: read}, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise errors.ArgumentError(f"option {text!a} has no UTF-8") from None
-    return name, read
+def _verdict(what: str, options: dict[str, Any], steps: int, *, seed_matters: bool) -> Verdict:
+    """Of an env by its id, or by its class."""
+    made = _class(what)
+    how: dict[str, Any] = {"steps": steps, "seed_matters": seed_matters, "raise_on_failure": False}
+    if made is None and ids.python_spec(what) is None:
+        id = what.rpartition(":")[2]
+        return check_env(id, **how, **options)
+    # Of a class every env is made by a call with the options.
+    one = what if made is None else functools.partial(made, **options)
+    more = options if made is None else {}
+
+    def make(num_envs: int, **vec_options: Any) -> VectorEnv:
+        return corral.from_gymnasium(one, num_envs, runner="serial", **vec_options)
+
+    return check_env(make, **how, **more)
+
+
+def _class(what: str) -> Any:
+    """What MODULE:CLASS names; None for what is an id.
+
+    Raises:
+        ArgumentError: if the module cannot be imported, or has no such class or env.
+    """
+    module, colon, name = what.partition(":")
+    if not colon:
+        return None
+    found: Any = ids.imported(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if callable(found):
+        return found
+    if name in gymnasium.registry:
+        return None
+    raise errors.ArgumentError(f"module '{module}' has no class '{name}', nor an env of this id")
+
+
+def _json(checked: Library | None, verdicts: list[Verdict]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "passed": all(verdict.passed for verdict in verdicts),
+        "envs": [
+            {
+                "env": verdict.env,
+                "passed": verdict.passed,
+                "checks": [dataclasses.asdict(one) for one in verdict.checks],
+            }
+            for verdict in verdicts
+        ],
+    }
+    if checked is not None:
+        told |= {"library": checked.path, "faces": checked.faces, "spaces": checked.spaces}
+    return told
 
 
 def _table(checked: Library) -> Table:

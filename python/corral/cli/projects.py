@@ -20,7 +20,10 @@ def new_project(
         typer.Option(metavar="FOLDER", help="Where to write it, instead of ./NAME."),
     ] = None,
 ) -> None:
-    """Write a project for your own envs: a Rust crate that `pip install` gives to Python."""
+    """Write a project for your own envs: a Rust crate that `pip install` gives to Python.
+
+    Example: corral new my_env
+    """
     with errors_told():
         target = scaffold.new(name, path)
     out.print(f"wrote {target}/; next:", markup=False, soft_wrap=True)
@@ -38,7 +41,10 @@ def vendor(
         Path, typer.Argument(metavar="[FOLDER]", help="The project, by default this folder.")
     ] = Path(),
 ) -> None:
-    """Bring a project's vendor/ to this corral: the Rust sources that its envs are built with."""
+    """Bring a project's vendor/ to this corral: the Rust sources that its envs are built with.
+
+    Example: corral vendor my_env
+    """
     with errors_told():
         target = scaffold.vendor(project)
     what = f"wrote {target}/: the core of corral {corral.__version__}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +14,7 @@ import typer
 from rich.table import Table
 
 from corral import errors, plugins
-from corral.cli.app import app, err, errors_told, out
+from corral.cli.app import Json, app, err, errors_told, out, print_json
 from corral.cli.frames import Frames
 from corral.replay import Replay
 
@@ -26,7 +28,9 @@ def replay_file(
     ] = None,
     frames: Annotated[
         Path | None,
-        typer.Option(metavar="DIR|FILE.gif", help="Write every step's picture: PNGs, or a GIF."),
+        typer.Option(
+            metavar="DIR|FILE.gif|.mp4", help="Write each step's picture: PNGs, or a film."
+        ),
     ] = None,
     stop: Annotated[
         bool, typer.Option("--break", help="Call breakpoint() just before the failing step.")
@@ -41,10 +45,13 @@ def replay_file(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code tells.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Play a recorded failure again, on one env, up to the step that failed.
 
     Exit code 0: it failed again. 1: it did not, or in another way. 2: it cannot be played.
+
+    Example: corral replay failure.json --frames run.gif
     """
 
     def before_failure() -> None:
@@ -73,16 +80,34 @@ def replay_file(
             ) from error
         writer = None if frames is None else Frames(frames, again.render_fps)
         rewards = 0.0
-        for step in again:
-            rewards += step.reward
-            if writer is not None and step.frame is not None:
-                writer.add(step.step, step.frame)
+        with writer or nullcontext():
+            for step in again:
+                rewards += step.reward
+                if writer is not None and step.frame is not None:
+                    writer.add(step.step, step.frame)
         written = None if writer is None else writer.close()
-    if not quiet:
+    if as_json and not quiet:
+        print_json(_json(again, rewards))
+    elif not quiet:
         out.print(_table(again, rewards, written), soft_wrap=True)
         style = "green" if again.reproduced else "red"
         out.print(again.verdict(), style=style, markup=False, soft_wrap=True)
     raise typer.Exit(0 if again.reproduced else 1)
+
+
+def _json(again: Replay, rewards: float) -> dict[str, Any]:
+    return {
+        "env": again.env,
+        "config": again.config,
+        "begin": again.begin,
+        "steps": again.num_steps,
+        "return": rewards,
+        "last_action": again.last_action,
+        "recorded": dataclasses.asdict(again.recorded),
+        "corral": again.corral,
+        "reproduced": again.reproduced,
+        "verdict": again.verdict(),
+    }
 
 
 def _table(again: Replay, rewards: float, frames: str | None) -> Table:

@@ -60,7 +60,10 @@ def serve_envs(
         bool, typer.Option("--insecure", help="Serve at an address that other machines reach.")
     ] = False,
 ) -> None:
-    """Serve envs by netenv, until Ctrl-C or SIGTERM."""
+    """Serve envs by netenv, until Ctrl-C or SIGTERM.
+
+    Example: corral serve CartPole-v1 --addr 127.0.0.1:0
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     with errors_told():
         server = netenv.serve(

@@ -24,7 +24,7 @@ def writer() -> Callable[..., Any]:
         import imageio_ffmpeg  # noqa: F401
     except ImportError:
         raise errors.UnsupportedError(
-            "replay videos need imageio and imageio-ffmpeg: pip install imageio imageio-ffmpeg"
+            "videos need imageio and imageio-ffmpeg: pip install imageio imageio-ffmpeg"
         ) from None
     opened: Callable[..., Any] = imageio.v2.get_writer
     return opened
@@ -63,7 +63,7 @@ class Recorder:
     def add(self, frame: Any) -> None:
         """Adds a picture, uint8 `(height, width, 3)`."""
         if self._file is not None:
-            self._file.append_data(_even(self._checked(frame)))
+            self._file.append_data(even(self._checked(frame)))
 
     def end(self) -> None:
         """Ends the episode's file, if one is open."""
@@ -82,7 +82,7 @@ class Recorder:
         return picture
 
 
-def _even(picture: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def even(picture: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The picture with an even height and width, which the codec wants: its last row or column is
     doubled."""
     height, width = picture.shape[:2]

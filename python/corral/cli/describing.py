@@ -1,0 +1,239 @@
+"""`corral info`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from contextlib import closing
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+from rich.table import Table
+from rich.text import Text
+
+import corral
+from corral.cli import ids
+from corral.cli.app import Json, app, errors_told, out, print_json
+from corral.cli.docstrings import meanings, summary
+from corral.draws import Draws
+from corral.vector import VectorEnv
+
+# Random steps that are played to see rewards.
+_STEPS = 200
+# The index whose episode is compared with the seed's, and how far.
+_INDEX, _FAR = 3, 20
+# Envs that reset themselves have this mode alone.
+_MODE = "same_step"
+_TYPES = {bool: "bool", int: "int", float: "float", str: "text", list: "list", dict: "object"}
+
+
+@app.command("info")
+def info(
+    id: ids.Id, option: ids.Options = None, loads: ids.Loads = None, as_json: Json = False
+) -> None:
+    """What an env shows, takes, gives and can do, and its options.
+
+    Some random steps are played to see rewards, and what an index is.
+
+    Example: corral info CartPole-v1
+    """
+    with errors_told():
+        ids.load(loads)
+        told = _told(id, ids.options_of(option))
+    if as_json:
+        print_json(told)
+    else:
+        out.print(_table(told), soft_wrap=True)
+
+
+def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
+    spec = ids.python_spec(id)
+    with closing(ids.make(id, 1, config, autoreset_mode=_MODE)) as envs:
+        described = _described(id) if spec is None else _python_described(spec)
+        native = envs.native
+        limit = envs.max_episode_steps
+        if limit is None and spec is not None and "max_episode_steps" not in config:
+            limit = spec.max_episode_steps
+        return {
+            "id": id,
+            **described,
+            "observation": _space(envs.single_observation_space, native.observation_leaves),
+            "action": _space(envs.single_action_space, native.action_leaves),
+            "infos": [_leaf(leaf) for leaf in native.info_leaves],
+            "reward": _rewards(envs),
+            "reward_threshold": described["reward_threshold"],
+            "max_episode_steps": limit,
+            "render_modes": [
+                mode for mode in envs.metadata.get("render_modes", []) if mode != "human"
+            ],
+            "render_fps": envs.metadata.get("render_fps"),
+            "index": _index(id, config) if native.can("index") else None,
+            "capabilities": native.caps,
+        }
+
+
+def _described(id: str) -> dict[str, Any]:
+    """Of an env of ours or a library's; hidden ones are in no table."""
+    own = id.rpartition(":")[2].removeprefix("corral/")
+    entry = corral.envs().get(own, {})
+    known = _gymnasiums_meanings(own)
+    options = [
+        {"name": name, "type": _type(default), "default": default, "meaning": known.get(name)}
+        for name, default in entry.get("options", {}).items()
+    ]
+    return {
+        "source": "library" if entry and "/" in own else "corral",
+        "about": entry.get("about", ""),
+        "docs": None,
+        "reward_threshold": entry.get("reward_threshold"),
+        "options": options,
+    }
+
+
+def _python_described(spec: EnvSpec) -> dict[str, Any]:
+    """Of a Python env: what its class says, and the arguments that it is made with."""
+    creator = _creator(spec)
+    known = _documented(creator)
+    options = []
+    for name, parameter in inspect.signature(creator).parameters.items():
+        various = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if various or name == "render_mode":
+            continue
+        default = None if parameter.default is parameter.empty else parameter.default
+        default = spec.kwargs.get(name, default)
+        written = parameter.annotation
+        if written is parameter.empty:
+            kind = _type(default)
+        else:
+            kind = written if isinstance(written, str) else inspect.formatannotation(written)
+        options.append({"name": name, "type": kind, "default": default, "meaning": known.get(name)})
+    text = inspect.getdoc(creator) or ""
+    return {
+        "source": "gymnasium",
+        "about": summary(text),
+        "docs": text or None,
+        "reward_threshold": spec.reward_threshold,
+        "options": options,
+    }
+
+
+def _creator(spec: EnvSpec) -> Any:
+    """What makes the env: its class, or a function."""
+    return (
+        load_env_creator(spec.entry_point)
+        if isinstance(spec.entry_point, str)
+        else (spec.entry_point)
+    )
+
+
+def _documented(creator: Any) -> dict[str, str]:
+    """What each argument means, where the docstrings say so."""
+    init = inspect.getdoc(creator.__init__) if inspect.isclass(creator) else None
+    return meanings(f"{inspect.getdoc(creator) or ''}\n\n{init or ''}")
+
+
+def _gymnasiums_meanings(id: str) -> dict[str, str]:
+    """What Gymnasium says of its env of the same id, whose options ours has, too."""
+    spec = gymnasium.registry.get(id)
+    if spec is None or ids.is_of_corral(spec):
+        return {}
+    try:
+        return _documented(_creator(spec))
+    # Its module may take packages that are not installed, and ours does not.
+    except (ImportError, gymnasium.error.Error):
+        return {}
+
+
+def _type(default: Any) -> str:
+    return "any" if default is None else _TYPES.get(type(default), type(default).__name__)
+
+
+def _space(space: Any, leaves: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"space": " ".join(str(space).split()), "leaves": [_leaf(leaf) for leaf in leaves]}
+
+
+def _leaf(leaf: dict[str, Any]) -> dict[str, Any]:
+    return {name: leaf.get(name) for name in ("name", "kind", "dtype", "shape", "discrete")}
+
+
+def _rewards(envs: VectorEnv) -> dict[str, Any]:
+    """The rewards of random steps."""
+    seen: list[float] = []
+    envs.reset(seed=0 if envs.native.can("seed") else None)
+    draw = Draws(envs, 0)
+    for _ in range(_STEPS):
+        seen.append(float(envs.step(draw())[1][0]))
+    return {"random_steps": _STEPS, "least": min(seen), "most": max(seen)}
+
+
+def _index(id: str, config: dict[str, Any]) -> str:
+    """What an index is, by its episode beside that of the same seed."""
+    stories = []
+    for begin in ({"seed": _INDEX}, {"options": {"index": _INDEX}}):
+        with closing(ids.make(id, 1, config, autoreset_mode=_MODE)) as envs:
+            story: list[Any] = [envs.reset(**begin)[0]]
+            draw = Draws(envs, 0)
+            for _ in range(_FAR):
+                observations, rewards, terminations, truncations, _ = envs.step(draw())
+                story.append(rewards)
+                if terminations[0] or truncations[0]:
+                    # What is shown is the next episode's.
+                    break
+                story.append(observations)
+        stories.append(repr(story))
+    if stories[0] == stories[1]:
+        return "index i plays the episode of seed i"
+    return "index i is a level or start of its own, not the episode of seed i"
+
+
+def _table(told: dict[str, Any]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    rewards, limit = told["reward"], told["max_episode_steps"]
+    reward = f"{rewards['least']:g} to {rewards['most']:g} in {_STEPS} random steps"
+    if told["reward_threshold"] is not None:
+        reward += f"; solved at a return of {told['reward_threshold']:g}"
+    rows = [
+        ("env", told["id"]),
+        ("about", told["about"]),
+        ("source", told["source"]),
+        ("observation", told["observation"]["space"]),
+        ("action", told["action"]["space"]),
+        *_rows("infos", [_info(leaf) for leaf in told["infos"]]),
+        ("reward", reward),
+        ("limit", "none" if limit is None else f"{limit} steps"),
+        ("index", told["index"] or "it plays no indices"),
+        ("pictures", _pictures(told)),
+        ("can", ", ".join(told["capabilities"])),
+        *_rows("options", [_option(option) for option in told["options"]]),
+    ]
+    if told["docs"]:
+        rows.append(("docs", f"{len(told['docs'].splitlines())} lines: see --json"))
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    return table
+
+
+def _rows(title: str, values: list[str]) -> list[tuple[str, str]]:
+    titles = [title, *[""] * len(values)]
+    return list(zip(titles, values or ["none"]))
+
+
+def _info(leaf: dict[str, Any]) -> str:
+    if leaf["kind"] != "fixed":
+        return f"{leaf['name']}: {leaf['kind']}"
+    return f"{leaf['name']}: {leaf['dtype']} ({', '.join(map(str, leaf['shape']))})"
+
+
+def _pictures(told: dict[str, Any]) -> str:
+    modes = ", ".join(told["render_modes"]) or "none"
+    fps = told["render_fps"]
+    return modes if fps is None or modes == "none" else f"{modes}; {fps} a second"
+
+
+def _option(option: dict[str, Any]) -> str:
+    default = json.dumps(option["default"], default=repr)
+    meaning = f": {option['meaning']}" if option["meaning"] else ""
+    return f"{option['name']} ({option['type']}, default {default}){meaning}"
