@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::stream::{BrokenConnection, MessagePace, PeerPatience, Stream};
+use super::patience::{MessagePace, PeerPatience};
+use super::stream::{BrokenConnection, Stream};
 
 /// The size of the buffer. What is at least half as large is read past it.
 const BUFFER: usize = 1 << 14;

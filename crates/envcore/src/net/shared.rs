@@ -19,7 +19,8 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use super::stream::{BrokenConnection, PeerPatience, wait_for};
+use super::patience::PeerPatience;
+use super::stream::{BrokenConnection, wait_for};
 use super::wire::SEND_FD;
 
 /// The memory of one connection.

@@ -14,58 +14,13 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 use rustix::time::Timespec;
 
 use super::address::ServerAddress;
+use super::patience::{MessagePace, PeerPatience};
 use super::tls::{ClientTls, ServerTls, TlsStream};
-use crate::error::{Error, Failure, Result};
+use crate::error::{Error, Result};
 use crate::runner::available_cores;
 
 /// How many parts are written by one call of the system.
 const MAX_PARTS: usize = 64;
-
-/// Called now and then during a wait, which an error ends: Ctrl-C, for instance.
-pub type WaitPause = dyn Fn() -> Result<(), Failure> + Send + Sync;
-
-/// How long a wait that pauses goes on until it pauses.
-pub(super) const SLICE: Duration = Duration::from_millis(50);
-
-/// How long the other side may be silent, and what is looked at meanwhile.
-#[derive(Clone, Copy)]
-pub(super) struct PeerPatience<'a> {
-    idle: Duration,
-    pause: Option<&'a WaitPause>,
-}
-
-impl<'a> PeerPatience<'a> {
-    pub(super) fn new(idle: Duration) -> Self {
-        PeerPatience { idle, pause: None }
-    }
-
-    pub(super) fn pausing(idle: Duration, pause: &'a WaitPause) -> Self {
-        PeerPatience { idle, pause: Some(pause) }
-    }
-
-    pub(super) fn idle(&self) -> Duration {
-        self.idle
-    }
-
-    /// Waits until `until` for what `waits` waits for. Returns whether it came.
-    pub(super) fn wait(
-        &self,
-        until: Instant,
-        waits: impl Fn(Instant) -> std::io::Result<bool>,
-    ) -> Result<bool, BrokenConnection> {
-        let Some(pause) = self.pause else { return Ok(waits(until)?) };
-        loop {
-            let now = Instant::now();
-            if waits(until.min(now + SLICE))? {
-                return Ok(true);
-            }
-            if until <= now {
-                return Ok(false);
-            }
-            pause().map_err(|failure| BrokenConnection::Envs(failure.into()))?;
-        }
-    }
-}
 
 /// How long a thread polls for a message of `bytes` bytes before it sleeps, where `others`
 /// threads may poll too. A thread does not poll where the others are as many as the cores, for
@@ -190,7 +145,7 @@ impl Stream {
 
     /// The socket once both sides have shaken hands.
     fn shaken(mut self, patience: PeerPatience<'_>) -> Result<Self, BrokenConnection> {
-        let pace = MessagePace::new(0, patience.idle);
+        let pace = MessagePace::new(0, patience.idle());
         loop {
             let Stream::Tls(stream) = &mut self else { return Ok(self) };
             let flags = if !stream.flush()? {
@@ -203,7 +158,7 @@ impl Stream {
                 PollFlags::IN
             };
             if !patience.wait(pace.until(), |until| self.wait(flags, until))? {
-                return Err(BrokenConnection::Silent(patience.idle));
+                return Err(BrokenConnection::Silent(patience.idle()));
             }
         }
     }
@@ -275,7 +230,7 @@ impl Stream {
         bytes: &mut [u8],
         patience: PeerPatience<'_>,
     ) -> Result<(), BrokenConnection> {
-        let (mut pace, mut at) = (MessagePace::new(bytes.len(), patience.idle), 0);
+        let (mut pace, mut at) = (MessagePace::new(bytes.len(), patience.idle()), 0);
         while at < bytes.len() {
             match self.read_some(&mut bytes[at..])? {
                 Some(n) => {
@@ -283,7 +238,7 @@ impl Stream {
                     pace.advance();
                 }
                 None if patience.wait(pace.until(), |until| self.wait(PollFlags::IN, until))? => {}
-                None => return Err(BrokenConnection::Silent(patience.idle)),
+                None => return Err(BrokenConnection::Silent(patience.idle())),
             }
         }
         Ok(())
@@ -317,7 +272,7 @@ impl Stream {
         let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
         let mut rest = &mut slices[..];
         IoSlice::advance_slices(&mut rest, 0);
-        let mut pace = MessagePace::new(parts.iter().map(|part| part.len()).sum(), patience.idle);
+        let mut pace = MessagePace::new(parts.iter().map(|part| part.len()).sum(), patience.idle());
         loop {
             let is_taken = if !rest.is_empty() {
                 let taken = self.write_some_of(rest)?;
@@ -331,7 +286,7 @@ impl Stream {
             if is_taken {
                 pace.advance();
             } else if !patience.wait(pace.until(), |until| self.wait(PollFlags::OUT, until))? {
-                return Err(BrokenConnection::Silent(patience.idle));
+                return Err(BrokenConnection::Silent(patience.idle()));
             }
         }
     }
@@ -383,7 +338,7 @@ fn connected(
     address: &impl SocketAddrArg,
     patience: PeerPatience<'_>,
 ) -> Result<OwnedFd, BrokenConnection> {
-    let until = Instant::now() + patience.idle;
+    let until = Instant::now() + patience.idle();
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(family, SocketType::STREAM, flags, None).map_err(std::io::Error::from)?;
     loop {
@@ -398,41 +353,15 @@ fn connected(
                     Ok(false)
                 })?;
             }
-            Err(Errno::AGAIN) => return Err(BrokenConnection::Silent(patience.idle)),
+            Err(Errno::AGAIN) => return Err(BrokenConnection::Silent(patience.idle())),
             Err(error) => return Err(std::io::Error::from(error).into()),
         }
     }
     if !patience.wait(until, |until| wait_for(&mut [PollFd::new(&socket, PollFlags::OUT)], until))? {
-        return Err(BrokenConnection::Silent(patience.idle));
+        return Err(BrokenConnection::Silent(patience.idle()));
     }
     sockopt::socket_error(&socket).and_then(|result| result).map_err(std::io::Error::from)?;
     Ok(socket)
-}
-
-/// The time that a message may take: at most `idle` without any byte, and in all as long as
-/// 64 KiB a second take. So a peer that sends a byte now and then is not waited for, and one
-/// with a slow line is.
-pub(super) struct MessagePace {
-    idle: Duration,
-    moved: Instant,
-    end: Instant,
-}
-
-impl MessagePace {
-    pub(super) fn new(bytes: usize, idle: Duration) -> Self {
-        let now = Instant::now();
-        MessagePace { idle, moved: now, end: now + idle + Duration::from_secs((bytes >> 16) as u64) }
-    }
-
-    /// Notes that a byte has moved.
-    pub(super) fn advance(&mut self) {
-        self.moved = Instant::now();
-    }
-
-    /// When the peer is silent or too slow.
-    pub(super) fn until(&self) -> Instant {
-        self.end.min(self.moved + self.idle)
-    }
 }
 
 impl AsFd for Stream {

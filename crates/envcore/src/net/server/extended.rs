@@ -20,8 +20,9 @@ use crate::net::extension::{
     Answered, Asked, BuildResult, BuiltTail, Closed, HEADER, Header, Kind, PlainObjects, ResetTail,
     RowsLayout, STATES, StepTail, action_row_bytes, columns, final_columns, granted, open, pack, slots,
 };
+use crate::net::patience::PeerPatience;
 use crate::net::shared::SharedPayloads;
-use crate::net::stream::{BrokenConnection, PeerPatience, Stream, spin_time};
+use crate::net::stream::{BrokenConnection, Stream, spin_time};
 use crate::net::wire::{ALIGN, Request, Response, padded, shared_sizes, with_json};
 use crate::runner::messages::{Answer, News, PackedError, PackedSpec, PackedValue, Question};
 use crate::space::{Leaf, Options, Value};

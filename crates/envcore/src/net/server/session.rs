@@ -10,9 +10,10 @@ use super::{SLICE, ServerState, Share, extended};
 use crate::guard::guard;
 use crate::net::extension::Asked;
 use crate::net::json;
+use crate::net::patience::PeerPatience;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{self, step_leaves};
-use crate::net::stream::{BrokenConnection, PeerPatience, Stream, spin_time};
+use crate::net::stream::{BrokenConnection, Stream, spin_time};
 use crate::net::wire::{
     HELLO, INIT, MAX_REQUEST, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, length,
     shared_sizes, with_json,

@@ -24,8 +24,9 @@ use crate::net::extension::{
     Answered, BuiltTail, Header, Kind, PlainObjects, RowsLayout, STATES, action_row_bytes, final_columns_mut,
     open,
 };
+use crate::net::patience::{PeerPatience, SLICE};
 use crate::net::shared::SharedPayloads;
-use crate::net::stream::{BrokenConnection, PeerPatience, SLICE, Stream};
+use crate::net::stream::{BrokenConnection, Stream};
 use crate::net::wire::{ALIGN, padded, shared_sizes};
 use crate::runner::base::RunnerBase;
 use crate::runner::limits::{Limit, Limits};

@@ -8,9 +8,10 @@ use rustix::event::PollFlags;
 use crate::buffer::Actions;
 use crate::net::client::{ClientConfig, MAX_PAYLOAD, answer_of};
 use crate::net::json;
+use crate::net::patience::{PeerPatience, WaitPause};
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{NetLeaf, step_leaves};
-use crate::net::stream::{BrokenConnection, PeerPatience, Stream, WaitPause, spin_time};
+use crate::net::stream::{BrokenConnection, Stream, spin_time};
 use crate::net::wire::{Payload, RENDER, RESET, Response, STEP, shared_sizes, with_json};
 use crate::space::{Options, Value};
 
