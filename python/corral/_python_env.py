@@ -185,7 +185,8 @@ def parts_of(env: Any) -> Parts:
             raise errors.ArgumentTypeError(f"{env!r} is no env: it has no {name}")
     for name in ("observation_space", "action_space"):
         space = getattr(env, name)
-        if isinstance(space, type) or not callable(getattr(space, "contains", None)):
+        # Spaces of the old gym have their attributes.
+        if space is None or isinstance(space, type | int | float | str | list | tuple | dict):
             raise errors.SpaceError(
                 f"the {name} is {space!r}, which is no space: give one of Gymnasium's, or what has "
                 "its methods `contains` and `sample`"

@@ -281,7 +281,7 @@ def connect(
     for name in _REFUSED:
         vec_options.pop(name, None)  # type: ignore[misc]
     render_mode = vec_options.get("render_mode")
-    native = settings.native(source, num_envs, {"autoreset_mode": None, **vec_options})
+    native = settings.native(source, num_envs, vec_options, usual_mode=None)
     envs = settings.vector(native, vec_options, check_render_mode(native, render_mode))
     if native.metadata.get("autoreset_mode") == "next_step":
         # A Gymnasium vector env, which nobody can reset in part.

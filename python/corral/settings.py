@@ -158,12 +158,20 @@ def check(maker: Any, given: Mapping[str, Any], refused: Mapping[str, str]) -> N
             raise errors.UnsupportedError(f"{maker.__name__} takes no {name}: {refused[name]}")
 
 
-def native(source: _native.Source, num_envs: int, options: Mapping[str, Any]) -> _native.VecEnv:
-    """The native vec env of `num_envs` envs of a source, with `VecOptions`."""
+def native(
+    source: _native.Source,
+    num_envs: int,
+    options: Mapping[str, Any],
+    usual_mode: str | None = "next_step",
+) -> _native.VecEnv:
+    """The native vec env of `num_envs` envs of a source, with `VecOptions`.
+
+    Args:
+        usual_mode: the autoreset mode where `options` name none; None for the source's own.
+    """
     frames, told = split(options, ("lazy_frames", "frame_stack", "render_mode"))
-    mode = told.pop("autoreset_mode", "next_step")
-    # Without a mode the source has its own.
-    if mode is not None:
+    mode = told.pop("autoreset_mode", usual_mode)
+    if mode is not None or usual_mode is not None:
         told["autoreset_mode"] = autoreset_name(mode)
     is_lazy = flag("lazy_frames", frames.get("lazy_frames", False))
     if (frame_stack := frames.get("frame_stack")) is not None:

@@ -7,7 +7,7 @@ use std::time::Duration;
 use envcore::abi::env_c_api::load::{EnvCApiConfig, EnvCApiSource};
 use envcore::abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource};
 use envcore::net::{Asked, ClientConfig, ClientTls, Token, connect};
-use envcore::{Cause, DType, Error, Failure, Phase, Process, Result, VecConfig, VecEnv, start};
+use envcore::{DType, Error, Failure, Phase, Process, Result, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -199,7 +199,7 @@ impl Source {
             token: token.map(Token::new).transpose().or_raise(py)?,
             shared_memory,
             connect_timeout,
-            pause: Arc::new(move || if told.is_asked() { Err(closed()) } else { look() }),
+            pause: Arc::new(move || if told.is_asked() { Err(Error::Closed) } else { Ok(look()?) }),
         };
         Ok(Source { kind: Where::Served(client, closing), about: None })
     }
@@ -294,11 +294,6 @@ fn pause(time: Duration) -> Result<(), Failure> {
 /// The failure that Ctrl-C is, where it came.
 fn look() -> Result<(), Failure> {
     pause(Duration::ZERO)
-}
-
-/// The failure of a wait whose vec env another thread closes.
-fn closed() -> Failure {
-    Failure::new(Phase::Call, Cause::Interrupt, "the envs were closed")
 }
 
 /// The names of the functions that the library at `path` exports; none of its

@@ -115,7 +115,7 @@ fn recorded(record: &envcore::Record) -> Record {
             Value::Bool(value) => RecordValue::Scalar(f32::from(u8::from(*value))),
             Value::Int(value) => RecordValue::Scalar(*value as f32),
             Value::Float(value) => RecordValue::Scalar(*value as f32),
-            Value::Text(text) => RecordValue::String(text.clone()),
+            Value::Text(text) => RecordValue::String(text.to_string()),
             _ => continue,
         };
         all.insert(key, value);

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::stream::BrokenConnection;
-use crate::error::Failure;
+use crate::error::Result;
 
 /// Called now and then during a wait, which an error ends: Ctrl-C, for instance.
-pub type WaitPause = dyn Fn() -> Result<(), Failure> + Send + Sync;
+pub type WaitPause = dyn Fn() -> Result<()> + Send + Sync;
 
 /// How long a wait that pauses goes on until it pauses.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ impl<'a> PeerPatience<'a> {
             if until <= now {
                 return Ok(false);
             }
-            pause().map_err(|failure| BrokenConnection::Envs(failure.into()))?;
+            pause().map_err(BrokenConnection::Envs)?;
         }
     }
 }

@@ -329,10 +329,7 @@ impl VecEnv {
         }
         let call = Call { kind, name, args, kwargs: named };
         let envs = &mut state.envs;
-        let results = detach(py, || envs.call(&slots, &call));
-        // A wait of the call's ends where another thread closes the envs.
-        let results = if self.closing.is_asked() { results.map_err(|_| Error::Closed) } else { results };
-        let results = results.or_raise(py)?;
+        let results = detach(py, || envs.call(&slots, &call)).or_raise(py)?;
         let results = results.iter().map(|value| values::to_py(py, value));
         PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
     }
