@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use border_core::{
-    Agent, DefaultEvaluator, Env as _, Evaluator, ExperienceBufferBase, NullReplayBuffer, ReplayBufferBase, Sampler,
-    Step, StepProcessor,
+    Agent, DefaultEvaluator, Env as _, Evaluator, ExperienceBufferBase, NullReplayBuffer, ReplayBufferBase,
+    Sampler, Step, StepProcessor,
 };
 use corral_border::{Hosted, HostedConfig, One};
 use envcore::Env as _;
