@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Mapping
@@ -41,12 +42,15 @@ class About:
         id: the env's.
         config: the options that its episodes depend on.
         max_episode_steps: the time limit in force, or None.
+        spaces: a digest of what is observed and of what actions there are: of the envs of a library
+            nothing else may tell one from another.
         version: corral's.
     """
 
     id: str
     config: dict[str, Any]
     max_episode_steps: int | None
+    spaces: str
     version: str = __version__
 
     @classmethod
@@ -57,7 +61,17 @@ class About:
         # Gymnasium's spec of one of ours says so, too.
         leave_out = _WITHOUT_EFFECT | {"corral_id"}
         kept = {name: plain(value) for name, value in config.items() if name not in leave_out}
-        return cls(env.native.id, kept, env.max_episode_steps)
+        native = env.native
+        if native.frame_stack is not None:
+            kept["frame_stack"] = native.frame_stack
+        spaces = (
+            native.observation_tree,
+            native.observation_leaves,
+            native.action_tree,
+            native.action_leaves,
+        )
+        digest = hashlib.sha256(repr(spaces).encode(errors="surrogatepass")).hexdigest()
+        return cls(native.id, kept, env.max_episode_steps, digest)
 
 
 def plain(value: Any) -> Any:

@@ -27,11 +27,17 @@ def plot(evaluation: Evaluation, path: str | os.PathLike[str] | None) -> Figure:
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     bins = min(40, max(10, int(np.sqrt(len(returns)) * 2)))
-    axes.hist(returns, bins=bins, color="C0", alpha=0.55, edgecolor="white", linewidth=0.5)
+    axes.hist(returns, bins=bins, color="C0", alpha=0.6, edgecolor="white", linewidth=0.5)
     low, high = evaluation.interval("iqm")
     if np.isfinite([low, high]).all():
         axes.axvspan(
-            low, high, color="C1", alpha=0.3, linewidth=0, label="95 % interval of the IQM"
+            low,
+            high,
+            color="C1",
+            alpha=0.25,
+            linewidth=0,
+            zorder=0,
+            label="95 % interval of the IQM",
         )
         axes.axvline(evaluation.iqm, color="C1", linewidth=2, label=f"IQM {evaluation.iqm:.4g}")
         axes.axvline(

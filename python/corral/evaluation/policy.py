@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,10 +26,10 @@ class Actor:
     def __init__(self, policy: Policy) -> None:
         if not callable(policy):
             raise errors.ArgumentTypeError(f"policy is a function of observations, not {policy!r}")
-        self._policy: Any = policy
+        self._policy = cast(Any, policy)
         self._is_module = _is_module(policy)
         # A module's own call takes anything, and passes it on.
-        takes: Any = self._policy.forward if self._is_module else policy
+        takes = self._policy.forward if self._is_module else policy
         self.named = _named_parameters(takes)
 
     def __call__(self, observations: Any, more: dict[str, Any]) -> Any:

@@ -49,6 +49,7 @@ class ProgressFile:
             "id": about.id,
             "config": about.config,
             "max_episode_steps": about.max_episode_steps,
+            "spaces": about.spaces,
             "version": about.version,
             "success": name_of(success),
             "shard": None if shard is None else list(shard),
@@ -109,8 +110,8 @@ class ProgressFile:
             theirs = told.get(name)
             if theirs != ours:
                 what = f"its {name} is {theirs!r}, and this one's is {ours!r}"
-                if name == "indices":
-                    what = "its indices are others"
+                if name in ("indices", "spaces"):
+                    what = f"its {name} are others"
                 raise errors.ArgumentError(
                     f"progress_file {self._path} holds the progress of another evaluation: {what}. "
                     "Give another file, or delete it to begin anew"
