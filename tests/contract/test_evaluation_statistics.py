@@ -174,7 +174,9 @@ def test_an_interval_of_many_episodes_takes_little_memory() -> None:
         "assert e.interval('mean', resamples=100) == (1.0, 1.0)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=90)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=90
+    )
     # All at once would be 240 MB for the numbers of the episodes alone.
     assert int(ran.stdout) < 200_000, ran.stderr
 

@@ -40,7 +40,7 @@ class About:
 
     Attributes:
         id: the env's.
-        config: the options that its episodes depend on.
+        config: the options that its episodes depend on, the time limit aside.
         max_episode_steps: the time limit in force, or None.
         spaces: a digest of what is observed and of what actions there are: of the envs of a library
             nothing else may tell one from another.
@@ -58,8 +58,8 @@ class About:
         """What `env`, made with `config` by an id, is; None where somebody else made it."""
         if config is None:
             config = {} if env.spec is None else env.spec.kwargs
-        # Gymnasium's spec of one of ours says so, too.
-        leave_out = _WITHOUT_EFFECT | {"corral_id"}
+        # Gymnasium's spec of one of ours names it, and the time limit is told by itself.
+        leave_out = _WITHOUT_EFFECT | {"corral_id", "max_episode_steps"}
         kept = {name: plain(value) for name, value in config.items() if name not in leave_out}
         native = env.native
         if native.frame_stack is not None:

@@ -35,7 +35,7 @@ class Evaluation:
         lengths: `int64 (n,)`, each episode's steps.
         successes: `bool (n,)`; None where nobody asked for them.
         id: the env's.
-        config: the options that its episodes depend on, as JSON has them.
+        config: the options that its episodes depend on, as JSON has them; the time limit aside.
         max_episode_steps: the time limit in force, or None.
         version: of the corral that evaluated.
         shard: `(k, n)` where it is the k-th of n parts; None for a whole.
