@@ -34,7 +34,16 @@ def play(
     ended: Callable[[Episode], None],
 ) -> None:
     """Plays the episodes of the indices at `positions`, and tells of each when it has ended, before
-    its slot begins the next one."""
+    its slot begins the next one.
+
+    Raises:
+        UnsupportedError: if the env cannot play an index, or some slots while others wait.
+        EnvError: if an env failed.
+    """
+    if not env.native.can("index"):
+        raise errors.UnsupportedError(
+            f"{env.native.id} cannot play the episode of an index, which an evaluation is made of"
+        )
     num_envs = env.native.num_envs
     # Without the one, what the other says of it is told.
     apart = env.native.can("subset") or not env.native.can("mask")
