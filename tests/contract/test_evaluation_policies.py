@@ -11,8 +11,9 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import gymnasium
 import imageio.v3
 import numpy as np
 import pytest
@@ -212,6 +213,45 @@ def test_videos_of_an_own_vector_env(tmp_path: Path) -> None:
     assert not envs.closed
 
 
+class Drawn(gymnasium.Env[Any, Any]):
+    """An env in Python of odd frames: as bright as the steps that it took."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}
+    render_mode = "rgb_array"
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.left = 3 + int(self.np_random.integers(4))
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        return np.zeros(1, np.float32), 1.0, self.steps == self.left, False, {}
+
+    def render(self) -> Any:
+        return np.full((31, 33, 3), 20 * self.steps, np.uint8)
+
+
+@pytest.mark.parametrize("runner", ["serial", "process"])
+def test_videos_of_a_python_env_show_every_frame_to_the_last(runner: str, tmp_path: Path) -> None:
+    def stay(observations: np.ndarray) -> np.ndarray:
+        return np.zeros(len(observations), np.int64)
+
+    envs = corral.from_gymnasium(Drawn, 2, runner=runner, autoreset_mode="same_step")
+    found = corral.evaluate(stay, envs, range(8))
+    for name, path in found.videos(stay, tmp_path, env=envs, format="gif").items():
+        frames = imageio.v3.imread(path)[..., :3]
+        index = int(path.stem.rpartition("_")[2])
+        assert frames.shape[1:3] == (32, 34)
+        assert frames.mean(axis=(1, 2, 3)).tolist() == [
+            20.0 * k for k in range(int(found.lengths[index]) + 1)
+        ], name
+    envs.close()
+
+
 def test_videos_that_cannot_be_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = corral.evaluate(balance, "CartPole-v1", [1], max_episode_steps=2)
     with pytest.raises(ArgumentError, match="'mp4' or 'gif', not 'avi'"):
@@ -230,7 +270,7 @@ def test_videos_that_cannot_be_say_why(tmp_path: Path, monkeypatch: pytest.Monke
         corral.Evaluation(found.indices, found.returns, found.lengths, id="else").videos(
             balance, tmp_path
         )
-    blind = corral.Evaluation(found.indices, found.returns, found.lengths, id="testing/Odd-v0")
+    blind = corral.Evaluation(found.indices, found.returns, found.lengths, id="testing/Nested-v0")
     with pytest.raises(UnsupportedError, match="draws no pictures"):
         blind.videos(balance, tmp_path)
     with pytest.raises(ZeroDivisionError):

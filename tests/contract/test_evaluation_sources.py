@@ -126,6 +126,30 @@ def test_a_slot_gets_its_next_index_as_soon_as_its_episode_ends(source: str, wid
     assert found.successes.tolist() == [length > 40 for length in lengths]
 
 
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_last_infos_are_those_of_the_episode_that_ended_where_the_next_one_has_begun(
+    isolation: str,
+) -> None:
+    """A libenv library begins the next episode in the same step."""
+    told: dict[str, list[Any]] = {"here": [], "there": []}
+
+    def play(where: str, envs: corral.VectorEnv, act: Callable[[Any], Any]) -> None:
+        def success(infos: dict[str, Any], episode_return: float) -> bool:
+            told[where].append((int(infos["level"]), int(infos["distance"]), episode_return))
+            return True
+
+        corral.evaluate(act, envs, range(6), success=success)
+        envs.close()
+
+    options = {"env_id": "Maze-v0", "max_episode_steps": 20}
+    there = corral.load_libenv(corral.libenv_path(), 3, options, isolation=isolation, num_workers=1)
+    play("there", there, lambda seen: {"action": np.ones(len(next(iter(seen.values()))), np.int32)})
+    here = corral.make_vec("Maze-v0", 3, max_episode_steps=20)
+    play("here", here, lambda seen: np.ones(len(seen), np.int64))
+    assert sorted(told["there"]) == sorted(told["here"])
+    assert len({distance for _, distance, _ in told["here"]}) > 2
+
+
 def test_a_netenv_server_plays_no_indices_and_says_so() -> None:
     with corral.serve("CartPole-v1", addr="127.0.0.1:0") as server:
         envs = corral.connect(server.address, num_envs=2)

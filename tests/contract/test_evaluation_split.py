@@ -272,6 +272,23 @@ def test_what_is_raised_in_a_process_is_raised_here() -> None:
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
+CLOSED = """
+import sys
+import numpy as np, corral
+found = corral.evaluate(
+    lambda seen: np.zeros(len(seen), np.int64), "CartPole-v1", range(4), num_processes=2)
+with open(sys.argv[1], "w") as file:
+    file.write(str(len(found.lengths)))
+"""
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_processes_play_for_a_parent_without_standard_files(closed: str, tmp_path: Path) -> None:
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", CLOSED]
+    subprocess.run([*command, tmp_path / "found"], check=True, timeout=90)
+    assert (tmp_path / "found").read_text() == "4"
+
+
 def test_processes_know_the_libraries_that_were_loaded_here() -> None:
     corral.load(corral.libenv_path(), namespace="split")
     found = corral.evaluate(balance, "split/CartPole-v1", range(6), num_processes=2)

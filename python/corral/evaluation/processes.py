@@ -4,6 +4,7 @@ it has ended. This process alone writes and shows."""
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pickle
 import signal
@@ -96,19 +97,36 @@ def _pickled(job: Job) -> bytes:
         ) from error
 
 
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
 class _Worker:
     """A process, seen from the one that started it."""
 
     def __init__(self, number: int) -> None:
         ours, theirs = socket.socketpair()
-        with theirs:
-            self.link = Connection(ours.detach())
-            try:
-                launcher = Spawn("corral.evaluation.processes")
-                self._pid: int | None = launcher.launch(number, theirs.fileno(), 2)
-            except BaseException:
-                self.link.close()
-                raise
+        self.link = Connection(ours.detach())
+        try:
+            with theirs, open(os.devnull, "wb") as nothing:
+                # Above the numbers of the standard files, should these have been closed.
+                control, stderr = (
+                    fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 4)
+                    for one in (theirs.fileno(), 2 if _is_open(2) else nothing.fileno())
+                )
+                try:
+                    launcher = Spawn("corral.evaluation.processes")
+                    self._pid: int | None = launcher.launch(number, control, stderr)
+                finally:
+                    os.close(control)
+                    os.close(stderr)
+        except BaseException:
+            self.link.close()
+            raise
 
     def tell(self, payload: _Payload) -> None:
         """Says what to play. Where nobody listens any more, `hear` tells why."""
