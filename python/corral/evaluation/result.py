@@ -217,7 +217,8 @@ class Evaluation:
             policy: the one that was evaluated. A warning says where it plays another episode now.
             folder: where the files go, `best_index_7.mp4` and so on; made if missing.
             env: where no id was evaluated: a `corral.VectorEnv` made with
-                `render_mode="rgb_array"`. It is left at the end of its episodes.
+                `render_mode="rgb_array"`. It is left at the end of its episodes. Under same_step
+                nothing shows an episode's last frame: its videos end with the one before.
             format: "mp4" or "gif".
 
         Returns:

@@ -122,7 +122,9 @@ def _film(actor: Actor, env: VectorEnv, index: int, path: Path) -> Episode:
 
     def ended(episode: Episode) -> None:
         found.append(episode)
-        shoot()
+        # Under same_step the next episode has begun, and nothing shows the end of this one.
+        if env.native.autoreset_mode != "same_step":
+            shoot()
 
     try:
         try:
