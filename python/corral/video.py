@@ -27,7 +27,7 @@ def writer() -> Callable[..., Any]:
         import imageio_ffmpeg  # noqa: F401
     except ImportError:
         raise errors.UnsupportedError(
-            "replay videos need imageio and imageio-ffmpeg: pip install imageio imageio-ffmpeg"
+            "videos need imageio and imageio-ffmpeg: pip install imageio imageio-ffmpeg"
         ) from None
     opened: Callable[..., Any] = imageio.v2.get_writer
     return opened
@@ -53,14 +53,15 @@ def open_video(path: Path, fps: float | None = None) -> Any:
     """
     rate = fps or FPS
     if path.suffix.lower() == ".gif":
-        return _gif_writer()(path, duration=1000 / rate, loop=0)
+        # The format counts in hundredths of a second, and viewers slow down what takes less than
+        # two of them.
+        return _gif_writer()(path, duration=max(20, round(100 / rate) * 10), loop=0)
     # Frames of an even size are written as they are.
     return writer()(path, fps=rate, macro_block_size=1)
 
 
 def picture(frame: Any, env: str) -> np.ndarray[Any, Any]:
-    """A frame, checked to be one, as the codec takes it: of an even height and width, for which its
-    last row or column is doubled.
+    """A frame, checked to be one, as the codec takes it: see `even`.
 
     Raises:
         UnsupportedError: for what is no frame; `env` says whose it is.
@@ -72,7 +73,13 @@ def picture(frame: Any, env: str) -> np.ndarray[Any, Any]:
             "where a uint8 array (height, width, 3) belongs; make the env with "
             'render_mode="rgb_array"'
         )
-    height, width = found.shape[:2]
+    return even(found)
+
+
+def even(frame: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The frame with an even height and width, which the codec wants: its last row or column is
+    doubled."""
+    height, width = frame.shape[:2]
     if height % 2 == 0 and width % 2 == 0:
-        return found
-    return np.pad(found, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+        return frame
+    return np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
