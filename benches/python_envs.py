@@ -98,20 +98,24 @@ class Sleeping(Trivial):
 
 
 # What a Lab2D level shows here: a counter, the layers of its grid, pixels.
-LAB2D_SHOWN = ["WORLD.STEPS", "WORLD.LAYER", "WORLD.RGB"]
+LAB2D_SHOWN = {
+    "chase_eat": ["WORLD.STEPS", "WORLD.LAYER", "WORLD.RGB"],
+    "clean_up": ["WORLD.RGB", "1.RGB", "1.REWARD"],
+}
+"""The observations that are read, by level."""
 
 
-def lab2d_level() -> Any:
-    """DeepMind Lab2D's chase_eat, by its own API."""
+def lab2d_level(name: str) -> Any:
+    """A level of DeepMind Lab2D, by its own API."""
     import dmlab2d
     from dmlab2d import runfiles_helper
 
-    settings = {"levelName": "chase_eat", "episodeLengthFrames": "1000"}
+    settings = {"levelName": name, "episodeLengthFrames": "1000"}
     return dmlab2d.Lab2d(runfiles_helper.find(), settings)
 
 
-def lab2d(seed: int | None) -> Any:
+def lab2d(name: str, seed: int | None) -> Any:
     """The same as a `dmlab2d.Environment`, which is dm_env's."""
     import dmlab2d
 
-    return dmlab2d.Environment(lab2d_level(), LAB2D_SHOWN, seed)
+    return dmlab2d.Environment(lab2d_level(name), LAB2D_SHOWN[name], seed)

@@ -111,6 +111,26 @@ LIKE_ANOTHER = _like_another()
 nothing new."""
 
 
+_LEVELS_PLAYED = ("Empty-5x5", "DoorKey-5x5", "Fetch-5x5-N2", "Dynamic-Obstacles-5x5")
+OTHER_LEVELS = {
+    id
+    for id in corral.envs()
+    if id.startswith("MiniGrid-")
+    and not id.endswith(tuple(f"{name}-v0" for name in _LEVELS_PLAYED))
+}
+"""MiniGrid's levels but for a few: one Rust type plays them all, and what the levels are is
+compared with the package's (`tests/parity/test_minigrid.py`)."""
+
+PLAYED = [id for id in corral.envs() if id not in OTHER_LEVELS]
+"""The built-in envs that are played in batches."""
+
+
+def quick_ids(ids: Iterable[str]) -> list[Any]:
+    """`ids` as parameters; other levels are left to `make test-all`."""
+    thorough = pytest.mark.thorough
+    return [pytest.param(id, marks=thorough) if id in OTHER_LEVELS else id for id in ids]
+
+
 def quick_cases(cases: Iterable[Case]) -> list[Any]:
     """`cases` as parameters; those like another's are left to `make test-all`."""
     return [

@@ -45,7 +45,8 @@ def served(env: str, choices: int, way: str) -> Iterator[Turns]:
     with tempfile.TemporaryDirectory() as directory:
         where = ["--addr", "127.0.0.1:0"] if way == "tcp" else ["--unix", f"{directory}/socket"]
         with elsewhere("-m", "corral", "serve", env, *where, "--idle-timeout", "600") as address:
-            envs = corral.connect(address, NUM_ENVS, use_shared_memory=way == "shared")
+            # As the peers beside it, which speak the original's bytes.
+            envs = corral.connect(address, NUM_ENVS, plain=True, use_shared_memory=way == "shared")
             envs.reset()
             yield Loop(envs.step, actions(0, choices), NUM_ENVS)
             envs.close()

@@ -108,6 +108,8 @@ class Source:
         address: str,
         env_options: dict[str, Any],
         *,
+        asked: tuple[str | None, dict[str, Any]],
+        plain: bool = False,
         token: str | None = None,
         fingerprint: str | None = None,
         authority: str | os.PathLike[str] | None = None,

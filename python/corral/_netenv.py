@@ -56,10 +56,12 @@ def secret(token_file: Any) -> str | None:
     if token_file is None:
         return os.environ.get(TOKEN_VARIABLE) or None
     path = settings.file_path("token_file", token_file)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise errors.ArgumentError(f"token_file: {path} is no regular file")
     try:
         with open(path, encoding="utf-8") as file:
             return file.read(1 << 16)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise errors.ArgumentError(f"token_file: no token can be read: {error}") from None
 
 
@@ -72,10 +74,12 @@ def opened(value: Any) -> Any:
     return [opened(one) for one in value] if isinstance(value, list) else value
 
 
-def packed(value: Any) -> Any:
+def packed(value: Any, depth: int = 0) -> Any:
     """An option as it travels."""
+    if depth > 64:
+        raise errors.ArgumentError("env_options are nested more than 64 deep, or hold themselves")
     if isinstance(value, bytes):
         return {"__kind__": "bytes", "data": base64.b64encode(value).decode()}
     if isinstance(value, Mapping):
-        return {key: packed(one) for key, one in value.items()}
-    return [packed(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: packed(one, depth + 1) for key, one in value.items()}
+    return [packed(one, depth + 1) for one in value] if isinstance(value, list | tuple) else value

@@ -172,11 +172,24 @@ def parts_of(env: Any) -> Parts:
     """An env taken apart.
 
     Raises:
-        TypeError: for what is no env.
+        ArgumentTypeError: for what is no env.
+        SpaceError: for an env whose spaces are none.
     """
+    if isinstance(env, type):
+        raise errors.ArgumentTypeError(
+            f"the function gave the class {env.__qualname__}, where an env of it belongs: give the "
+            "class itself, or call it in the function"
+        )
     for name in ("reset", "step", "observation_space", "action_space"):
         if not hasattr(env, name):
-            raise TypeError(f"{env!r} is no env: it has no {name}")
+            raise errors.ArgumentTypeError(f"{env!r} is no env: it has no {name}")
+    for name in ("observation_space", "action_space"):
+        space = getattr(env, name)
+        if isinstance(space, type) or not callable(getattr(space, "contains", None)):
+            raise errors.SpaceError(
+                f"the {name} is {space!r}, which is no space: give one of Gymnasium's, or what has "
+                "its methods `contains` and `sample`"
+            )
     modern = isinstance(env, gymnasium.Env)
     if not modern:
         try:

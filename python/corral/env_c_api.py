@@ -126,6 +126,9 @@ def load_env_c_api(
         "eagain_limit": libraries.seconds("eagain_limit", eagain_limit),
         "max_shape": _shapes(max_shape),
     }
+    if isolation != "thread":
+        # What is no library needs no worker, and no copy, to find out.
+        _native.exports(library)
     if isolation == "process":
         if vec_options.get("num_threads") is not None:
             raise errors.ArgumentError(
@@ -133,8 +136,6 @@ def load_env_c_api(
             )
         if num_workers is not None:
             num_workers = whole("num_workers", num_workers, num_envs)
-        # What is no library needs no worker to find out.
-        _native.exports(library)
         directory = _worker.directory()
 
         def payload(start: int, stop: int) -> bytes:

@@ -166,7 +166,10 @@ class LazyVectorEnv(VectorEnv):
             self._ages[:] = 0
             self._over[:] = False
         else:
-            # The others' rows are what they were: the batch takes the newest one's place.
+            # The others' rows are what they were, also where a layer has changed since: the batch
+            # takes the newest one's place.
+            kept = ~np.asarray(mask)
+            observations[kept] = self._batches[-1][kept]
             self._batches = (*self._batches[:-1], observations)
             self._ages[mask] = 0
             self._over[mask] = False
@@ -228,8 +231,12 @@ class LazyVectorEnv(VectorEnv):
                 parts = {name: saved[name] for name in ("below", "frames", "ages", "over")}
         except errors.ArgumentTypeError:
             raise
-        except Exception as error:
-            raise errors.StateError(f"these bytes are no state of lazy frames: {error}") from None
+        except Exception:
+            # What NumPy tells of such bytes is about files of its own.
+            raise errors.StateError(
+                f"these {len(state)} bytes are no state of envs with lazy_frames, or not all of "
+                "it: make the envs with the options that the state was saved under"
+            ) from None
         frames, ages, over = parts["frames"], parts["ages"], parts["over"]
         n = self.num_envs if env is None else 1
         shape = self.observation_space.shape or ()

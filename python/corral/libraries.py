@@ -21,13 +21,17 @@ def absolute(name: str, path: Any) -> str:
         ArgumentError: for a relative one, where the working directory is gone.
     """
     try:
-        return os.path.abspath(os.fsdecode(path))
+        found = os.path.abspath(os.fsdecode(path))
+        os.fsencode(found)
+    except UnicodeEncodeError:
+        raise errors.ArgumentError(f"{name} is {path!r}, which no file is called") from None
     except TypeError:
         raise errors.ArgumentTypeError(f"{name} is a file's path, not {path!r}") from None
     except FileNotFoundError:
         raise errors.ArgumentError(
             f"{name} {path!r} is relative, and the working directory was deleted: give all of it"
         ) from None
+    return found
 
 
 def seconds(name: str, value: Any, otherwise: str = "") -> float:

@@ -8,56 +8,32 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
 from typing_extensions import Self, Unpack
 
-from corral import _native, errors, registry, settings
+from corral import _native, errors, settings
 from corral._netenv import (
     Address,
     host_of,
     is_loopback,
     net_address,
-    opened,
     packed,
     secret,
     told_address,
 )
-from corral._served import served
+from corral._served import CHOSEN, Makers, Served, settled
+from corral.rendering import check_render_mode
 from corral.settings import VecOptions, documented, flag, text, whole
 from corral.spaces import batched
 from corral.vector import VectorEnv
 
-MakeVenv = Callable[..., Any]
-
-# What a client may not choose: these write files, or take the server's threads and cores.
-_OWN_OPTIONS = frozenset(settings.NAMES)
-
-
-def _maker(make: str | MakeVenv) -> MakeVenv:
-    """The function that makes the envs of a connection."""
-    if not isinstance(make, str):
-        if not callable(make):
-            raise errors.ArgumentTypeError(f"make_venv is a function or an id, not {make!r}")
-        return make
-    id = text("id", make)
-    # An id that there is not is told now, and not to every client.
-    registry.make_vec(id, 1).close()
-
-    def make_by_id(num_envs: int, **env_options: Any) -> VectorEnv:
-        for name in env_options:
-            if name in _OWN_OPTIONS:
-                raise errors.UnsupportedError(
-                    f"a client asks for {name}={env_options[name]!r}: a client gives the env's own "
-                    "options, and the server those of the vec env"
-                )
-        return registry.make_vec(id, num_envs, autoreset_mode="same_step", **env_options)
-
-    return make_by_id
+Addresses = Address | list[Address]
 
 
 class Server:
@@ -65,10 +41,11 @@ class Server:
 
     Args:
         addr: `(host, port)`, "host:port", or a path with `socket_kind="unix"`; port 0 lets the
-            system choose.
+            system choose. Or a list of addresses, "unix:path" among them.
         make_venv: `make_venv(num_envs=…, **env_options)` makes the envs of a connection: a
             `corral.VectorEnv`, a Gymnasium vector env, or an old VecEnv (`reset`, `step_async`,
-            `step_wait`). Or an id of `corral.envs()`.
+            `step_wait`). Or an id of `corral.envs()`. Or a list of ids, or a dict of functions or
+            ids by the names that clients choose them by; who names none gets the first.
         socket_kind: "tcp" or "unix".
         max_connections, max_envs: how many connections, and how many envs in all of them.
         max_payload: how many bytes the actions or the step data of one connection may take.
@@ -87,8 +64,8 @@ class Server:
 
     def __init__(
         self,
-        addr: Address,
-        make_venv: str | MakeVenv,
+        addr: Addresses,
+        make_venv: Served,
         socket_kind: str = "tcp",
         *,
         max_connections: int = 64,
@@ -101,41 +78,58 @@ class Server:
         key: str | os.PathLike[str] | None = None,
         insecure: bool = False,
     ) -> None:
-        self._address = net_address(addr, socket_kind)
+        given = addr if isinstance(addr, list) and addr else [addr]
+        self._addresses = [net_address(one, socket_kind) for one in given]
         token = secret(token_file)
         if (certificate is None) is not (key is None):
             raise errors.ArgumentError("certificate and key belong together: give both or neither")
         has_tls = flag("tls", tls) or certificate is not None
         is_safe = token is not None and has_tls
-        if not (is_safe or flag("insecure", insecure) or is_loopback(self._address)):
+        exposed = [one for one in self._addresses if not is_loopback(one)]
+        if exposed and not (is_safe or flag("insecure", insecure)):
             raise errors.ArgumentError(
-                f"addr is '{self._address}', which other machines reach: whoever does may make "
+                f"addr is '{exposed[0]}', which other machines reach: whoever does may make "
                 "envs here. Give a token (token_file or CORRAL_NETENV_TOKEN) and TLS (tls=True, or "
                 "certificate and key), or insecure=True"
             )
-        self._make = _maker(make_venv)
+        self._made = Makers(make_venv)
+        self._is_closed = False
         self._limits: dict[str, Any] = {
             "max_connections": whole("max_connections", max_connections, _native.MAX_ENVS),
             "max_envs": whole("max_envs", max_envs, _native.MAX_ENVS),
             "max_payload": whole("max_payload", max_payload, 2**40),
             "idle_timeout": idle_timeout,
             "token": token,
-            "tls": (certificate, key, host_of(self._address)) if has_tls else None,
+            "tls": (certificate, key, host_of(self._addresses[0])) if has_tls else None,
         }
         self._native: _native.NetServer | None = None
 
     def listen(self) -> Any:
-        """Begins to serve. Returns the bound address: `(host, port)`, or the path."""
+        """Begins to serve. Returns the bound address: `(host, port)`, or the path.
+
+        Raises:
+            ClosedError: after `close`.
+            ArgumentError: where it cannot serve at its address.
+        """
+        if self._is_closed:
+            raise errors.ClosedError(
+                f"the server at '{self._addresses[0]}' is closed: make a new one"
+            )
         if self._native is None:
-            self._native = _native.NetServer([self._address], self._made, **self._limits)
+            self._native = _native.NetServer(self._addresses, self._made, **self._limits)
         return told_address(self._native.addresses[0])
 
     @property
-    def address(self) -> str:
+    def addresses(self) -> list[str]:
         """Where it listens, in the form that `corral.connect` takes."""
         self.listen()
         assert self._native is not None
-        return self._native.addresses[0]
+        return self._native.addresses
+
+    @property
+    def address(self) -> str:
+        """The first of `addresses`."""
+        return self.addresses[0]
 
     @property
     def fingerprint(self) -> str | None:
@@ -159,6 +153,7 @@ class Server:
 
     def close(self) -> None:
         """Ends the server: steps in flight are answered, then every connection is closed."""
+        self._is_closed = True
         native, self._native = self._native, None
         if native is not None:
             native.close()
@@ -175,17 +170,15 @@ class Server:
     ) -> None:
         self.close()
 
-    def _made(self, num_envs: int, env_options: dict[str, Any]) -> Any:
-        options = {name: opened(value) for name, value in env_options.items()}
-        return served(self._make(num_envs=num_envs, **options))
 
-
-def serve(make_venv: str | MakeVenv, addr: Address = "127.0.0.1:2345", **options: Any) -> Server:
-    """A server of envs, which serves from here on, until `close` or the end of a `with`.
+def serve(make_venv: Served, addr: Addresses = "127.0.0.1:2345", **options: Any) -> Server:
+    """A server of envs, which serves from here on, until `close`, the end of a `with`, or until
+    nobody holds it any more.
 
     Args:
-        make_venv: an id of `corral.envs()`, or a function that makes the envs of a connection.
-        addr: "host:port", `(host, port)`, "unix:path" or a Path.
+        make_venv: an id of `corral.envs()`, or a function that makes the envs of a connection; or
+            several, as `corral.netenv.Server` takes them.
+        addr: "host:port", `(host, port)`, "unix:path" or a Path, or a list of these.
         **options: those of `corral.netenv.Server`.
 
     Raises:
@@ -198,12 +191,8 @@ def serve(make_venv: str | MakeVenv, addr: Address = "127.0.0.1:2345", **options
     return server
 
 
-_ALONE = "netenv steps all envs together, in the server"
+_ALONE = "the server steps the envs of a message together"
 _REFUSED = {
-    "seed": "netenv carries no seeds",
-    "max_episode_steps": "the envs' server ends their episodes",
-    "episode_statistics": "netenv carries no infos: gymnasium.wrappers.vector has statistics",
-    "render_mode": "corral.netenv.Client draws, as the envs' server does",
     "num_threads": _ALONE,
     "batch_size": _ALONE,
     "thread_affinity_offset": _ALONE,
@@ -217,6 +206,8 @@ def connect(
     num_envs: int = 1,
     env_options: Mapping[str, Any] | None = None,
     *,
+    id: str | None = None,
+    plain: bool = False,
     token_file: str | os.PathLike[str] | None = None,
     fingerprint: str | None = None,
     authority: str | os.PathLike[str] | None = None,
@@ -227,14 +218,18 @@ def connect(
 ) -> VectorEnv:
     """Envs in a netenv server as a `VectorEnv`: corral's own server, or an original one.
 
-    netenv has one word for an episode's end, which is shown as terminated, and none for seeds,
-    indices, masks, options of resets, final observations and infos: these are refused or absent.
+    A server of corral's carries all that envs in this process do, but for objects of Python's. An
+    original one speaks netenv alone: it steps and resets all envs together, in "same_step"; an
+    episode's end is shown as terminated; seeds, indices, masks, options of resets, final
+    observations, infos and states are refused or absent.
 
     Args:
         addr: "host:port", `(host, port)`, "unix:path" or a Path.
         num_envs: how many envs the server is to make.
         env_options: the envs' options: None, bools, numbers, strings, bytes, arrays, and lists and
             dicts of these.
+        id: which envs, of a server that has several; None for its first ones.
+        plain: whether netenv alone is spoken, with corral's servers too.
         token_file: a file with the secret that the server asks for; None for the environment
             variable CORRAL_NETENV_TOKEN, if there is one.
         fingerprint: the SHA-256 of the certificate of a server with TLS, as that server tells it.
@@ -248,15 +243,17 @@ def connect(
             were lost are reported truncated. The same as `on_failure="restart"`.
         **vec_options: as in `corral.make_vec`, but for what is said below:
             {names}.
-        autoreset_mode ("same_step"): all that netenv has.
+        autoreset_mode (None): None for that of the server's envs, which is "same_step" where the
+            server makes them by an id.
+        seed, max_episode_steps, episode_statistics: of envs that the server makes by an id.
         timeout (None): seconds that the server may take for an answer; then the connection is given
             up, and the episodes of all envs are lost.
-        on_failure, max_restarts: all envs fail together, when the connection breaks.
+        on_failure, max_restarts: what becomes of envs that fail, or whose connection breaks.
 
     Raises:
-        EnvError: where the server cannot be reached, or does not make the envs: its log says why.
-        ArgumentError, ArgumentTypeError, OptionValueError: name what is wrong.
-        UnsupportedError: for what netenv has no word for.
+        EnvError: where the server cannot be reached, or does not make the envs.
+        ArgumentError, ArgumentTypeError, OptionValueError, UnknownEnvError: name what is wrong.
+        UnsupportedError: for what the server or its envs cannot do.
         SpaceError: where what the server says of its spaces makes no sense.
     """
     settings.check(connect, vec_options, _REFUSED)
@@ -266,20 +263,30 @@ def connect(
         vec_options["on_failure"] = "restart"
     if env_options is not None and not isinstance(env_options, Mapping):
         raise errors.ArgumentTypeError(f"env_options is a dict, not {env_options!r}")
+    if flag("plain", plain) and id is not None:
+        raise errors.ArgumentError("netenv alone has no ids: give no id, or plain=False")
     num_envs = whole("num_envs", num_envs, _native.MAX_ENVS)
+    chosen = {name: vec_options.pop(name) for name in CHOSEN if name in vec_options}  # type: ignore[misc]
     source = _native.Source.netenv(
         net_address(addr),
         packed(dict(env_options or {})),
+        asked=(None if id is None else text("id", id), settled(chosen)),
+        plain=plain,
         token=secret(token_file),
-        fingerprint=fingerprint,
-        authority=authority,
+        fingerprint=None if fingerprint is None else text("fingerprint", fingerprint),
+        authority=None if authority is None else settings.file_path("authority", authority),
         shared_memory=flag("use_shared_memory", use_shared_memory),
         connect_timeout=connect_timeout,
     )
     for name in _REFUSED:
         vec_options.pop(name, None)  # type: ignore[misc]
-    vec_options = {"autoreset_mode": "same_step", **vec_options}
-    envs = settings.vector(settings.native(source, num_envs, vec_options), vec_options)
+    render_mode = vec_options.get("render_mode")
+    native = settings.native(source, num_envs, {"autoreset_mode": None, **vec_options})
+    envs = settings.vector(native, vec_options, check_render_mode(native, render_mode))
+    if native.metadata.get("autoreset_mode") == "next_step":
+        # A Gymnasium vector env, which nobody can reset in part.
+        envs.autoreset_mode = AutoresetMode.NEXT_STEP
+        envs.metadata["autoreset_mode"] = AutoresetMode.NEXT_STEP
     envs.single_observation_space = _with_multi_binary(envs.single_observation_space)
     envs.single_action_space = _with_multi_binary(envs.single_action_space)
     envs.observation_space = batched(envs.single_observation_space, num_envs)
@@ -332,6 +339,7 @@ class Client:
             net_address(addr, socket_kind),
             num_envs,
             env_options,
+            plain=True,
             use_shared_memory=use_shared_memory,
         )
         self.num_envs = self.envs.num_envs

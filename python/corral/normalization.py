@@ -39,7 +39,9 @@ class Normalization:
 
     @update.setter
     def update(self, value: bool) -> None:
-        self._native.updates = value
+        if not isinstance(value, bool | np.bool_):
+            raise errors.ArgumentTypeError(f"update is a bool, not {value!r}")
+        self._native.updates = bool(value)
 
     @property
     def mean(self) -> Arrays:

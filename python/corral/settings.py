@@ -161,7 +161,10 @@ def check(maker: Any, given: Mapping[str, Any], refused: Mapping[str, str]) -> N
 def native(source: _native.Source, num_envs: int, options: Mapping[str, Any]) -> _native.VecEnv:
     """The native vec env of `num_envs` envs of a source, with `VecOptions`."""
     frames, told = split(options, ("lazy_frames", "frame_stack", "render_mode"))
-    told["autoreset_mode"] = autoreset_name(told.get("autoreset_mode", "next_step"))
+    mode = told.pop("autoreset_mode", "next_step")
+    # Without a mode the source has its own.
+    if mode is not None:
+        told["autoreset_mode"] = autoreset_name(mode)
     is_lazy = flag("lazy_frames", frames.get("lazy_frames", False))
     if (frame_stack := frames.get("frame_stack")) is not None:
         whole("frame_stack", frame_stack, _native.MAX_FRAMES)
@@ -217,4 +220,9 @@ def file_path(name: str, value: Any) -> str:
     """A path, checked to be a str or a Path."""
     if not isinstance(value, str | os.PathLike):
         raise errors.ArgumentTypeError(f"{name} is a path (a str or a Path), not {value!r}")
-    return os.fsdecode(value)
+    path = os.fsdecode(value)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise errors.ArgumentError(f"{name} is {value!r}, which no file is called") from None
+    return path

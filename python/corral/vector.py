@@ -290,7 +290,9 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
 
     def _refuse(self, seed: Any, own: dict[str, Any] | None) -> None:
         """Errors for seeds and options that the envs do not take."""
-        is_none = seed is None or (isinstance(seed, list | tuple) and set(seed) <= {None})
+        is_none = seed is None or (
+            isinstance(seed, list | tuple) and all(one is None for one in seed)
+        )
         for name, is_given in (("seed", not is_none), ("options", own is not None)):
             if is_given and name in self.refused:
                 raise errors.UnsupportedError(
@@ -313,6 +315,7 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             InvalidActionError, ResetNeededError, ArgumentError: nothing has moved.
             PendingCallError: if any of them is in flight; nothing has moved.
         """
+        check_order("env_id", env_id)
         self.native.send(actions, env_id)
 
     def recv(

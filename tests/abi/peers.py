@@ -1,5 +1,5 @@
 """Fetches what real libraries and hosts the tests and benches take: procgen's wheel, gym3, DeepMind
-Lab2D, rliable.
+Lab2D, minigrid, rliable.
 
 Everything comes from the package registry that pip knows, once, into `.peers/`.
 """
@@ -116,6 +116,14 @@ _DMLAB2D = (
     "pytest-timeout>=2.3",
 )
 
+_MINIGRID = (
+    "minigrid==3.2.*",
+    "numpy>=2",
+    "gymnasium>=1.4,<1.5",
+    "cloudpickle>=3",
+    "typing_extensions>=4.3",
+)
+
 
 # Its dependency arch is not of an age with pandas 3.
 _RLIABLE = ("rliable==1.2.0", "pandas<3")
@@ -152,6 +160,17 @@ def dmlab2d_python() -> Path:
     """
     with _alone():
         return _python_with("dmlab2d", _DMLAB2D)
+
+
+@functools.cache
+def minigrid_python() -> Path:
+    """The Python of a venv that has minigrid, and takes corral by PYTHONPATH.
+
+    Raises:
+        Missing: without a registry.
+    """
+    with _alone():
+        return _python_with("minigrid", _MINIGRID)
 
 
 def _python_with(name: str, packages: tuple[str, ...], alone: tuple[str, ...] = ()) -> Path:

@@ -6,7 +6,7 @@ import pytest
 
 import corral
 from corral.testing import check_env
-from tests.support import FAULTY
+from tests.support import FAULTY, quick_ids
 
 CHECKS = [
     "spaces",
@@ -21,15 +21,17 @@ CHECKS = [
 ]
 
 
-# There is no chance in it.
-CERTAIN = "CliffWalking-v1"
+# There is no chance in them.
+CERTAIN = ("CliffWalking-v1", "MiniGrid-Empty-5x5", "MiniGrid-Empty-6x6", "MiniGrid-Empty-8x8")
+CERTAIN += ("MiniGrid-Empty-16x16", "MiniGrid-DistShift")
 
 
-@pytest.mark.parametrize("id", [*corral.envs(), FAULTY])
+@pytest.mark.parametrize("id", quick_ids([*corral.envs(), FAULTY]))
 def test_a_sound_env_passes_every_check(id: str) -> None:
-    verdict = check_env(id, seed_matters=id != CERTAIN)
+    has_chance = not id.startswith(CERTAIN)
+    verdict = check_env(id, seed_matters=has_chance)
     assert verdict.passed
-    asked = [check for check in CHECKS if check != "seed matters" or id != CERTAIN]
+    asked = [check for check in CHECKS if check != "seed matters" or has_chance]
     assert [check.name for check in verdict.checks] == asked
     assert all(check.passed for check in verdict.checks)
     assert str(verdict).startswith(f"{id} keeps its contract")

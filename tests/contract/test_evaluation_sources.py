@@ -6,7 +6,7 @@ The reference is a list: each next index goes to the slot that is free first.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
@@ -65,6 +65,24 @@ def env_c_api(isolation: str) -> Callable[[int], corral.VectorEnv]:
     )
 
 
+SERVERS: list[corral.netenv.Server] = []
+
+
+@pytest.fixture(autouse=True)
+def servers_end() -> Iterator[None]:
+    yield
+    while SERVERS:
+        SERVERS.pop().close()
+
+
+def netenv(mode: str) -> Callable[[int], corral.VectorEnv]:
+    def make(n: int) -> corral.VectorEnv:
+        SERVERS.append(corral.serve("CartPole-v1", addr="127.0.0.1:0"))
+        return corral.connect(SERVERS[-1].address, n, autoreset_mode=mode)
+
+    return make
+
+
 SOURCES: dict[str, Callable[[int], corral.VectorEnv]] = {
     "built-in": lambda n: corral.make_vec("CartPole-v1", n),
     "built-in, each by itself": lambda n: corral.make_vec("CartPole-v1", n, batch_size=1),
@@ -77,6 +95,8 @@ SOURCES: dict[str, Callable[[int], corral.VectorEnv]] = {
     "libenv in a process, which steps together": libenv("process"),
     "EnvCApi": env_c_api("thread"),
     "EnvCApi in processes": env_c_api("process"),
+    "netenv": netenv("next_step"),
+    "netenv, same_step": netenv("same_step"),
 }
 
 
@@ -150,9 +170,9 @@ def test_last_infos_are_those_of_the_episode_that_ended_where_the_next_one_has_b
     assert len({distance for _, distance, _ in told["here"]}) > 2
 
 
-def test_a_netenv_server_plays_no_indices_and_says_so() -> None:
+def test_an_original_netenv_server_plays_no_indices_and_says_so() -> None:
     with corral.serve("CartPole-v1", addr="127.0.0.1:0") as server:
-        envs = corral.connect(server.address, num_envs=2)
+        envs = corral.connect(server.address, 2, plain=True)
         with pytest.raises(UnsupportedError, match="cannot play the episode of an index"):
             corral.evaluate(lambda seen: np.zeros(len(seen), np.int64), envs, [1])
         envs.close()

@@ -238,3 +238,14 @@ def test_kept_rewards_keep_no_shared_memory() -> None:
         gc.collect()
     assert mapped() == before
     assert [reward.nbytes for reward in rewards] == [32] * 10
+
+
+def test_a_text_that_an_env_shows_again_is_the_same_str() -> None:
+    envs = corral.make_vec("MiniGrid-Fetch-5x5-N2-v0", 4, seed=0)
+    first = envs.reset()[0]["mission"]
+    for _ in range(3):
+        again = envs.step(np.zeros(4, dtype=np.int64))[0]["mission"]
+        assert all(text is shown for text, shown in zip(again, first))
+    other = envs.reset()[0]["mission"]
+    assert other != first
+    assert first == corral.make_vec("MiniGrid-Fetch-5x5-N2-v0", 4, seed=0).reset()[0]["mission"]

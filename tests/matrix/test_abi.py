@@ -6,7 +6,8 @@ A plugin carries everything. Libenv leaves out what it has no place for, and onl
 - rewards are float32; spaces are dicts, whose only leaf is called `obs` or `action`;
 - declared infos are narrowed to float32 and int32, and tell nothing at resets: they are not
   compared. What ends an episode, and its last observation, are;
-- gym3's host has no seeds or indices after the making: there the seed is an option.
+- gym3's host has no seeds or indices after the making: there the seed is an option;
+- it has no place for texts: an env that shows one is refused.
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ from tests.matrix.test_matrix import (
 from tests.support import FAULTY, digest, quick_cases
 
 WIDTHS = [1, 3, 64]
+
+
+def shows_a_text(case: Case) -> bool:
+    leaves = case.make_vec(1, "next_step").native.observation_leaves
+    return any(leaf["kind"] == "text" for leaf in leaves)
+
+
+TEXTS = [case for case in SOURCES if shows_a_text(case)]
+IN_LIBENV = [case for case in SOURCES if case not in TEXTS]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -161,7 +171,7 @@ def row(observation: Any, at: int) -> Any:
 @pytest.mark.parametrize("indexed", [False, True], ids=["seed", "index"])
 @pytest.mark.parametrize(("workers", "n"), [(1, 1), (1, 6), (2, 6)])
 @pytest.mark.parametrize("isolation", ["thread", "process"])
-@pytest.mark.parametrize("case", quick_cases(SOURCES))
+@pytest.mark.parametrize("case", quick_cases(IN_LIBENV))
 def test_our_library_under_our_loader_tells_the_same_story(
     case: Case, isolation: str, workers: int, indexed: bool, n: int
 ) -> None:
@@ -273,7 +283,13 @@ env.close()
 """
 
 
-@pytest.mark.parametrize("case", quick_cases(SOURCES))
+@pytest.mark.parametrize("case", quick_cases(TEXTS))
+def test_libenv_refuses_an_env_that_shows_a_text(case: Case) -> None:
+    with pytest.raises(corral.errors.EnvError, match="libenv cannot carry observation '"):
+        corral.load_libenv(corral.libenv_path(), 2, options_of(case))
+
+
+@pytest.mark.parametrize("case", quick_cases(IN_LIBENV))
 def test_our_library_under_the_real_gym3_tells_the_same_story(case: Case, tmp_path) -> None:
     try:
         python = peers.gym3_python()

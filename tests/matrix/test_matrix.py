@@ -34,6 +34,7 @@ from tests.support import (
     LIKE_ANOTHER,
     MODES,
     ODD,
+    PLAYED,
     Case,
     digest,
     gymnasium_spec,
@@ -59,10 +60,10 @@ def gymnasiums(id: str) -> str | None:
 
 
 SOURCES = [
-    *(Case(id, id, 20, CONFIGS.get(id, {}), reference=gymnasiums(id)) for id in corral.envs()),
+    *(Case(id, id, 20, CONFIGS.get(id, {}), reference=gymnasiums(id)) for id in PLAYED),
     Case(FAULTY, FAULTY, 8),
 ]
-"""Every built-in env of the table, and the hidden one whose spaces are nested."""
+"""The built-in envs of the table, and the hidden one whose spaces are nested."""
 
 Story = list[Any]
 

@@ -1,4 +1,4 @@
-"""Are served envs the same, byte for byte, as envs in this process?
+"""Are envs that are served by plain netenv the same, byte for byte, as envs in this process?
 
 netenv carries float32 rewards and one word for an episode's end; these are compared as such. It
 carries no seeds: the server makes envs of one seed.
@@ -46,12 +46,13 @@ def test_envs_of_any_autoreset_mode_show_the_same_when_they_are_served(
     here.action_space.seed(0)
     actions = [here.action_space.sample() for _ in range(120)]
     with corral.serve(make, addr) as server:
-        there = corral.connect(server.address, 5, use_shared_memory=way == "shared")
+        there = corral.connect(server.address, 5, plain=True, use_shared_memory=way == "shared")
         assert there.single_observation_space == here.single_observation_space
         assert there.single_action_space == here.single_action_space
         expected = played(here, actions)
         assert any(any(np.frombuffer(row[-1], np.bool_)) for row in expected[1:])
         assert played(there, actions) == expected
+        assert there.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
         there.close()
 
 
@@ -66,7 +67,9 @@ def test_an_image_env_shows_the_same_when_it_is_served(num_envs: int, tmp_path: 
     for addr in ("127.0.0.1:0", f"unix:{tmp_path / 'socket'}"):
         with corral.serve(make, addr) as server:
             for shared in {False, addr.startswith("unix")}:
-                there = corral.connect(server.address, num_envs, use_shared_memory=shared)
+                there = corral.connect(
+                    server.address, num_envs, plain=True, use_shared_memory=shared
+                )
                 assert played(there, actions) == expected
                 there.close()
 
@@ -92,11 +95,13 @@ def test_gymnasiums_vector_envs_are_served(mode: Any) -> None:
     here = corral.make_vec("CartPole-v1", 3, seed=3, autoreset_mode="same_step")
     here.action_space.seed(0)
     actions = [here.action_space.sample() for _ in range(80)]
+    expected = played(here, actions)
     with corral.serve(make, "127.0.0.1:0") as server:
-        there = corral.connect(server.address, 3)
-        assert played(there, actions) == played(here, actions)
-        assert there.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
-        there.close()
+        for plain in (True, False):
+            there = corral.connect(server.address, 3, plain=plain)
+            assert played(there, actions) == expected
+            assert there.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+            there.close()
 
 
 def test_a_next_step_vector_env_of_gymnasiums_begins_episodes_in_a_step_of_their_own() -> None:
@@ -109,10 +114,14 @@ def test_a_next_step_vector_env_of_gymnasiums_begins_episodes_in_a_step_of_their
     here = corral.make_vec("CartPole-v1", 3, seed=3, autoreset_mode="next_step")
     here.action_space.seed(0)
     actions = [here.action_space.sample() for _ in range(80)]
+    expected = played(here, actions)
     with corral.serve(make, "127.0.0.1:0") as server:
-        there = corral.connect(server.address, 3)
-        assert played(there, actions) == played(here, actions)
-        there.close()
+        for plain in (True, False):
+            there = corral.connect(server.address, 3, plain=plain)
+            assert there.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+            assert there.autoreset_mode is AutoresetMode.NEXT_STEP
+            assert played(there, actions) == expected
+            there.close()
 
 
 def test_a_discrete_that_does_not_begin_at_0_is_shifted_on_its_way() -> None:
@@ -133,7 +142,7 @@ def test_a_discrete_that_does_not_begin_at_0_is_shifted_on_its_way() -> None:
             return np.array([-4, -5]), np.zeros(2), np.zeros(2, bool), None
 
     with corral.serve(lambda num_envs: Venv(), "127.0.0.1:0") as server:
-        envs = corral.connect(server.address, 2)
+        envs = corral.connect(server.address, 2, plain=True)
         assert envs.single_action_space == spaces.Discrete(4)
         assert envs.reset()[0].tolist() == [0, 2]
         assert envs.step(np.array([0, 3]))[0].tolist() == [1, 0]
@@ -158,7 +167,7 @@ def test_bools_travel_as_multi_binary() -> None:
             return shown, np.zeros(2), np.zeros(2, bool), None
 
     with corral.serve(lambda num_envs: Venv(), "127.0.0.1:0") as server:
-        envs = corral.connect(server.address, 2)
+        envs = corral.connect(server.address, 2, plain=True)
         assert envs.single_observation_space == spaces.MultiBinary(3)
         assert envs.reset()[0].tolist() == [[1, 0, 1], [0, 0, 1]]
         assert envs.step(np.array([[1, 0], [1, 1]], np.int8))[0].tolist() == [[1, 0, 0], [1, 1, 0]]

@@ -23,7 +23,7 @@ import pytest
 
 import corral
 from tests.matrix.test_matrix import CONFIGS, action_of, arrays_of, info_of, stack
-from tests.support import FAULTY, MODES, Case, assert_same, digest, quick_cases, row
+from tests.support import FAULTY, MODES, PLAYED, Case, assert_same, digest, quick_cases, row
 
 SEED = 700
 # Steps of each part of the script, and slots, of envs that are slow to step; and of the others.
@@ -32,7 +32,7 @@ SLOTS = {"Maze-v0": 48}
 USUAL_STEPS, USUAL_SLOTS = (30, 25, 25, 25), 7
 LIMITS = {"Maze-v0": 4}
 SOURCES = [
-    *(Case(id, id, LIMITS.get(id, 20), CONFIGS.get(id, {})) for id in corral.envs()),
+    *(Case(id, id, LIMITS.get(id, 20), CONFIGS.get(id, {})) for id in PLAYED),
     Case(FAULTY, FAULTY, 8, {"fault": "sleep_in_every_step", "sleep": 0.0002}),
 ]
 SERIAL: dict[str, Any] = {"num_threads": 1}

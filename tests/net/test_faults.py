@@ -201,6 +201,8 @@ def test_there_are_so_many_connections_and_envs_and_no_more() -> None:
     with corral.serve("CartPole-v1", ("127.0.0.1", 0), **limits) as server:
         one = corral.connect(server.address, 3)
         with pytest.raises(errors.EnvError, match="its log says why"):
+            corral.connect(server.address, 3, plain=True)
+        with pytest.raises(errors.EnvError, match="asks for 3 envs, and all clients may have 5"):
             corral.connect(server.address, 3)
         assert until(lambda: held(server) == (1, 3))
         two = corral.connect(server.address, 2)
@@ -228,7 +230,7 @@ def test_what_makes_no_envs_costs_the_connection_and_a_line_of_the_log(
         for how, why in WHY.items():
             caplog.clear()
             with pytest.raises(errors.EnvError, match="no envs from the netenv server"):
-                corral.connect(server.address, 2, {"how": how})
+                corral.connect(server.address, 2, {"how": how}, plain=True)
             assert until(lambda why=why: why in caplog.text), caplog.text
         assert until(lambda: held(server) == (0, 0))
 
@@ -273,7 +275,7 @@ def test_a_client_may_not_choose_what_is_the_servers(tmp_path: Any) -> None:
     with corral.serve("CartPole-v1", ("127.0.0.1", 0)) as server:
         for options in ({"record": str(tmp_path / "x")}, {"num_threads": 64}, {"no_such": 1}):
             with pytest.raises(errors.EnvError, match="its log says why"):
-                corral.connect(server.address, 2, options)
+                corral.connect(server.address, 2, options, plain=True)
         assert not (tmp_path / "x").exists()
 
 
@@ -334,7 +336,7 @@ class Elsewhere:
 
 def test_a_server_that_is_killed_in_a_step_is_named_and_what_was_lost_is_told() -> None:
     with Elsewhere() as server:
-        envs = corral.connect(server.address, 3)
+        envs = corral.connect(server.address, 3, plain=True)
         envs.reset()
         envs.step(np.zeros(3, np.int64))
         envs.send(np.array([0, 1, 0]))
@@ -355,7 +357,7 @@ def test_a_client_that_reconnects_begins_new_episodes_and_marks_the_old_ones(
 ) -> None:
     addr = f"unix:{tmp_path / 'socket'}"
     with Elsewhere(addr) as first:
-        envs = corral.connect(addr, 3, reconnect=True)
+        envs = corral.connect(addr, 3, reconnect=True, plain=True)
         envs.reset()
         envs.send(np.array([0, 1, 0]))
         assert first.line() == "in step"
@@ -375,7 +377,7 @@ def test_a_client_that_reconnects_begins_new_episodes_and_marks_the_old_ones(
 
 def test_a_server_that_is_silent_for_longer_than_the_timeout_is_given_up() -> None:
     with Elsewhere() as server:
-        envs = corral.connect(server.address, 2, timeout=0.2)
+        envs = corral.connect(server.address, 2, timeout=0.2, plain=True)
         envs.reset()
         with pytest.raises(errors.EnvTimeoutError, match="timeout"):
             envs.step(np.ones(2, np.int64))

@@ -166,17 +166,17 @@ def test_our_client_and_our_server_understand_each_other(
         steps = [one for one in session["exchanges"] if one["op"] == "STEP"]
         _check(client.reset(), venv.shown(first))
         for step in steps:
-            observations, rewards, dones, _ = client.step(_actions(step["action"]))
+            observations, rewards, dones, _ = client.step(recorded_actions(step["action"]))
             _check(observations, venv.shown(step))
             assert rewards.tolist() == step["decoded"]["rews"]
             assert dones.tolist() == step["decoded"]["dones"]
         for given, step in zip(made[0].given, steps, strict=True):
-            _check(given, _actions(step["action"]))
+            _check(given, recorded_actions(step["action"]))
         client.close()
         assert made[0].closed.wait(20)
 
 
-def _actions(given: Any) -> Any:
+def recorded_actions(given: Any) -> Any:
     if not isinstance(given, dict):
         return np.array(given)
     return {"move": np.array(given["move"]), "force": np.array(given["force"], np.float32)}

@@ -74,9 +74,10 @@ def test_the_code_about_dm_env_runs_when_pasted() -> None:
 
 def test_the_code_about_netenv_runs_when_pasted() -> None:
     text = (ROOT / "docs" / "netenv.md").read_text()
-    first, second = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    first, second, third = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert printed(first) == "(16, 4) 16.0\n"
     assert printed(second) == ""
+    assert printed(third) == "(4, 64, 64, 3) 8\n"
 
 
 EVALUATION = re.findall(

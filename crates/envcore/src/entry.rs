@@ -48,6 +48,16 @@ impl Entry {
         self
     }
 
+    /// An entry of `E` for one of several ids that the type serves: `make` tells by the id what
+    /// to build, and gives it to [`source_of`](Self::source_of).
+    pub const fn one_of<E: Env>(
+        id: &'static str,
+        about: &'static str,
+        make: fn(&Entry, &Options) -> Result<Box<dyn Source>>,
+    ) -> Self {
+        Entry { make, ..Entry::new::<E>(id, about) }
+    }
+
     /// An entry whose source is no [`Env`] and takes no options.
     pub const fn custom(
         id: &'static str,
@@ -104,6 +114,17 @@ impl Entry {
         (self.make)(self, options)
     }
 
+    /// The source of `E` under `config`, with this entry's id, time limit and frame rate.
+    ///
+    /// # Errors
+    /// [`Error::Space`] where one of the env's spaces contradicts itself.
+    pub fn source_of<E: Env>(&self, config: E::Config) -> Result<EnvSource<E>> {
+        let metadata = Options::new().with("render_fps", self.render_fps);
+        Ok(EnvSource::<E>::new(self.id, config)?
+            .with_max_episode_steps(self.max_episode_steps)
+            .with_metadata(metadata))
+    }
+
     /// The default config, as JSON text.
     pub fn defaults(&self) -> String {
         (self.defaults)()
@@ -124,19 +145,12 @@ pub fn find<'a>(table: &'a [Entry], id: &str) -> Result<&'a Entry> {
 }
 
 fn make<E: Env>(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
-    Ok(Box::new(env_source::<E>(entry, E::Config::from_options(entry.id, options)?)?))
+    Ok(Box::new(entry.source_of::<E>(E::Config::from_options(entry.id, options)?)?))
 }
 
 fn make_by_field<E: ByField<N>, const N: usize>(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
     let config = E::Config::from_options(entry.id, options)?;
     let wanted = E::is_wanted(&config);
-    let source = env_source::<E>(entry, config)?;
+    let source = entry.source_of::<E>(config)?;
     Ok(if wanted { Box::new(source.by_field()) } else { Box::new(source) })
-}
-
-fn env_source<E: Env>(entry: &Entry, config: E::Config) -> Result<EnvSource<E>> {
-    let metadata = Options::new().with("render_fps", entry.render_fps);
-    Ok(EnvSource::<E>::new(entry.id, config)?
-        .with_max_episode_steps(entry.max_episode_steps)
-        .with_metadata(metadata))
 }

@@ -337,7 +337,7 @@ impl<E: Env> Chunk for EnvList<E> {
         let call = settle(&self.id, &properties, call)?;
         let env = self.env(slot)?;
         if E::CAPS.contains(Caps::ANSI) && call.is_ansi() {
-            return guard(Phase::Render, || env.ansi()).map_err(Error::env)?.map(Value::Text);
+            return guard(Phase::Render, || env.ansi()).map_err(Error::env)?.map(Value::from);
         }
         guard(Phase::Call, || env.call(&call)).map_err(Error::env)?
     }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::begin::Begin;
 use crate::object::Object;
+use crate::os;
 
 /// `std::result::Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -108,7 +109,10 @@ impl From<Failure> for Error {
 
 impl From<std::io::Error> for Error {
     fn from(cause: std::io::Error) -> Self {
-        Error::env(cause)
+        match os::limit_of(&cause) {
+            Some(limit) => Error::env(format!("{cause}: {limit}")),
+            None => Error::env(cause),
+        }
     }
 }
 

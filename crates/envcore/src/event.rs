@@ -33,6 +33,6 @@ impl Event {
 /// Events in the form of an info.
 pub(crate) fn events_info(events: Vec<Event>) -> Value {
     let one =
-        |event: Event| Value::List(vec![Value::Text(event.name.into_owned()), Value::List(event.values)]);
+        |event: Event| Value::List(vec![Value::from(event.name.into_owned()), Value::List(event.values)]);
     Value::List(events.into_iter().map(one).collect())
 }

@@ -20,7 +20,8 @@ impl Frame {
     /// # Errors
     /// [`Error::Space`] where there are not `height · width · 3` bytes.
     pub fn new(height: usize, width: usize, pixels: Vec<u8>) -> Result<Self> {
-        if pixels.len() != height * width * 3 {
+        let bytes = height.checked_mul(width).and_then(|count| count.checked_mul(3));
+        if bytes != Some(pixels.len()) {
             return Err(Error::Space(format!("{} bytes are no {height}×{width} RGB frame", pixels.len())));
         }
         Ok(Frame { height, width, pixels })

@@ -5,7 +5,7 @@
 
 use crate::buffer::{ActRow, Row};
 use crate::error::{Error, Result};
-use crate::space::{Bounds, DType, Element, Leaf, Scalar, Space, Value};
+use crate::space::{Bounds, DType, Element, Leaf, Scalar, Space, Text, Value};
 use crate::with_element;
 
 /// A type that writes itself into leaves of a batch row, for observations and infos.
@@ -244,13 +244,23 @@ impl ToRow for String {
     }
 }
 
+impl ToRow for Text {
+    fn space() -> Result<Space> {
+        <String as ToRow>::space()
+    }
+    #[inline]
+    fn write(&self, row: &mut Row<'_>) {
+        row.text(self.clone());
+    }
+}
+
 impl FromRow for String {
     fn space() -> Result<Space> {
         <String as ToRow>::space()
     }
     fn read(row: &mut ActRow<'_>) -> Self {
         match row.value() {
-            Value::Text(text) => text.clone(),
+            Value::Text(text) => text.to_string(),
             // The action was not checked, because the user has asked for no checks.
             other => format!("{other:?}"),
         }

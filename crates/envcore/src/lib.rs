@@ -173,7 +173,8 @@ pub use saved::{AllSections, Sections, SlotState, VecEnvState};
 pub use shard::Shard;
 pub use source::{Chunk, ResetArgs, Side, Source, SourceSpec, StepArgs};
 pub use space::{
-    ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Options, Scalar, Space, Tensor, Tree, Value,
+    ActionBounds, Array, Bounds, DType, Element, Leaf, LeafKind, Options, Scalar, Space, Tensor, Text, Tree,
+    Value,
 };
 pub use vec_config::{AutoresetMode, MAX_FRAMES, MAX_SLOTS, MAX_THREADS, VecConfig};
 pub use vec_env::{Spec, VecEnv, Want};

@@ -26,6 +26,19 @@ mod unix {
         OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
     }
 
+    /// The limit of the system's that `error` tells of, and where the limit is set.
+    pub(crate) fn limit_of(error: &io::Error) -> Option<&'static str> {
+        match error.raw_os_error()? {
+            libc::EMFILE => Some("this process may open no more; 'ulimit -n' shows how many it may"),
+            libc::ENFILE => Some("the system has no more for all processes together"),
+            libc::EAGAIN => {
+                Some("no more threads or processes may be started; 'ulimit -u' shows how many there may be")
+            }
+            libc::EFBIG => Some("no larger file may be written; 'ulimit -f' shows how large"),
+            _ => None,
+        }
+    }
+
     /// Calls `count` in every child that is forked later. Where the system has no memory for
     /// that, forks go unnoticed.
     pub(crate) fn on_fork(count: extern "C" fn()) {
@@ -43,6 +56,10 @@ mod not_unix {
 
     pub(crate) fn open_at_once(path: &Path) -> io::Result<File> {
         File::open(path)
+    }
+
+    pub(crate) fn limit_of(_error: &io::Error) -> Option<&'static str> {
+        None
     }
 
     /// Does nothing, because such systems have no forks.

@@ -207,6 +207,13 @@ impl VecEnvState {
 }
 
 impl AllSections<'_> {
+    /// A state that has these sections.
+    #[cfg(feature = "net")]
+    pub(crate) fn to_state(&self) -> VecEnvState {
+        let slots = self.slots.iter().map(|slot| slot.to_state()).collect();
+        VecEnvState { id: self.id.into(), slots, shared: self.shared.0.to_vec() }
+    }
+
     /// Errors unless these are the sections of `num_slots` slots of `id`.
     ///
     /// # Errors

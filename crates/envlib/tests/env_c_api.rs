@@ -217,7 +217,7 @@ fn shown(leaf: &Leaf, column: &Column) -> Seen {
             }
         }
         (_, Column::Values(values)) => match &values[0] {
-            Value::Text(text) => Seen::Text(text.clone()),
+            Value::Text(text) => Seen::Text(text.to_string()),
             Value::Array(array) => {
                 let shape = array.shape().iter().map(|&n| n as c_int).collect();
                 let doubles = with_element!(array.dtype(), T => {
@@ -296,7 +296,7 @@ fn play_both(host: &Host, envs: &mut Serial, begin: Begin, draws: u64) -> usize 
         let infos: Vec<(String, Vec<Seen>)> =
             infos.map(|((leaf, column), _)| (leaf.name.clone(), vec![shown(leaf, column)])).collect();
         let extras = batch.infos.extras.iter().map(|extra| match &extra.value {
-            Value::Text(text) => (extra.key.clone(), vec![Seen::Text(text.clone())]),
+            Value::Text(text) => (extra.key.clone(), vec![Seen::Text(text.to_string())]),
             other => panic!("{other:?}"),
         });
         assert_eq!(host.events(), infos.into_iter().chain(extras).collect::<Vec<_>>());

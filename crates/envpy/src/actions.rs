@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyString};
 use smallvec::SmallVec;
 
 use crate::array;
-use crate::errors::raise;
+use crate::errors::{self, raise};
 use crate::values;
 
 /// One leaf's actions, which are held while the core reads them.
@@ -162,7 +162,13 @@ fn hold<'py>(
     let LeafKind::Fixed(tensor) = kind else {
         let is_own = to_python && matches!(kind, LeafKind::Object);
         let value = |given: &Bound<'py, PyAny>| {
-            if is_own { Ok(values::opaque(&values::deep_copy(given)?)) } else { values::from_py(given) }
+            if is_own {
+                return Ok(values::opaque(&values::deep_copy(given)?));
+            }
+            values::from_py(given).map_err(|error| match errors::is(py, &error, "ArgumentError") {
+                true => refuse(py, format!("actions hold what is no action: {}", error.value(py))),
+                false => error,
+            })
         };
         held.values = if batched {
             let at = if path.is_empty() { String::new() } else { format!(" '{path}'") };

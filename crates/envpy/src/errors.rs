@@ -70,9 +70,11 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
 /// process; `None` for any other exception.
 pub(crate) fn from_py(py: Python<'_>, error: &PyErr) -> Option<Error> {
     type MakeError = fn(String) -> Error;
-    let kinds: [(&str, MakeError); 7] = [
+    let kinds: [(&str, MakeError); 9] = [
         ("ArgumentError", Error::Argument),
         ("ArgumentTypeError", Error::ArgumentType),
+        ("UnknownOptionError", Error::UnknownOption),
+        ("UnknownNameError", Error::UnknownName),
         ("OptionValueError", Error::OptionValue),
         ("UnknownEnvError", Error::UnknownEnv),
         ("LibraryError", Error::Library),

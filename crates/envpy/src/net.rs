@@ -4,15 +4,17 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use envcore::net::{Access, EnvFactory, Render, Served, Server, ServerLimits, ServerTls, Token};
-use envcore::{Error, Options, Result, Value};
+use envcore::net::{
+    Access, Asked, EnvFactory, Render, Served, Server, ServerLimits, ServerTls, ToPlain, Token,
+};
+use envcore::{Error, Object, Options, Result, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::{self, OrRaise};
 use crate::interpreter::{self, ENDING, TimeInPython, detach, enter};
 use crate::logs;
-use crate::values;
+use crate::values::{self, Opaque};
 use crate::vec_env::{VecEnv, seconds};
 
 /// A server that runs from its making until it is closed.
@@ -28,9 +30,11 @@ pub(crate) struct NetServer {
 
 #[pymethods]
 impl NetServer {
-    /// Serves at `addresses`. `make(num_envs, env_options)` gives the envs of a connection: the
+    /// Serves at `addresses`. `make(num_envs, env_options, asked)` gives the envs of a connection: the
     /// native vec env, which the server takes; what clients are told (a dict); the range of
-    /// rewards; what draws (a function of named arguments), or None; what is to live as long as the envs.
+    /// rewards; what draws (a function of named arguments), or None; what is to live as long as the
+    /// envs; whether they are built from the seed that was asked for. `asked` is the id and the vec
+    /// env's options that a client chooses, or None for a client that can choose none.
     /// `tls` has a certificate's file, its key's file, and the host's name; without the files a
     /// pair is made.
     #[new]
@@ -96,27 +100,59 @@ impl NetServer {
     }
 }
 
+impl Drop for NetServer {
+    fn drop(&mut self) {
+        // Its threads may wait for the GIL.
+        let server = self.server.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(mut server) = server.take() {
+            enter(|py| detach(py, || server.close()));
+        }
+    }
+}
+
 /// Makes envs by a Python function.
 struct PyFactory(Py<PyAny>);
 
 impl EnvFactory for PyFactory {
-    fn make(&self, num_envs: usize, options: &Options) -> Result<Served> {
-        let made = enter(|py| self.made(py, num_envs, options).map_err(|error| told(py, error)));
+    fn make(&self, num_envs: usize, options: &Options, asked: &Asked) -> Result<Served> {
+        let made = enter(|py| self.made(py, num_envs, options, asked).map_err(|error| told(py, error)));
         made.unwrap_or_else(|| Err(Error::env(ENDING)))
     }
 }
 
 impl PyFactory {
-    fn made(&self, py: Python<'_>, num_envs: usize, options: &Options) -> PyResult<Served> {
+    fn made(&self, py: Python<'_>, num_envs: usize, options: &Options, asked: &Asked) -> PyResult<Served> {
         let options = values::options_to_py(py, options)?;
-        let args = (num_envs, options).into_pyobject(py)?;
+        let chosen = match asked.is_extended {
+            true => Some((asked.id.as_deref(), values::options_to_py(py, &asked.settings)?)),
+            false => None,
+        };
+        let args = (num_envs, options, chosen).into_pyobject(py)?;
         let made = interpreter::call(self.0.bind(py), &args, None)?;
-        type Made<'py> = (Bound<'py, VecEnv>, Bound<'py, PyDict>, (f64, f64), Option<Py<PyAny>>, Py<PyAny>);
-        let (envs, metadata, reward_range, render, keep): Made<'_> = made.extract()?;
+        type Made<'py> =
+            (Bound<'py, VecEnv>, Bound<'py, PyDict>, (f64, f64), Option<Py<PyAny>>, Py<PyAny>, bool);
+        let (envs, metadata, reward_range, render, keep, seeded): Made<'_> = made.extract()?;
         let envs = envs.get().surrender(py)?;
         let metadata = values::options(&metadata)?;
         let render = render.map(|draw| -> Render { Box::new(move |kwargs| drawn(&draw, kwargs)) });
-        Ok(Served { envs, metadata, reward_range, render, keep: Some(Box::new(keep)) })
+        let plain: ToPlain = Box::new(plain);
+        Ok(Served {
+            envs,
+            metadata,
+            reward_range,
+            seeded,
+            plain: Some(plain),
+            render,
+            keep: Some(Box::new(keep)),
+        })
+    }
+}
+
+/// The value that says as much as an object of Python's.
+fn plain(object: &Object) -> Option<Value> {
+    match object.downcast_ref() {
+        Some(Opaque(object)) => enter(|py| values::told(object.bind(py))).flatten(),
+        None => Some(values::FOREIGN.into()),
     }
 }
 

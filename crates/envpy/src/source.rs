@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use envcore::abi::env_c_api::load::{EnvCApiConfig, EnvCApiSource};
 use envcore::abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource};
-use envcore::net::{Client, ClientConfig, ClientTls, Token};
-use envcore::{DType, Error, Failure, Phase, Process, Result, VecConfig, VecEnv, start};
+use envcore::net::{Asked, ClientConfig, ClientTls, Token, connect};
+use envcore::{Cause, DType, Error, Failure, Phase, Process, Result, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -23,7 +23,7 @@ use crate::vec_env::seconds;
 enum Where {
     Here(Arc<dyn envcore::Source>),
     /// In a server of netenv.
-    Served(ClientConfig),
+    Served(ClientConfig, Arc<Closing>),
     /// In worker processes.
     There {
         host: Arc<PyHost>,
@@ -162,15 +162,18 @@ impl Source {
         Ok(Source { kind: Where::Here(Arc::new(source)), about: None })
     }
 
-    /// Envs in the netenv server at `address`, which makes them with `env_options`.
+    /// Envs in the netenv server at `address`, which makes them with `env_options`. `asked` is the id
+    /// and the vec env's options that a server of Corral's takes; with `plain` netenv alone is spoken.
     #[staticmethod]
-    #[pyo3(signature = (address, env_options, *, token=None, fingerprint=None, authority=None,
+    #[pyo3(signature = (address, env_options, *, asked, plain=false, token=None, fingerprint=None, authority=None,
                         shared_memory=false, connect_timeout=None))]
     #[expect(clippy::too_many_arguments, reason = "each is given by name")]
     fn netenv(
         py: Python<'_>,
         address: &str,
         env_options: &Bound<'_, PyDict>,
+        asked: (Option<String>, Bound<'_, PyDict>),
+        plain: bool,
         token: Option<&str>,
         fingerprint: Option<&str>,
         authority: Option<PathBuf>,
@@ -186,16 +189,19 @@ impl Source {
             (None, Some(authority)) => Some(ClientTls::signed_by(&authority).or_raise(py)?),
             (None, None) => None,
         };
+        let closing: Arc<Closing> = Arc::default();
+        let told = closing.clone();
         let client = ClientConfig {
             tls,
             address: address.parse().or_raise(py)?,
             env_options: values::options(env_options)?,
+            asked: Asked { is_extended: !plain, id: asked.0, settings: values::options(&asked.1)? },
             token: token.map(Token::new).transpose().or_raise(py)?,
             shared_memory,
             connect_timeout,
-            pause: Arc::new(look),
+            pause: Arc::new(move || if told.is_asked() { Err(closed()) } else { look() }),
         };
-        Ok(Source { kind: Where::Served(client), about: None })
+        Ok(Source { kind: Where::Served(client, closing), about: None })
     }
 
     /// Envs in worker processes.
@@ -227,14 +233,15 @@ impl Source {
     pub(crate) fn here(&self) -> Option<Arc<dyn envcore::Source>> {
         match &self.kind {
             Where::Here(source) => Some(source.clone()),
-            Where::There { .. } | Where::Served(_) => None,
+            Where::There { .. } | Where::Served(..) => None,
         }
     }
 
     /// How far a vec env of it is on its way to being closed.
     pub(crate) fn closing(&self) -> Arc<Closing> {
         match &self.kind {
-            Where::Here(_) | Where::Served(_) => Arc::default(),
+            Where::Here(_) => Arc::default(),
+            Where::Served(_, closing) => closing.clone(),
             Where::There { host, .. } => host.closing(),
         }
     }
@@ -242,7 +249,7 @@ impl Source {
     pub(crate) fn usual_limit(&self) -> Option<u64> {
         match &self.kind {
             Where::Here(source) => source.spec().max_episode_steps,
-            Where::There { .. } | Where::Served(_) => None,
+            Where::There { .. } | Where::Served(..) => None,
         }
     }
 
@@ -250,7 +257,7 @@ impl Source {
     pub(crate) fn config(&self) -> String {
         match &self.kind {
             Where::Here(source) => source.spec().config.clone(),
-            Where::There { .. } | Where::Served(_) => String::new(),
+            Where::There { .. } | Where::Served(..) => String::new(),
         }
     }
 
@@ -258,7 +265,7 @@ impl Source {
     pub(crate) fn start(&self, config: VecConfig) -> Result<(Box<dyn VecEnv>, About)> {
         match &self.kind {
             Where::Here(source) => Ok((start(source.clone(), config)?, None)),
-            Where::Served(client) => Ok((Box::new(Client::new(client.clone(), &config)?), None)),
+            Where::Served(client, _) => Ok((connect(client.clone(), &config)?, None)),
             Where::There { host, num_workers } => {
                 let envs = Process::new(host.clone(), config, *num_workers)?;
                 let about = envs.about().to_vec();
@@ -287,6 +294,11 @@ fn pause(time: Duration) -> Result<(), Failure> {
 /// The failure that Ctrl-C is, where it came.
 fn look() -> Result<(), Failure> {
     pause(Duration::ZERO)
+}
+
+/// The failure of a wait whose vec env another thread closes.
+fn closed() -> Failure {
+    Failure::new(Phase::Call, Cause::Interrupt, "the envs were closed")
 }
 
 /// The names of the functions that the library at `path` exports; none of its

@@ -11,9 +11,13 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use std::sync::Arc;
 
 use crate::array;
+use crate::errors;
 
 /// A Python object that the core passes on and never opens.
 pub(crate) struct Opaque(pub(crate) Py<PyAny>);
+
+/// What Python sees of an object that is not Python's.
+pub(crate) const FOREIGN: &str = "<an object that is not Python's>";
 
 /// `numpy.generic` and `numpy.asarray`.
 static NUMPY: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
@@ -47,7 +51,11 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Float(v.extract()?));
     }
     if let Ok(v) = object.cast::<PyString>() {
-        return Ok(Value::Text(v.extract()?));
+        let text = v.extract::<String>().map_err(|_| {
+            let why = format!("{v:?} holds one half of a character, which is no text");
+            errors::to_py(object.py(), Error::Argument(why))
+        });
+        return Ok(Value::from(text?));
     }
     if let Ok(v) = object.cast::<PyDict>() {
         return Ok(Value::Map(nested_options(v, depth + 1)?));
@@ -62,7 +70,7 @@ fn nested_from_py(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Array(array));
     }
     // The object may be a NumPy scalar.
-    if object.hasattr("dtype")? && object.hasattr("item")? {
+    if object.hasattr("dtype")? && object.hasattr("item")? && !object.is_instance_of::<PyUntypedArray>() {
         let item = object.call_method0("item")?;
         if !item.is(object) {
             return nested_from_py(&item, depth + 1);
@@ -77,6 +85,13 @@ pub(crate) fn plain(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         Ok(bytes) => Ok(Value::Array(Array::from_slice(bytes.as_bytes()))),
         Err(_) => from_py(object),
     }
+}
+
+/// The value that says as much as a Python object, if the core has kinds for all of it: what keeps
+/// its type, or else numbers, texts, lists and dicts in place of what is like them.
+pub(crate) fn told(object: &Bound<'_, PyAny>) -> Option<Value> {
+    let is_open = |value: &Value| !value.holds_objects();
+    faithful(object).ok().filter(is_open).or_else(|| plain(object).ok().filter(is_open))
 }
 
 /// A Python object as an opaque value.
@@ -129,9 +144,9 @@ fn faithful_to(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(v.extract().map_or_else(|_| opaque(object), Value::Int));
     }
     if let Ok(v) = object.cast_exact::<PyString>()
-        && let Ok(text) = v.extract()
+        && let Ok(text) = v.extract::<String>()
     {
-        return Ok(Value::Text(text));
+        return Ok(Value::from(text));
     }
     if depth < MAX_DEPTH
         && let Ok(list) = object.cast_exact::<PyList>()
@@ -243,7 +258,7 @@ pub(crate) fn to_py<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, 
         Value::Map(map) => options_to_py(py, map)?.into_any(),
         Value::Object(object) => match object.downcast_ref::<Opaque>() {
             Some(Opaque(object)) => object.bind(py).clone(),
-            None => PyString::new(py, "<an object that is not Python's>").into_any(),
+            None => PyString::new(py, FOREIGN).into_any(),
         },
     })
 }

@@ -1,4 +1,4 @@
-//! The bound of each env that Gymnasium has too: a plain loop over a list of one
+//! The bound of each env that Gymnasium or minigrid has too: a plain loop over a list of one
 //! env type, which writes observations, rewards, flags, infos and masks as a vec
 //! env does (NEXT_STEP), and nothing more.
 //!
@@ -7,20 +7,63 @@
 mod common;
 
 use common::{take_turns, words};
-use envcore::{Caps, Discrete, Env};
+use envcore::{Caps, Discrete, Env, Text};
 use envs::classic::{Acrobot, MountainCar, MountainCarContinuous, Pendulum};
+use envs::minigrid::{MiniGrid, MiniGridConfig, MiniGridSeen};
 use envs::toy_text::{Blackjack, CliffWalking, FrozenLake, Taxi};
 
 /// Batches of actions that are prepared.
 const PREPARED: usize = 64;
 
+/// The observations of a batch.
+trait Column<O>: Sized {
+    fn of(observations: Vec<O>) -> Self;
+    fn put(&mut self, slot: usize, observation: O);
+}
+
+impl<O> Column<O> for Vec<O> {
+    fn of(observations: Vec<O>) -> Self {
+        observations
+    }
+
+    fn put(&mut self, slot: usize, observation: O) {
+        self[slot] = observation;
+    }
+}
+
+/// The bytes of what an agent sees of 7×7 fields.
+const IMAGE: usize = 7 * 7 * 3;
+
+/// A column for each leaf of MiniGrid's observations.
+struct Grids {
+    images: Vec<u8>,
+    directions: Vec<i64>,
+    missions: Vec<Text>,
+}
+
+impl Column<MiniGridSeen> for Grids {
+    fn of(observations: Vec<MiniGridSeen>) -> Self {
+        let n = observations.len();
+        let mut grids =
+            Grids { images: vec![0; n * IMAGE], directions: vec![0; n], missions: vec![Text::default(); n] };
+        observations.into_iter().enumerate().for_each(|(slot, seen)| grids.put(slot, seen));
+        grids
+    }
+
+    fn put(&mut self, slot: usize, seen: MiniGridSeen) {
+        seen.write_image(&mut self.images[slot * IMAGE..][..IMAGE]);
+        self.directions[slot] = seen.direction();
+        self.missions[slot] = seen.mission();
+    }
+}
+
 /// Envs with what an episode needs, and a batch, allocated once.
-struct BareEnvs<E: Env> {
+struct BareEnvs<E: Env, C> {
     envs: Vec<E>,
     limit: u64,
     age: Vec<u64>,
     over: Vec<bool>,
-    observation: Vec<E::Obs>,
+    observation: C,
     info: Vec<Option<E::Info>>,
     masks: Vec<bool>,
     choices: usize,
@@ -29,12 +72,11 @@ struct BareEnvs<E: Env> {
     truncated: Vec<bool>,
 }
 
-impl<E: Env> BareEnvs<E> {
-    fn new(num_envs: usize, limit: Option<u64>, choices: usize) -> envcore::Result<Self> {
-        let config = E::Config::default();
+impl<E: Env, C: Column<E::Obs>> BareEnvs<E, C> {
+    fn new(config: E::Config, num_envs: usize, limit: Option<u64>, choices: usize) -> envcore::Result<Self> {
         let mut envs = (0..num_envs).map(|i| E::build(&config, i as i64)).collect::<Result<Vec<_>, _>>()?;
         Ok(BareEnvs {
-            observation: envs.iter_mut().map(|env| env.reset(None)).collect::<Result<_, _>>()?,
+            observation: C::of(envs.iter_mut().map(|env| env.reset(None)).collect::<Result<_, _>>()?),
             info: envs.iter().map(Env::info).collect(),
             envs,
             limit: limit.unwrap_or(u64::MAX),
@@ -52,7 +94,7 @@ impl<E: Env> BareEnvs<E> {
     fn step(&mut self, actions: &[E::Act]) -> envcore::Result<()> {
         for (slot, (env, action)) in self.envs.iter_mut().zip(actions).enumerate() {
             if self.over[slot] {
-                self.observation[slot] = env.reset(None)?;
+                self.observation.put(slot, env.reset(None)?);
                 self.info[slot] = env.info();
                 self.reward[slot] = 0.0;
                 (self.terminated[slot], self.truncated[slot]) = (false, false);
@@ -60,7 +102,7 @@ impl<E: Env> BareEnvs<E> {
             } else {
                 let (step, _) = env.step(action)?;
                 self.age[slot] += 1;
-                self.observation[slot] = step.obs;
+                self.observation.put(slot, step.obs);
                 self.info[slot] = Some(step.info);
                 self.reward[slot] = step.reward;
                 self.terminated[slot] = step.is_terminated;
@@ -85,8 +127,19 @@ fn play<E: Env>(
     choices: usize,
     action: fn(u64) -> E::Act,
 ) -> Result<(), Box<dyn std::error::Error>> {
+    play_into::<E, Vec<E::Obs>>(E::Config::default(), id, num_envs, choices, action)
+}
+
+/// The same under a config, with observations in a column of their own kind.
+fn play_into<E: Env, C: Column<E::Obs>>(
+    config: E::Config,
+    id: &str,
+    num_envs: usize,
+    choices: usize,
+    action: fn(u64) -> E::Act,
+) -> Result<(), Box<dyn std::error::Error>> {
     let limit = envs::find(id)?.max_episode_steps;
-    let mut envs = BareEnvs::<E>::new(num_envs, limit, choices)?;
+    let mut envs = BareEnvs::<E, C>::new(config, num_envs, limit, choices)?;
     let mut word = words();
     let actions: Vec<Vec<E::Act>> =
         (0..PREPARED).map(|_| (0..num_envs).map(|_| action(word())).collect()).collect();
@@ -120,6 +173,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "CliffWalkingSlippery-v1" => play::<CliffWalking<true>>(id, n, 4, choice),
         "Taxi-v4" => play::<Taxi>(id, n, 6, choice),
         "Blackjack-v1" => play::<Blackjack>(id, n, 2, choice),
-        other => Err(format!("{other} is none of the envs that Gymnasium has too").into()),
+        level if level.starts_with("MiniGrid-") => {
+            let config = MiniGridConfig::default().with_level(level);
+            let action = if level.contains("Dynamic") { |word| Discrete((word % 3) as i64) } else { choice };
+            play_into::<MiniGrid, Grids>(config, id, n, 0, action)
+        }
+        other => Err(format!("{other} is none of the envs that Gymnasium or minigrid has too").into()),
     }
 }

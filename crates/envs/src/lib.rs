@@ -10,13 +10,15 @@ mod canvas;
 pub mod classic;
 mod glyphs;
 pub mod grid;
+pub mod minigrid;
 pub mod testing;
 pub mod toy_text;
 
 pub use envcore::Entry;
 use envcore::Result;
 
-const FAMILIES: [&[Entry]; 4] = [classic::TABLE, toy_text::TABLE, grid::TABLE, testing::TABLE];
+const FAMILIES: [&[Entry]; 5] =
+    [classic::TABLE, toy_text::TABLE, grid::TABLE, minigrid::TABLE, testing::TABLE];
 
 const COUNT: usize = {
     let (mut count, mut family) = (0, 0);

@@ -88,9 +88,14 @@ fn blocks_of_index(envs: &mut dyn VecEnv, id: &str, index: u64) -> Option<Vec<u6
     Some(taken.split_off(1))
 }
 
+/// One type plays all of MiniGrid's levels: these have every kind of mission and of step.
+const LEVELS: [&str; 3] =
+    ["MiniGrid-DoorKey-5x5-v0", "MiniGrid-Fetch-5x5-N2-v0", "MiniGrid-Dynamic-Obstacles-Random-6x6-v0"];
+
 #[test]
 fn a_step_of_all_slots_takes_as_few_blocks_for_4096_slots_as_for_8() {
-    for id in envs::all().map(|entry| entry.id) {
+    let ids = envs::all().map(|entry| entry.id);
+    for id in ids.filter(|id| !id.starts_with("MiniGrid-") || LEVELS.contains(id)) {
         for autoreset in common::MODES {
             let few = blocks_per_step(id, 8, autoreset);
             let many = blocks_per_step(id, 4096, autoreset);

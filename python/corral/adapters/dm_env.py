@@ -245,14 +245,14 @@ class DmAsGymnasium(Foreign):
             if not self.can_put_aside:
                 raise errors.UnsupportedError(NO_SEED)
             self._replace(self._made(seed))
-        timestep = self.inner.reset()
+        timestep = _timestep("reset", self.inner.reset())
         if timestep.step_type != dm_env.StepType.FIRST:
             raise errors.ConformanceError(f"reset gave a step of type {timestep.step_type!r}")
         return self._seen(timestep), {"discount": 1.0}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Plays one action."""
-        timestep = self.inner.step(self._written(action))
+        timestep = _timestep("step", self.inner.step(self._written(action)))
         if timestep.step_type == dm_env.StepType.FIRST:
             raise errors.ConformanceError(
                 "step began an episode though the last one had not ended: dm_env says FIRST only "
@@ -320,6 +320,20 @@ def _check_number(name: str, spec: Any) -> None:
     is_number = isinstance(spec, specs.Array) and spec.shape == () and spec.dtype.kind in "biuf"
     if not is_number:
         raise errors.SpaceError(f"{name} is {spec!r}: corral takes one number, of shape ()")
+
+
+def _timestep(what: str, value: Any) -> Any:
+    """What `reset` or `step` gave, checked to be like a `TimeStep`."""
+    for name in dm_env.TimeStep._fields:
+        if not hasattr(value, name):
+            raise errors.ConformanceError(
+                f"{what} gave {value!r}, where a dm_env.TimeStep belongs: it has no {name}"
+            )
+    if np.ndim(value.step_type) != 0:
+        raise errors.ConformanceError(
+            f"{what} gave the step type {value.step_type!r}, where one dm_env.StepType belongs"
+        )
+    return value
 
 
 def _number(name: str, value: Any) -> float:

@@ -165,24 +165,44 @@ class Batch:
         """Observes; later times resets before, of the envs that can."""
         if self._has_begun:
             self.env.reset()
-        _, ob, _ = self.env.observe()
-        infos = [_ends_and_rest(info)[1] for info in self.env.get_info()]
+        _, ob, _ = self._observed()
+        infos = [_ends_and_rest(info)[1] for info in self._told()]
         self._has_begun = True
         return ob, infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, list[dict[str, Any]]]:
         """Acts and observes, once each."""
         self.env.act(_as_typed(self.env.ac_space, actions))
-        reward, ob, first = self.env.observe()
+        reward, ob, first = self._observed()
         terminated = np.array(first, dtype=np.bool_)
         truncated = np.zeros_like(terminated)
         infos = []
-        for env, info in enumerate(self.env.get_info()):
+        for env, info in enumerate(self._told()):
             ends, rest = _ends_and_rest(info)
             infos.append(rest)
             if ends is not None and any(ends) and terminated[env]:
                 terminated[env], truncated[env] = ends
         return ob, reward, terminated, truncated, infos
+
+    def _told(self) -> list[dict[str, Any]]:
+        """What `get_info` gives, checked to be a dict for each env."""
+        told = self.env.get_info()
+        is_list = isinstance(told, list | tuple) and len(told) == self.env.num
+        if not is_list or not all(isinstance(info, dict) for info in told):
+            raise errors.ConformanceError(
+                f"get_info gave {told!r}, where a list of one dict for each of {self.env.num} envs "
+                "belongs"
+            )
+        return list(told)
+
+    def _observed(self) -> tuple[Any, Any, Any]:
+        """What `observe` gives, checked to be three things."""
+        observed = self.env.observe()
+        if not isinstance(observed, tuple | list) or len(observed) != 3:
+            raise errors.ConformanceError(
+                f"observe gave {observed!r}, where a tuple of reward, ob and first belongs"
+            )
+        return observed[0], observed[1], observed[2]
 
     def close(self) -> None:
         """Closes the env, if it can be."""

@@ -16,17 +16,28 @@ from typing import Annotated
 
 import typer
 
-from corral import netenv
+from corral import errors, netenv
 from corral.cli.app import app, err, errors_told, out
 
 
 @app.command("serve")
 def serve_envs(
-    id: Annotated[str, typer.Argument(help="An id of `corral list`.")],
-    addr: Annotated[str, typer.Option(help="host:port; port 0 lets the system choose.")] = (
-        "127.0.0.1:2345"
-    ),
-    unix: Annotated[str | None, typer.Option(metavar="PATH", help="A Unix socket instead.")] = None,
+    ids: Annotated[
+        list[str],
+        typer.Argument(
+            help="Ids of `corral list`; who names none gets the first.", metavar="ID..."
+        ),
+    ],
+    addr: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="host:port; port 0 lets the system choose. May be given more than once. "
+            "127.0.0.1:2345 without any --addr and --unix."
+        ),
+    ] = None,
+    unix: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="A Unix socket, as --addr.")
+    ] = None,
     max_connections: Annotated[int, typer.Option(min=1)] = 64,
     max_envs: Annotated[int, typer.Option(min=1, help="In all connections.")] = 65536,
     idle_timeout: Annotated[
@@ -53,8 +64,8 @@ def serve_envs(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     with errors_told():
         server = netenv.serve(
-            id,
-            addr if unix is None else f"unix:{unix}",
+            ids,
+            [*(addr or ()), *(f"unix:{path}" for path in unix or ())] or ["127.0.0.1:2345"],
             max_connections=max_connections,
             max_envs=max_envs,
             idle_timeout=idle_timeout,
@@ -75,7 +86,8 @@ def serve_envs(
     with server, told(server, metrics):
         if server.fingerprint is not None:
             out.print(f"fingerprint {server.fingerprint}", markup=False, soft_wrap=True)
-        out.print(f"{id} at {server.address}", markup=False, soft_wrap=True)
+        for address in server.addresses:
+            out.print(f"{', '.join(ids)} at {address}", markup=False, soft_wrap=True)
         sys.stdout.flush()
         if not err.is_terminal:
             while not ending:
@@ -123,7 +135,12 @@ def told(server: netenv.Server, port: int | None) -> Iterator[None]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", port), Page) as pages:
+    with errors_told():
+        try:
+            listening = ThreadingHTTPServer(("127.0.0.1", port), Page)
+        except (OSError, OverflowError) as error:
+            raise errors.ArgumentError(f"no metrics at port {port}: {error}") from None
+    with listening as pages:
         pages.daemon_threads = True
         out.print(f"metrics at http://127.0.0.1:{pages.server_address[1]}", markup=False)
         sys.stdout.flush()

@@ -81,20 +81,60 @@ def put_infos(
     infos: dict[str, Any], count: int, rows: Sequence[int], new: dict[str, Any]
 ) -> dict[str, Any]:
     """Infos of `count` rows, of which these are replaced; what only some rows have is zeros (None)
-    in the others."""
+    in the others. What fits no common array becomes objects."""
     merged: dict[str, Any] = {}
     for name in {**infos, **new}:
         old, fresh = infos.get(name), new.get(name)
-        like: Any = old if fresh is None else fresh
-        if isinstance(like, dict):
+        both = [part for part in (old, fresh) if part is not None]
+        if all(isinstance(part, dict) for part in both):
             merged[name] = put_infos(old or {}, count, rows, fresh or {})
             continue
-        column = np.full((count, *like.shape[1:]), None if like.dtype == object else 0, like.dtype)
-        if old is not None:
-            column[...] = old
-        column[list(rows)] = (None if like.dtype == object else 0) if fresh is None else fresh
+        if any(isinstance(part, dict) for part in both):
+            old, fresh = _as_objects(old, count), _as_objects(fresh, len(rows))
+            both = [old, fresh]
+        column = _column_for(both, count)
+        empty = None if column.dtype == object else 0
+        for at, part in ((slice(None), old), (list(rows), fresh)):
+            if part is None:
+                column[at] = empty
+            elif column.ndim == 1 and part.ndim > 1:
+                for row, value in zip(np.arange(count)[at], part, strict=True):
+                    column[row] = value
+            else:
+                column[at] = part
         merged[name] = column
     return merged
+
+
+def _column_for(parts: list[npt.NDArray[Any]], count: int) -> npt.NDArray[Any]:
+    """An array of `count` rows that takes rows of all `parts` as they are."""
+    shapes, kinds = {part.shape[1:] for part in parts}, {part.dtype.kind for part in parts}
+    dtypes = {part.dtype for part in parts}
+    if len(shapes) == 1 and (len(dtypes) == 1 or kinds <= set("iuf")):
+        return np.zeros((count, *shapes.pop()), np.result_type(*dtypes))
+    return np.full(count, None, object)
+
+
+def _as_objects(part: Any, count: int) -> npt.NDArray[np.object_]:
+    """The rows of infos, one object each."""
+    column = np.full(count, None, object)
+    for row in range(count):
+        column[row] = row_of(part, row)
+    return column
+
+
+def row_of(part: Any, row: int) -> Any:
+    """A row of infos, as of one env: what it is told, without masks."""
+    if not isinstance(part, dict):
+        return part[row]
+    # Beside what is told stands its mask: which rows have it.
+    shown = {}
+    for name, value in part.items():
+        mask = part.get(f"_{name}")
+        is_mask = name.startswith("_") and name[1:] in part
+        if not is_mask and (mask is None or mask[row]):
+            shown[name] = row_of(value, row)
+    return shown
 
 
 def put(batch: Any, rows: Sequence[int], new: Any, tree: Tree) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from corral import errors
+from corral.evaluation.rows import row_of
 
 Success = str | Callable[[dict[str, Any], float], Any]
 
@@ -61,18 +62,8 @@ def _told(infos: dict[str, Any], row: int) -> dict[str, Any]:
     """A row's infos as of one env; under same_step those of the episode that ended."""
     if "_final_info" in infos and infos["_final_info"][row]:
         infos = infos["final_info"]
-    return _of_row(infos, row)
-
-
-def _of_row(infos: dict[str, Any], row: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in infos.items():
-        is_mask = name.startswith("_") and name[1:] in infos
-        mask = infos.get(f"_{name}")
-        if is_mask or (mask is not None and not mask[row]):
-            continue
-        found[name] = _of_row(value, row) if isinstance(value, dict) else value[row]
-    return found
+    told: dict[str, Any] = row_of(infos, row)
+    return told
 
 
 def _find(told: dict[str, Any], key: str) -> Any:

@@ -3,17 +3,21 @@ functions that choose a manager by its config.
 
 A manager is a face of dictionaries, keyed by env, over one `corral.VectorEnv` in the autoreset mode
 "disabled". The vec env has the workers, the buffers and the timeouts. The manager sends the resets.
+
+Above 400 lines because half of it are the docstrings of one class.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from corral import errors, registry
 from corral.managers import config as configs
+from corral.managers.alone import alone
 from corral.managers.arguments import by_env, env_number, functions, replay_paths, reset_params
 from corral.managers.choosing import create_env_manager, get_env_manager_cls, registered
 from corral.managers.config import Config
@@ -73,6 +77,12 @@ class BaseEnvManager:
         self._replay_paths: list[str | None] = [None] * self.env_num
         first = self._env_fn[0]
         self._env_ref = registry.make(first) if isinstance(first, str) else first()
+        for method in ("reset", "step"):
+            if not callable(getattr(self._env_ref, method, None)):
+                raise errors.ArgumentTypeError(
+                    f"env_fn[0] gave {self._env_ref!r}, which is no env: it has no method {method}"
+                )
+        self._call = threading.Lock()
         self._ref_close = getattr(self._env_ref, "close", None)
         self._declared = declared(self._env_ref)
         if self._declared.observation is None and self._declared.action is None:
@@ -133,6 +143,7 @@ class BaseEnvManager:
         return {env_id: life.state for env_id, life in enumerate(self._fleet.lives)}
 
     @property
+    @alone
     def ready_obs(self) -> dict[int, Any]:
         """The observations of the envs that take an action now, by env: arrays, or dicts of arrays.
 
@@ -147,6 +158,7 @@ class BaseEnvManager:
         return {env_id: fleet.lives[env_id].ready_obs for env_id in self._ready(fleet)}
 
     @property
+    @alone
     def ready_obs_id(self) -> list[int]:
         """The numbers of the envs in `ready_obs`."""
         return self._ready(self._launched())
@@ -189,6 +201,7 @@ class BaseEnvManager:
         Where an env declares no rewards, they are float64 of shape ()."""
         return env_info(self._env_ref)
 
+    @alone
     def launch(self, reset_param: Any = None) -> None:
         """Makes the envs and resets them all.
 
@@ -226,6 +239,7 @@ class BaseEnvManager:
         """Options of `from_gymnasium`."""
         return {"runner": "serial"}
 
+    @alone
     def reset(self, reset_param: Any = None) -> None:
         """Resets envs now, whatever they are at. An env that failed is made again where that is
         needed, its worker too.
@@ -246,6 +260,7 @@ class BaseEnvManager:
         fleet.begin(params, env_ids)
         fleet.settle(env_ids)
 
+    @alone
     def step(self, actions: Mapping[int, Any]) -> dict[int, BaseEnvTimestep]:
         """Plays one action in each of these envs. An env whose episode ends is reset.
 
@@ -343,6 +358,7 @@ class BaseEnvManager:
         members = self._settled([env_number(env_id, self.env_num)])
         return members.invoke(int(env_id), name, *args, **kwargs)
 
+    @alone
     def _settled(self, env_ids: Sequence[int]) -> Members:
         """The vec env, once none of these envs is in flight."""
         fleet = self._launched()

@@ -7,6 +7,8 @@ The buffers are here for programs that use them by themselves.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
@@ -47,11 +49,13 @@ class ShmBuffer:
         self.dtype = _dtype(dtype)
         self.shape = _shape(shape)
         self.copy_on_get = flag("copy_on_get", copy_on_get)
-        size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        size = math.prod(self.shape) * self.dtype.itemsize
+        if size > sys.maxsize:
+            raise errors.ArgumentError(f"shape is {self.shape}: no memory has {size} bytes")
         self._memory = RawArray("B", max(size, 1))
 
     def _array(self) -> npt.NDArray[Any]:
-        count = int(np.prod(self.shape, dtype=np.int64))
+        count = math.prod(self.shape)
         return np.frombuffer(self._memory, self.dtype, count).reshape(self.shape)
 
     def fill(self, src_arr: npt.NDArray[Any]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from corral.managers import config as configs
+from corral.managers.alone import alone
 from corral.managers.base_env_manager import BaseEnvManager
 from corral.managers.choosing import registered
 from corral.managers.fleet import Fleet
@@ -52,6 +53,7 @@ class AsyncSubprocessEnvManager(_SubprocessEnvManager):
             fleet.collect()
         return ready
 
+    @alone
     def step(self, actions: Mapping[int, Any]) -> dict[int, BaseEnvTimestep]:
         """Sends these actions, and waits for some of the envs in flight.
 

@@ -6,7 +6,7 @@ use crate::buffer::column::Column;
 use crate::buffer::place::Place;
 use crate::error::{Error, Result};
 use crate::object::Object;
-use crate::space::{Array, DType, Element, Value};
+use crate::space::{Array, DType, Element, Text, Value};
 
 /// Writes one row, leaf by leaf in the space's order.
 ///
@@ -51,8 +51,8 @@ impl Row<'_> {
         }
     }
 
-    /// Writes the next leaf as a text.
-    pub fn text(&mut self, text: impl Into<String>) {
+    /// Writes the next leaf as a text. A [`Text`] is written without an allocation.
+    pub fn text(&mut self, text: impl Into<Text>) {
         self.value(Value::Text(text.into()));
     }
 

@@ -98,6 +98,12 @@ impl Listener {
         }
     }
 
+    /// Refuses connections from here on, whoever else has the socket: the child of a fork, for
+    /// instance.
+    pub(super) fn shut(&self) {
+        let _ = rustix::net::shutdown(self, rustix::net::Shutdown::Both);
+    }
+
     /// A connection that waits, if there is one, and the name of its other side.
     pub(super) fn accept(&self) -> std::io::Result<Option<(Stream, String)>> {
         let accepted = match self {

@@ -81,7 +81,7 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.list(depth),
-            Some(b'"') => self.string().map(Value::Text),
+            Some(b'"') => self.string().map(Value::from),
             Some(b'0'..=b'9' | b'-') if !self.text[self.at..].starts_with("-I") => self.number(),
             _ => {
                 let words = [
@@ -229,7 +229,8 @@ fn array_of(entries: &Options) -> Result<Option<Array>, String> {
     };
     let shape: Option<Vec<usize>> = shape.iter().map(extent).collect();
     let shape = shape.filter(|shape| shape.len() <= MAX_AXES).ok_or("an array whose shape makes no sense")?;
-    let bytes = BASE64.decode(data).map_err(|error| format!("an array whose data is no base64: {error}"))?;
+    let bytes =
+        BASE64.decode(data.as_str()).map_err(|error| format!("an array whose data is no base64: {error}"))?;
     Array::from_bytes(dtype, &shape, bytes).map(Some).map_err(|error| error.to_string())
 }
 
@@ -329,7 +330,7 @@ mod tests {
             any::<bool>().prop_map(Value::Bool),
             any::<i64>().prop_map(Value::Int),
             any::<f64>().prop_filter("NaN is not equal to itself", |v| !v.is_nan()).prop_map(Value::Float),
-            ".*".prop_map(Value::Text),
+            ".*".prop_map(Value::from),
             array,
         ];
         leaf.prop_recursive(4, 40, 5, |inner| {

@@ -1,16 +1,19 @@
 //! netenv: vec envs over a socket, served and connected to.
 //!
 //! The protocol is that of `christopher-hesse/netenv`, to the byte. `wire` has the messages,
-//! `json` the text in them, and `spaces` how spaces are named there. `address` has where a server
-//! is, `stream` and `shared` are
+//! `json` the text in them, and `spaces` how spaces are named there. `extension` has what
+//! Corral's own peers say beyond it. `address` has where a server
+//! is, `stream`, `channel` and `shared` are
 //! the ways that bytes take, `tls` keeps others from
-//! reading along, and a [`Token`] is a secret. A [`Server`] makes a vec env for each connection. A [`Client`] is
-//! a vec env whose slots are in a server.
+//! reading along, and a [`Token`] is a secret. A [`Server`] makes a vec env for each connection.
+//! [`connect`] gives a vec env whose slots are in a server.
 
 #![forbid(unsafe_code)]
 
 mod address;
+mod channel;
 mod client;
+mod extension;
 mod json;
 mod server;
 mod shared;
@@ -21,7 +24,9 @@ mod token;
 mod wire;
 
 pub use address::ServerAddress;
-pub use client::{Client, ClientConfig};
+pub use client::{ClientConfig, connect};
+pub use extension::{Asked, ToPlain};
 pub use server::{Access, EnvFactory, Render, Served, Server, ServerLimits, ServerMetrics};
+pub use stream::WaitPause;
 pub use tls::{ClientTls, ServerTls};
 pub use token::Token;

@@ -19,7 +19,7 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use super::stream::{BrokenConnection, wait_for};
+use super::stream::{BrokenConnection, PeerPatience, wait_for};
 use super::wire::SEND_FD;
 
 /// The memory of one connection.
@@ -57,8 +57,9 @@ impl SharedPayloads {
     pub(super) fn receive(
         socket: &UnixStream,
         (steps_at, size): (usize, usize),
-        until: Instant,
+        patience: PeerPatience<'_>,
     ) -> Result<Self, BrokenConnection> {
+        let until = Instant::now() + patience.idle();
         let (mut word, mut at, mut received) = ([0; SEND_FD.len()], 0, None);
         while at < word.len() {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -75,7 +76,8 @@ impl SharedPayloads {
                     received = received.or(fds.flatten().next());
                 }
                 Err(rustix::io::Errno::AGAIN) => {
-                    if !wait_for(&mut [PollFd::new(socket, PollFlags::IN)], until)? {
+                    let came = |until| wait_for(&mut [PollFd::new(socket, PollFlags::IN)], until);
+                    if !patience.wait(until, came)? {
                         return Err(BrokenConnection::Garbage("it sent no shared memory in time".into()));
                     }
                 }
@@ -140,8 +142,8 @@ mod tests {
 
     use super::*;
 
-    fn soon() -> Instant {
-        Instant::now() + Duration::from_secs(5)
+    fn soon() -> PeerPatience<'static> {
+        PeerPatience::new(Duration::from_secs(5))
     }
 
     #[test]

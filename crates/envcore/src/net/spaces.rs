@@ -72,7 +72,7 @@ impl NetLeaf {
     /// The leaf that a peer describes.
     fn from_value(value: &Value) -> Result<Self, String> {
         let text = |name: &str| match field(value, name)? {
-            Value::Text(text) => Ok(text.clone()),
+            Value::Text(text) => Ok(text.to_string()),
             _ => Err(format!("its '{name}' is no text")),
         };
         let (name, dtype, class) = (text("name")?, text("dtype")?, text("class_name")?);

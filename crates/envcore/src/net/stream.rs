@@ -1,19 +1,71 @@
 //! Sockets of either kind. No call of a socket blocks: every wait is a `poll` with an end.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::addr::SocketAddrArg;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, sockopt};
 use rustix::time::Timespec;
 
 use super::address::ServerAddress;
 use super::tls::{ClientTls, ServerTls, TlsStream};
-use crate::error::{Error, Result};
+use crate::error::{Error, Failure, Result};
 use crate::runner::available_cores;
+
+/// How many parts are written by one call of the system.
+const MAX_PARTS: usize = 64;
+
+/// Called now and then during a wait, which an error ends: Ctrl-C, for instance.
+pub type WaitPause = dyn Fn() -> Result<(), Failure> + Send + Sync;
+
+/// How long a wait that pauses goes on until it pauses.
+pub(super) const SLICE: Duration = Duration::from_millis(50);
+
+/// How long the other side may be silent, and what is looked at meanwhile.
+#[derive(Clone, Copy)]
+pub(super) struct PeerPatience<'a> {
+    idle: Duration,
+    pause: Option<&'a WaitPause>,
+}
+
+impl<'a> PeerPatience<'a> {
+    pub(super) fn new(idle: Duration) -> Self {
+        PeerPatience { idle, pause: None }
+    }
+
+    pub(super) fn pausing(idle: Duration, pause: &'a WaitPause) -> Self {
+        PeerPatience { idle, pause: Some(pause) }
+    }
+
+    pub(super) fn idle(&self) -> Duration {
+        self.idle
+    }
+
+    /// Waits until `until` for what `waits` waits for. Returns whether it came.
+    pub(super) fn wait(
+        &self,
+        until: Instant,
+        waits: impl Fn(Instant) -> std::io::Result<bool>,
+    ) -> Result<bool, BrokenConnection> {
+        let Some(pause) = self.pause else { return Ok(waits(until)?) };
+        loop {
+            let now = Instant::now();
+            if waits(until.min(now + SLICE))? {
+                return Ok(true);
+            }
+            if until <= now {
+                return Ok(false);
+            }
+            pause().map_err(|failure| BrokenConnection::Envs(failure.into()))?;
+        }
+    }
+}
 
 /// How long a thread polls for a message of `bytes` bytes before it sleeps, where `others`
 /// threads may poll too. A thread does not poll where the others are as many as the cores, for
@@ -65,26 +117,37 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// A connection to `address`, made within `time`.
-    pub(super) fn connect(address: &ServerAddress, time: Duration) -> std::io::Result<Self> {
+    /// A connection to `address`.
+    pub(super) fn connect(
+        address: &ServerAddress,
+        patience: PeerPatience<'_>,
+    ) -> Result<Self, BrokenConnection> {
         let stream = match address {
-            ServerAddress::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
+            ServerAddress::Unix(path) => {
+                let at = SocketAddrUnix::new(path).map_err(std::io::Error::from)?;
+                Stream::Unix(connected(AddressFamily::UNIX, &at, patience)?.into())
+            }
             ServerAddress::Tcp(host, port) => {
-                let mut last = std::io::Error::new(ErrorKind::NotFound, "the host has no address");
-                let mut connected = None;
+                let mut last = std::io::Error::new(ErrorKind::NotFound, "the host has no address").into();
+                let mut made = None;
                 for at in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&at, time) {
-                        Ok(stream) => {
-                            connected = Some(stream);
+                    let family = match at {
+                        SocketAddr::V4(_) => AddressFamily::INET,
+                        SocketAddr::V6(_) => AddressFamily::INET6,
+                    };
+                    match connected(family, &at, patience) {
+                        Ok(socket) => {
+                            made = Some(socket);
                             break;
                         }
+                        Err(interrupt @ BrokenConnection::Envs(_)) => return Err(interrupt),
                         Err(error) => last = error,
                     }
                 }
-                Stream::Tcp(connected.ok_or(last)?)
+                Stream::Tcp(made.ok_or(last)?.into())
             }
         };
-        stream.prepared()
+        Ok(stream.prepared()?)
     }
 
     /// The socket, which does not block from here on.
@@ -100,11 +163,14 @@ impl Stream {
         Ok(self)
     }
 
-    /// The server's side of TLS over this socket, if it is of TCP. The other side may be silent
-    /// for `idle`.
-    pub(super) fn secured(self, tls: &ServerTls, idle: Duration) -> Result<Self, BrokenConnection> {
+    /// The server's side of TLS over this socket, if it is of TCP.
+    pub(super) fn secured(
+        self,
+        tls: &ServerTls,
+        patience: PeerPatience<'_>,
+    ) -> Result<Self, BrokenConnection> {
         match self {
-            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.accept(socket)?)).shaken(idle),
+            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.accept(socket)?)).shaken(patience),
             stream => Ok(stream),
         }
     }
@@ -114,17 +180,17 @@ impl Stream {
         self,
         tls: &ClientTls,
         host: &str,
-        idle: Duration,
+        patience: PeerPatience<'_>,
     ) -> Result<Self, BrokenConnection> {
         match self {
-            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.connect(socket, host)?)).shaken(idle),
+            Stream::Tcp(socket) => Stream::Tls(Box::new(tls.connect(socket, host)?)).shaken(patience),
             stream => Ok(stream),
         }
     }
 
     /// The socket once both sides have shaken hands.
-    fn shaken(mut self, idle: Duration) -> Result<Self, BrokenConnection> {
-        let pace = MessagePace::new(0, idle);
+    fn shaken(mut self, patience: PeerPatience<'_>) -> Result<Self, BrokenConnection> {
+        let pace = MessagePace::new(0, patience.idle);
         loop {
             let Stream::Tls(stream) = &mut self else { return Ok(self) };
             let flags = if !stream.flush()? {
@@ -136,8 +202,8 @@ impl Stream {
             } else {
                 PollFlags::IN
             };
-            if !self.wait(flags, pace.until())? {
-                return Err(BrokenConnection::Silent(idle));
+            if !patience.wait(pace.until(), |until| self.wait(flags, until))? {
+                return Err(BrokenConnection::Silent(patience.idle));
             }
         }
     }
@@ -187,11 +253,9 @@ impl Stream {
             Stream::Tls(stream) => return stream.read(bytes),
             Stream::Unix(stream) => stream.read(bytes),
         };
-        match read {
-            Ok(0) if !bytes.is_empty() => Err(BrokenConnection::Closed),
-            Ok(n) => Ok(Some(n)),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
-            Err(error) => Err(error.into()),
+        match moved(read)? {
+            Some(0) if !bytes.is_empty() => Err(BrokenConnection::Closed),
+            moved => Ok(moved),
         }
     }
 
@@ -202,37 +266,62 @@ impl Stream {
             Stream::Tls(stream) => return stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
         };
-        match written {
-            Ok(n) => Ok(Some(n)),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        moved(written)
     }
 
-    /// Fills `bytes`. The other side may be silent for `idle`, and slow; see [`MessagePace`].
-    pub(super) fn read_full(&mut self, bytes: &mut [u8], idle: Duration) -> Result<(), BrokenConnection> {
-        let (mut pace, mut at) = (MessagePace::new(bytes.len(), idle), 0);
+    /// Fills `bytes`. The other side may be slow; see [`MessagePace`].
+    pub(super) fn read_full(
+        &mut self,
+        bytes: &mut [u8],
+        patience: PeerPatience<'_>,
+    ) -> Result<(), BrokenConnection> {
+        let (mut pace, mut at) = (MessagePace::new(bytes.len(), patience.idle), 0);
         while at < bytes.len() {
             match self.read_some(&mut bytes[at..])? {
                 Some(n) => {
                     at += n;
                     pace.advance();
                 }
-                None if self.wait(PollFlags::IN, pace.until())? => {}
-                None => return Err(BrokenConnection::Silent(idle)),
+                None if patience.wait(pace.until(), |until| self.wait(PollFlags::IN, until))? => {}
+                None => return Err(BrokenConnection::Silent(patience.idle)),
             }
         }
         Ok(())
     }
 
-    /// Writes all of `bytes`. The other side may take nothing for `idle`, and be slow; see
-    /// [`MessagePace`].
-    pub(super) fn write_full(&mut self, bytes: &[u8], idle: Duration) -> Result<(), BrokenConnection> {
-        let (mut pace, mut at) = (MessagePace::new(bytes.len(), idle), 0);
+    /// Writes all of `bytes`. The other side may be slow; see [`MessagePace`].
+    pub(super) fn write_full(
+        &mut self,
+        bytes: &[u8],
+        patience: PeerPatience<'_>,
+    ) -> Result<(), BrokenConnection> {
+        self.write_parts(&[bytes], patience)
+    }
+
+    /// Writes all of `parts`, one after the other, as [`write_full`](Self::write_full) does. They
+    /// need not be copied together.
+    pub(super) fn write_parts(
+        &mut self,
+        parts: &[&[u8]],
+        patience: PeerPatience<'_>,
+    ) -> Result<(), BrokenConnection> {
+        let joined;
+        // A record of TLS is made of each part.
+        let parts = match self {
+            Stream::Tls(_) if parts.len() > 1 => {
+                joined = parts.concat();
+                &[&joined[..]]
+            }
+            _ => parts,
+        };
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        let mut pace = MessagePace::new(parts.iter().map(|part| part.len()).sum(), patience.idle);
         loop {
-            let is_taken = if at < bytes.len() {
-                let taken = self.write_some(&bytes[at..])?;
-                at += taken.unwrap_or(0);
+            let is_taken = if !rest.is_empty() {
+                let taken = self.write_some_of(rest)?;
+                IoSlice::advance_slices(&mut rest, taken.unwrap_or(0));
                 taken.is_some()
             } else if self.flush_some()? {
                 return Ok(());
@@ -241,35 +330,107 @@ impl Stream {
             };
             if is_taken {
                 pace.advance();
-            } else if !self.wait(PollFlags::OUT, pace.until())? {
-                return Err(BrokenConnection::Silent(idle));
+            } else if !patience.wait(pace.until(), |until| self.wait(PollFlags::OUT, until))? {
+                return Err(BrokenConnection::Silent(patience.idle));
             }
         }
     }
+
+    /// Writes what the socket takes of `parts`, without waiting; `None` where the socket is full.
+    fn write_some_of(&mut self, parts: &[IoSlice<'_>]) -> Result<Option<usize>, BrokenConnection> {
+        // The system takes so many parts by one call.
+        let parts = &parts[..parts.len().min(MAX_PARTS)];
+        moved(match self {
+            Stream::Tcp(stream) => stream.write_vectored(parts),
+            Stream::Tls(stream) => return stream.write(&parts[0]),
+            Stream::Unix(stream) => stream.write_vectored(parts),
+        })
+    }
+
+    /// Ends the connection for both sides, whoever else has the socket: the child of a fork, for
+    /// instance.
+    pub(super) fn shut(&self) {
+        let _ = rustix::net::shutdown(self, rustix::net::Shutdown::Both);
+    }
+
+    /// Lets the system ask the other side now and then whether it is still there, where it is
+    /// silent for longer than `idle`.
+    pub(super) fn keep_alive(&self, idle: Duration) -> std::io::Result<()> {
+        use rustix::net::sockopt;
+        if matches!(self, Stream::Tcp(_) | Stream::Tls(_)) {
+            let idle = Duration::from_secs(idle.as_secs().clamp(1, 32767));
+            sockopt::set_socket_keepalive(self, true)?;
+            sockopt::set_tcp_keepidle(self, idle)?;
+            sockopt::set_tcp_keepintvl(self, idle)?;
+            sockopt::set_tcp_keepcnt(self, 3)?;
+        }
+        Ok(())
+    }
+}
+
+/// What moved by a call that does not wait; `None` where nothing could.
+fn moved(moved: std::io::Result<usize>) -> Result<Option<usize>, BrokenConnection> {
+    match moved {
+        Ok(n) => Ok(Some(n)),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A socket that is connected to `address`.
+fn connected(
+    family: AddressFamily,
+    address: &impl SocketAddrArg,
+    patience: PeerPatience<'_>,
+) -> Result<OwnedFd, BrokenConnection> {
+    let until = Instant::now() + patience.idle;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None).map_err(std::io::Error::from)?;
+    loop {
+        match rustix::net::connect(&socket, address) {
+            Ok(()) => return Ok(socket),
+            Err(Errno::INPROGRESS) => break,
+            // So many others wait for the owner of a Unix socket to accept them that there is no
+            // more room. Nothing tells when there is.
+            Err(Errno::AGAIN) if Instant::now() < until => {
+                patience.wait(Instant::now() + Duration::from_millis(10), |until| {
+                    std::thread::sleep(until.saturating_duration_since(Instant::now()));
+                    Ok(false)
+                })?;
+            }
+            Err(Errno::AGAIN) => return Err(BrokenConnection::Silent(patience.idle)),
+            Err(error) => return Err(std::io::Error::from(error).into()),
+        }
+    }
+    if !patience.wait(until, |until| wait_for(&mut [PollFd::new(&socket, PollFlags::OUT)], until))? {
+        return Err(BrokenConnection::Silent(patience.idle));
+    }
+    sockopt::socket_error(&socket).and_then(|result| result).map_err(std::io::Error::from)?;
+    Ok(socket)
 }
 
 /// The time that a message may take: at most `idle` without any byte, and in all as long as
 /// 64 KiB a second take. So a peer that sends a byte now and then is not waited for, and one
 /// with a slow line is.
-struct MessagePace {
+pub(super) struct MessagePace {
     idle: Duration,
     moved: Instant,
     end: Instant,
 }
 
 impl MessagePace {
-    fn new(bytes: usize, idle: Duration) -> Self {
+    pub(super) fn new(bytes: usize, idle: Duration) -> Self {
         let now = Instant::now();
         MessagePace { idle, moved: now, end: now + idle + Duration::from_secs((bytes >> 16) as u64) }
     }
 
     /// Notes that a byte has moved.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.moved = Instant::now();
     }
 
     /// When the peer is silent or too slow.
-    fn until(&self) -> Instant {
+    pub(super) fn until(&self) -> Instant {
         self.end.min(self.moved + self.idle)
     }
 }

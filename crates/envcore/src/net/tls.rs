@@ -55,7 +55,7 @@ impl ServerTls {
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self> {
         let chain = certificates(certificate)?;
         let unread = |error| Error::Argument(format!("{}: no private key: {error}", key.display()));
-        ServerTls::new(chain, PrivateKeyDer::from_pem_file(key).map_err(unread)?)
+        ServerTls::new(chain, PrivateKeyDer::from_pem_slice(&pem_text(key)?).map_err(unread)?)
     }
 
     /// TLS by a pair that is made here, for `host`.
@@ -145,13 +145,27 @@ fn client_builder(
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let unread = |error| Error::Argument(format!("{}: no certificate: {error}", path.display()));
-    let read: Result<Vec<_>> =
-        CertificateDer::pem_file_iter(path).map_err(unread)?.map(|one| one.map_err(unread)).collect();
+    let text = pem_text(path)?;
+    let read: Result<Vec<_>> = CertificateDer::pem_slice_iter(&text).map(|one| one.map_err(unread)).collect();
     let read = read?;
     if read.is_empty() {
         return Err(Error::Argument(format!("{}: there is no certificate in it", path.display())));
     }
     Ok(read)
+}
+
+/// The content of a PEM file. What is no file might have no end, or wait for ever.
+fn pem_text(path: &Path) -> Result<Vec<u8>> {
+    const MOST: u64 = 1 << 20;
+    let unread = |why: String| Error::Argument(format!("{} is no PEM file: {why}", path.display()));
+    let about = std::fs::metadata(path).map_err(|error| unread(error.to_string()))?;
+    if !about.is_file() {
+        return Err(unread("it is no regular file".into()));
+    }
+    if about.len() > MOST {
+        return Err(unread(format!("it has {} bytes, and at most {MOST} are read", about.len())));
+    }
+    std::fs::read(path).map_err(|error| unread(error.to_string()))
 }
 
 /// Accepts one certificate, as long as it is valid. The name in it does not matter.

@@ -22,7 +22,7 @@ pub(super) const STEP: u8 = 2;
 pub(super) const RENDER: u8 = 3;
 
 /// What each array of a payload is padded to.
-const ALIGN: usize = 64;
+pub(super) const ALIGN: usize = 64;
 
 /// The longest JSON of a request.
 pub(super) const MAX_REQUEST: usize = 1 << 20;
@@ -74,25 +74,33 @@ impl Payload {
     /// # Errors
     /// Where the payload has more than `most` bytes.
     pub(super) fn of(leaves: &[NetLeaf], rows: usize, most: usize) -> Result<Self, String> {
-        let (mut places, mut end) = (Vec::with_capacity(leaves.len()), 0usize);
-        for leaf in leaves {
-            let large = || format!("{rows} rows take more than {most} bytes, which is the limit");
-            let row_bytes = leaf.row_bytes().ok_or_else(large)?;
-            let bytes = row_bytes.checked_mul(rows).filter(|bytes| *bytes <= most).ok_or_else(large)?;
-            places.push(ArrayPlace { at: end, row_bytes, bytes });
-            end = (end + bytes).next_multiple_of(ALIGN);
-            if end > most {
-                return Err(large());
-            }
-        }
-        Ok(Payload { places, bytes: end })
+        let large = || format!("{rows} rows take more than {most} bytes, which is the limit");
+        let row_bytes: Option<Vec<usize>> = leaves.iter().map(NetLeaf::row_bytes).collect();
+        let row_bytes = row_bytes.ok_or_else(large)?;
+        let bytes = padded(&row_bytes, rows).filter(|bytes| *bytes <= most).ok_or_else(large)?;
+        let mut at = 0;
+        let places = row_bytes.iter().map(|&row_bytes| {
+            let place = ArrayPlace { at, row_bytes, bytes: row_bytes * rows };
+            at = (at + place.bytes).next_multiple_of(ALIGN);
+            place
+        });
+        Ok(Payload { places: places.collect(), bytes })
     }
 }
 
-/// The sizes of shared memory: where the step data begins, and the size of all.
-pub(super) fn shared_sizes(actions: &Payload, steps: &Payload) -> (usize, usize) {
-    let room = actions.bytes + (ALIGN - 1);
-    (room.next_multiple_of(ALIGN), room + steps.bytes + (ALIGN - 1))
+/// The bytes of `rows` rows of several arrays, each of which is padded; `None` where they are too
+/// many to count.
+pub(super) fn padded(row_bytes: &[usize], rows: usize) -> Option<usize> {
+    row_bytes.iter().try_fold(0usize, |all, &row_bytes| {
+        all.checked_add(row_bytes.checked_mul(rows)?.checked_next_multiple_of(ALIGN)?)
+    })
+}
+
+/// The sizes of shared memory for payloads of so many bytes: where the step data begins, and the
+/// size of all.
+pub(super) fn shared_sizes(actions: usize, steps: usize) -> (usize, usize) {
+    let room = actions + (ALIGN - 1);
+    (room.next_multiple_of(ALIGN), room + steps + (ALIGN - 1))
 }
 
 /// What a client asks for at INIT.
@@ -258,7 +266,7 @@ mod tests {
             steps.places.iter().map(|place| place.at).collect::<Vec<_>>(),
             [0, 64, 128, 192, 256, 320, 384]
         );
-        assert_eq!(shared_sizes(&actions, &steps), (192, 702));
+        assert_eq!(shared_sizes(actions.bytes, steps.bytes), (192, 702));
     }
 
     #[test]

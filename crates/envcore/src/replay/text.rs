@@ -149,7 +149,7 @@ fn value_from_json(json: &Json) -> Option<Value> {
         Json::Null => Value::None,
         Json::Bool(v) => Value::Bool(*v),
         Json::Number(n) => n.as_i64().map(Value::Int).or_else(|| n.as_f64().map(Value::Float))?,
-        Json::String(v) => Value::Text(v.clone()),
+        Json::String(v) => Value::from(v.as_str()),
         Json::Array(items) => Value::List(items.iter().map(value_from_json).collect::<Option<_>>()?),
         Json::Object(map) => match map.iter().next()?.0.as_str() {
             "map" => Value::Map(options_from_json(&map["map"])?),

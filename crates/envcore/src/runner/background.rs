@@ -353,10 +353,9 @@ impl VecEnv for Background {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
+        if !self.base.close() {
             return Ok(());
         }
-        self.base.forget();
         self.landing.clear();
         let parts = &mut *self.parts;
         let grace = Instant::now() + self.limits.longest().map_or(GRACE, |limit| limit.time.min(GRACE));

@@ -19,7 +19,7 @@ use crate::vec_env::Spec;
 
 pub(crate) struct RunnerBase {
     pub(crate) spec: Spec,
-    pub(crate) closed: bool,
+    closed: bool,
     /// Options that passed the checks of the reset that is being sent.
     pub(super) tried: Tried,
     process_mark: ProcessMark,
@@ -58,8 +58,18 @@ impl RunnerBase {
     }
 
     /// Whether this process inherited the runner by a fork and does not own it.
-    pub(crate) fn is_inherited(&self) -> bool {
+    fn is_inherited(&self) -> bool {
         self.process_mark.is_before_fork()
+    }
+
+    /// Ends the runner, and gives up what is in flight. Returns whether there is anything to end:
+    /// the runner is open, and this process owns it.
+    pub(crate) fn close(&mut self) -> bool {
+        if self.is_inherited() || std::mem::replace(&mut self.closed, true) {
+            return false;
+        }
+        self.forget();
+        true
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
@@ -122,6 +132,14 @@ impl RunnerBase {
             row = rows.end;
         }
         Ok(())
+    }
+
+    /// Errors unless `slots` exist and are free, and are all slots where all step together. The slots
+    /// may begin as `begin` says, which has one entry for each.
+    pub(crate) fn check_together(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
+        self.check_slots(slots)?;
+        begin.map_or(Ok(()), |begin| self.check_one_each(slots, begin))?;
+        self.check_chunks(slots, begin, |_| 0..self.spec.num_slots)
     }
 
     /// Errors unless `begin` has one entry for each of `slots`.

@@ -10,10 +10,14 @@
 mod background;
 pub(crate) mod base;
 pub(crate) mod limits;
+#[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
+pub(crate) mod messages;
 mod pace;
 mod partition;
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
 mod process;
+#[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
+pub(crate) mod remote_rows;
 mod serial;
 mod slot_group;
 #[cfg(all(any(feature = "net", feature = "processes"), target_os = "linux", not(portable)))]
@@ -29,7 +33,9 @@ pub(crate) use thread_pool::available_cores;
 
 pub use background::Background;
 #[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
-pub use process::{Child, Ended, Host, Objects, Order, Process, adopt, serve, spawn, take_stdin};
+pub use messages::Objects;
+#[cfg(all(feature = "processes", target_os = "linux", not(portable)))]
+pub use process::{Child, Ended, Host, Order, Process, adopt, serve, spawn, take_stdin};
 pub use serial::Serial;
 pub use threaded::Threaded;
 

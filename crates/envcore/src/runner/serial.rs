@@ -70,17 +70,13 @@ impl VecEnv for Serial {
     }
 
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
-        self.base.check_slots(slots)?;
-        self.base.check_one_each(slots, begin)?;
-        let n = self.base.spec.num_slots;
-        self.base.check_chunks(slots, Some(begin), |_| 0..n)?;
-        let each = slots.iter(n).zip(begin.iter().copied());
+        self.base.check_together(slots, Some(begin))?;
+        let each = slots.iter(self.base.spec.num_slots).zip(begin.iter().copied());
         check_resets(&mut self.group.episodes, each, options, &mut self.base.tried)
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.base.check_slots(slots)?;
-        self.base.check_chunks(slots, None, |_| 0..self.base.spec.num_slots)?;
+        self.base.check_together(slots, None)?;
         let episodes = &self.group.episodes;
         match slots {
             Slots::All => episodes.lives().check_steps()?,
@@ -153,10 +149,9 @@ impl VecEnv for Serial {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
+        if !self.base.close() {
             return Ok(());
         }
-        self.base.forget();
         self.queue.clear();
         let failures = self.group.episodes.close();
         if failures.is_empty() { Ok(()) } else { Err(Error::Slots(failures)) }

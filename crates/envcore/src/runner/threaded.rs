@@ -401,10 +401,9 @@ impl VecEnv for Threaded {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
+        if !self.base.close() {
             return Ok(());
         }
-        self.base.forget();
         self.queue.clear();
         let parts = &mut *self.parts;
         parts.thread_pool.dismiss(Instant::now() + GRACE).iter().for_each(|group| group.take_back());

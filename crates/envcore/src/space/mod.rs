@@ -10,6 +10,7 @@ mod leaf;
 mod sample;
 #[expect(clippy::module_inception, reason = "the space itself")]
 mod space;
+mod text;
 mod tree;
 mod value;
 
@@ -19,6 +20,8 @@ pub(crate) use leaf::MAX_AXES;
 pub use leaf::{Bounds, Leaf, LeafKind, Tensor};
 pub(crate) use sample::sample_scalar;
 pub use space::Space;
+pub use text::Text;
 pub use tree::Tree;
 pub(crate) use tree::{Node, NodeKind};
+pub(crate) use value::deeper;
 pub use value::{Array, Options, Value};

@@ -4,6 +4,7 @@ use crate::rng::Rng;
 use crate::space::dtype::Scalar;
 use crate::space::leaf::{Leaf, LeafKind, Tensor};
 use crate::space::space::Space;
+use crate::space::text::Text;
 use crate::space::value::{Array, Value};
 use crate::with_element;
 
@@ -29,7 +30,7 @@ impl Space {
                 let shape = vec![0; max_shape.len()];
                 Value::Array(Array::from_bytes(*dtype, &shape, Vec::new()).expect("no bytes"))
             }
-            LeafKind::Text { .. } => Value::Text(String::new()),
+            LeafKind::Text { .. } => Value::Text(Text::default()),
             LeafKind::Object => Value::None,
         };
         self.leaves().iter().enumerate().map(&mut of_leaf).collect()

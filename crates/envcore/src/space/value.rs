@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::object::Object;
 use crate::space::dtype::{DType, Element, Scalar};
+use crate::space::text::Text;
 use crate::with_element;
 
 /// An array of any dtype and shape, C-contiguous.
@@ -120,7 +121,7 @@ pub enum Value {
     /// A float.
     Float(f64),
     /// Text.
-    Text(String),
+    Text(Text),
     /// An array.
     Array(Array),
     /// Values in order.
@@ -136,7 +137,9 @@ pub enum Value {
 /// written the bytes, and the stack is limited.
 const MAX_DEPTH: u32 = 64;
 
-fn deeper<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+pub(crate) fn deeper<'de, D: serde::Deserializer<'de>, T: serde::Deserialize<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
     thread_local! {
         static DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
     }
@@ -185,6 +188,16 @@ impl PartialEq for Value {
 }
 
 impl Value {
+    /// Whether the value is an object, or holds one.
+    pub fn holds_objects(&self) -> bool {
+        match self {
+            Value::Object(_) => true,
+            Value::List(items) => items.iter().any(Value::holds_objects),
+            Value::Map(map) => map.iter().any(|(_, value)| value.holds_objects()),
+            _ => false,
+        }
+    }
+
     /// The value as JSON, for configs.
     ///
     /// # Errors
@@ -234,7 +247,7 @@ macro_rules! value_from {
 }
 value_from! {
     bool => Bool(bool), i64 => Int(i64), i32 => Int(i64), u32 => Int(i64), u8 => Int(i64),
-    f64 => Float(f64), f32 => Float(f64), String => Text(String), &str => Text(String),
+    f64 => Float(f64), f32 => Float(f64), String => Text(Text), &str => Text(Text), Text => Text(Text),
     Array => Array(Array), Vec<Value> => List(Vec<Value>), Options => Map(Options),
 }
 
@@ -257,7 +270,7 @@ from_value! {
     u8, "int from 0 to 255", value => value.as_int().and_then(|v| v.try_into().ok());
     f64, "float", value => value.as_float();
     f32, "float", value => value.as_float().map(|v| v as f32);
-    String, "str", value => if let Value::Text(v) = value { Some(v.clone()) } else { None };
+    String, "str", value => if let Value::Text(v) = value { Some(v.to_string()) } else { None };
     Array, "array", value => if let Value::Array(v) = value { Some(v.clone()) } else { None };
     Vec<Value>, "list", value => if let Value::List(v) = value { Some(v.clone()) } else { None };
     Options, "dict", value => if let Value::Map(v) = value { Some(v.clone()) } else { None };

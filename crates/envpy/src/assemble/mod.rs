@@ -2,8 +2,10 @@
 
 mod infos;
 
+use std::cell::Cell;
+
 use envcore::{
-    Batch, Column, DType, Extra, FINAL_OBSERVATION, LeafKind, RowKind, SlotError, Space, Tree, Value,
+    Batch, Column, DType, Extra, FINAL_OBSERVATION, LeafKind, RowKind, SlotError, Space, Text, Tree, Value,
 };
 use numpy::PyArray1;
 use pyo3::intern;
@@ -24,7 +26,13 @@ struct LeafShape {
     /// as for `Box`.
     scalar: bool,
     is_text: bool,
+    /// By row, the text of the last batch: an env that shows the same text again costs no new
+    /// `str`.
+    kept: Cell<Vec<Option<ShownText>>>,
 }
+
+/// A text, and the `str` that it is in Python.
+type ShownText = (Text, Py<PyString>);
 
 /// A space's leaves and tree, with all that is needed to make arrays.
 pub(crate) struct Shapes {
@@ -41,12 +49,14 @@ impl Shapes {
                     shape: t.shape.clone(),
                     scalar: t.is_discrete_scalar() && t.dtype != DType::Bool,
                     is_text: false,
+                    kept: Cell::default(),
                 },
                 kind => LeafShape {
                     fixed: None,
                     shape: Vec::new(),
                     scalar: true,
                     is_text: matches!(kind, LeafKind::Text { .. }),
+                    kept: Cell::default(),
                 },
             })
         };
@@ -114,8 +124,23 @@ impl LeafShape {
             }
             (column, _) => {
                 let values = column.as_values().unwrap_or_default();
-                let items = values.iter().map(|value| self.loose(py, value));
-                Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+                // Making an object may run other code: nothing is borrowed meanwhile.
+                let mut kept = self.kept.take();
+                kept.resize_with(values.len(), || None);
+                let items = values.iter().zip(&mut kept).map(|(value, kept)| match (value, kept) {
+                    (Value::Text(text), Some((last, shown))) if text.is_shared_with(last) => {
+                        Ok(shown.bind(py).clone().into_any())
+                    }
+                    (Value::Text(text), kept) => {
+                        let shown = PyString::new(py, text);
+                        *kept = Some((text.clone(), shown.clone().unbind()));
+                        Ok(shown.into_any())
+                    }
+                    (value, _) => self.loose(py, value),
+                });
+                let items = items.collect::<PyResult<Vec<_>>>()?;
+                self.kept.set(kept);
+                Ok(PyTuple::new(py, items)?.into_any())
             }
         }
     }

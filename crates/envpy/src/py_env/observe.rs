@@ -295,7 +295,7 @@ pub(super) fn tuple(shape: &[usize]) -> String {
 /// copied, because the env may change its own.
 pub(super) fn loose(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     match given.cast::<PyString>() {
-        Ok(text) => Ok(Value::Text(text.extract()?)),
+        Ok(text) => Ok(Value::from(text.extract::<String>()?)),
         Err(_) => Ok(values::opaque(&values::deep_copy(given)?)),
     }
 }

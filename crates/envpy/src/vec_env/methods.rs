@@ -299,7 +299,7 @@ impl VecEnv {
     fn call<'py>(
         &self,
         py: Python<'py>,
-        name: String,
+        name: &Bound<'py, PyAny>,
         args: &Bound<'py, PyTuple>,
         kwargs: &Bound<'py, PyDict>,
         slots: Option<Vec<usize>>,
@@ -311,6 +311,10 @@ impl VecEnv {
             "set" => CallKind::Set,
             "list" => CallKind::List,
             other => return Err(to_py(py, Error::Argument(format!("there is no kind of call '{other}'")))),
+        };
+        let Ok(name) = name.extract::<String>() else {
+            let why = format!("what is called or asked for has a name, which is a str, not {name:?}");
+            return Err(to_py(py, Error::ArgumentType(why)));
         };
         let mut state = self.lock(py)?;
         let slots = self.slots(slots);
@@ -325,7 +329,10 @@ impl VecEnv {
         }
         let call = Call { kind, name, args, kwargs: named };
         let envs = &mut state.envs;
-        let results = detach(py, || envs.call(&slots, &call)).or_raise(py)?;
+        let results = detach(py, || envs.call(&slots, &call));
+        // A wait of the call's ends where another thread closes the envs.
+        let results = if self.closing.is_asked() { results.map_err(|_| Error::Closed) } else { results };
+        let results = results.or_raise(py)?;
         let results = results.iter().map(|value| values::to_py(py, value));
         PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
     }

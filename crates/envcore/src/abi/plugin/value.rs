@@ -295,7 +295,7 @@ unsafe fn decode_at(value: &sys::Value, depth: usize, allowance: &mut Allowance)
             sys::CORRAL_VALUE_BOOL => Value::Bool(data.boolean != 0),
             sys::CORRAL_VALUE_INT => Value::Int(data.integer),
             sys::CORRAL_VALUE_REAL => Value::Float(data.real),
-            sys::CORRAL_VALUE_TEXT => Value::Text(text(data.text, length, allowance)?.to_string()),
+            sys::CORRAL_VALUE_TEXT => Value::from(text(data.text, length, allowance)?),
             sys::CORRAL_VALUE_ARRAY => {
                 let dtype = dtype_from(value.dtype)?;
                 let shape = counted(value.shape, value.num_axes, MAX_AXES, "axes of an array")?;

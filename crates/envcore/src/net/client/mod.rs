@@ -1,38 +1,35 @@
 //! The client: a vec env whose slots are in a server.
 //!
-//! netenv steps and resets all envs together, in SAME_STEP, and tells neither truncations nor
-//! final observations nor infos. The client keeps the slots' lives as the parent of worker
-//! processes does (`SlotStates`), with the server as its only worker: what is refused there is
-//! refused here, and a connection that breaks loses all slots. The next reset connects again.
-//!
-//! No call waits but `recv`: what is to be sent waits in an outbox, and `recv` sends it.
+//! A server that speaks the extension gives an [`ExtendedClient`], whose slots do all that slots in this
+//! process do. Any other server gives a [`PlainClient`].
 
-mod connection;
-mod vec_env;
+mod extended;
+mod plain;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::connection::Connection;
+use self::extended::ExtendedClient;
+use self::plain::PlainClient;
 use super::address::ServerAddress;
-use super::spaces;
-use super::stream::BrokenConnection;
+use super::extension::{Asked, BuildResult, BuiltTail, HEADER, Header, Kind, PlainObjects, is_granted, open};
+use super::stream::{BrokenConnection, PeerPatience, Stream, WaitPause};
 use super::tls::ClientTls;
 use super::token::Token;
-use super::wire::Response;
-use crate::begin::Begin;
-use crate::buffer::{Actions, Batch, BatchPool, Column, Draft, Layout, RowKind, Slots};
-use crate::caps::Caps;
-use crate::episode::Status;
-use crate::error::{Cause, Error, Failure, Phase, Result};
-use crate::landing::{Landing, Notes};
-use crate::runner::base::{RunnerBase, seeds};
+use super::wire::{HELLO, INIT, MAX_RESPONSE, Request, Response, TOKEN, length, with_json};
+use crate::error::{Error, Result};
+use crate::runner::base::seeds;
 use crate::runner::check;
-use crate::runner::limits::{Limit, Limits};
-use crate::runner::slot_states::{Sent, SlotStates};
-use crate::space::Options;
+use crate::space::{Options, Value};
 use crate::vec_config::{AutoresetMode, VecConfig};
-use crate::vec_env::{Spec, Want};
+use crate::vec_env::VecEnv;
+
+/// The most bytes that the actions or the step data of a client take. A server that names
+/// larger spaces is refused.
+const MAX_PAYLOAD: usize = 1 << 32;
+
+/// The setting that says how the first episodes begin.
+const SEED: &str = "seed";
 
 /// What a client asks a server for.
 #[derive(Clone)]
@@ -41,6 +38,8 @@ pub struct ClientConfig {
     pub address: ServerAddress,
     /// The options of the envs.
     pub env_options: Options,
+    /// What is asked for beyond netenv.
+    pub asked: Asked,
     /// TLS over TCP; `None` for a server without it.
     pub tls: Option<ClientTls>,
     /// The secret to show to the server.
@@ -49,274 +48,83 @@ pub struct ClientConfig {
     pub shared_memory: bool,
     /// How long a connection may take to be made. A server that is not there yet is waited for.
     pub connect_timeout: Duration,
-    /// Called now and then while a connection is made, which an error ends: Ctrl-C, for instance.
-    pub pause: Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>,
+    /// Called now and then while a connection is made or a picture is waited for, which an error
+    /// ends: Ctrl-C, for instance.
+    pub pause: Arc<WaitPause>,
 }
 
-/// Slots in a server.
-pub struct Client {
-    base: RunnerBase,
-    config: ClientConfig,
-    slot_states: SlotStates,
-    /// `None` where the connection is broken.
-    connection: Option<Connection>,
-    told: Response,
-    actions: Actions,
-    pool: BatchPool,
-    landing: Landing,
-    notes: Vec<Notes>,
-    /// What the slots are in flight for, until their rows have landed.
-    sent: Option<Sent>,
-    /// What the rows that have landed are.
-    landed: RowKind,
-    limits: Limits,
-    /// When an answer is too late, and the limit that says so.
-    late: Option<(Instant, Limit)>,
+/// `config.num_slots` envs in the server at `client.address`.
+///
+/// # Errors
+/// [`Error::Env`] where the server cannot be reached or does not make the envs;
+/// [`Error::Unsupported`] for what it cannot do; [`Error::Argument`].
+pub fn connect(mut client: ClientConfig, config: &VecConfig) -> Result<Box<dyn VecEnv>> {
+    let chosen = client.asked.settings.clone();
+    let seed = match chosen.get(SEED) {
+        Some(Value::Int(seed)) => Some(*seed),
+        _ => None,
+    };
+    let config = &VecConfig { seed, ..config.clone() };
+    let seeds = seeds(config)?;
+    check(config)?;
+    if client.shared_memory && !matches!(client.address, ServerAddress::Unix(_)) {
+        let why = format!("{} cannot share memory: give a Unix socket, 'unix:path'", client.address);
+        return Err(Error::Argument(why));
+    }
+    client.asked.settings.set(SEED, seeds[0]);
+    let dialled = dial(&client, config.num_slots)?;
+    if let Some(built) = dialled.built {
+        if seed.is_some() && !built.seeded {
+            let at = &client.address;
+            return Err(Error::Unsupported(format!(
+                "the envs of {at} are made by a function that takes no seed: give seeds to reset"
+            )));
+        }
+        return Ok(Box::new(ExtendedClient::new(client, config, seeds, (dialled.stream, built))?));
+    }
+    check_plain(&client, &chosen)?;
+    client.asked = Asked::default();
+    Ok(Box::new(PlainClient::new(client, config, &seeds, (dialled.stream, dialled.told))?))
 }
 
-impl Client {
-    /// `config.num_slots` envs in the server at `client.address`.
-    ///
-    /// # Errors
-    /// [`Error::Env`] where the server cannot be reached or does not make the envs;
-    /// [`Error::Unsupported`] for what netenv cannot do; [`Error::Argument`].
-    pub fn new(client: ClientConfig, config: &VecConfig) -> Result<Self> {
-        let seeds = seeds(config)?;
-        check(config)?;
-        if config.autoreset.is_some_and(|mode| mode != AutoresetMode::SameStep) {
-            let why = "netenv begins an episode in the step that ends one: give autoreset_mode='same_step'";
-            return Err(Error::Unsupported(why.into()));
-        }
-        if client.shared_memory && !matches!(client.address, ServerAddress::Unix(_)) {
-            let why = format!("{} cannot share memory: give a Unix socket, 'unix:path'", client.address);
-            return Err(Error::Argument(why));
-        }
-        let n = config.num_slots;
-        let (connection, told) = connect(&client, n)?;
-        let at = &client.address;
-        let made = |what: &str, leaves: &[spaces::NetLeaf]| {
-            spaces::space_of(what, leaves).map_err(|why| Error::Space(format!("{at}: {why}")))
-        };
-        let range = vec![told.reward_range.0.into(), told.reward_range.1.into()];
-        let spec = Spec {
-            id: format!("netenv {at}"),
-            num_slots: n,
-            observation: made("observation", &told.observation)?,
-            action: made("action", &told.action)?,
-            info: crate::Space::empty(),
-            autoreset: AutoresetMode::SameStep,
-            caps: Caps::RESET | Caps::CALL | Caps::REMOTE | Caps::UNSEEDED,
-            max_episode_steps: None,
-            metadata: told.metadata.clone().with("reward_range", range),
-            num_agents: 1,
-        };
-        spec.check_spaces()?;
-        let pool = BatchPool::new(&Layout {
-            observation: spec.observation.clone(),
-            info: spec.info.clone(),
-            finals: false,
-            capacity: n,
-        })?;
-        Ok(Client {
-            actions: Actions::new(&spec.id, &spec.action, n, config.action_bounds)?,
-            slot_states: SlotStates::new(&spec, &seeds),
-            base: RunnerBase::of(spec),
-            config: client,
-            connection: Some(connection),
-            told,
-            pool,
-            landing: Landing::new(n),
-            notes: (0..n).map(|_| Notes::default()).collect(),
-            sent: None,
-            landed: RowKind::Step,
-            limits: Limits::new(config, AutoresetMode::SameStep),
-            late: None,
-        })
+/// Errors for what a server that speaks netenv alone has no word for.
+fn check_plain(client: &ClientConfig, chosen: &Options) -> Result<()> {
+    let at = &client.address;
+    let refused = |what: &str| {
+        Err(Error::Unsupported(format!("{at} speaks netenv and not Corral's extension: it takes no {what}")))
+    };
+    if client.asked.id.is_some() {
+        return refused("id");
     }
-
-    /// Connects again, to begin episodes in new envs, where the connection is broken.
-    fn revive(&mut self) -> Result<()> {
-        if self.connection.is_some() {
-            return Ok(());
-        }
-        let (connection, told) = connect(&self.config, self.base.spec.num_slots)?;
-        if (&told.action, &told.observation) != (&self.told.action, &self.told.observation) {
-            let at = &self.config.address;
-            return Err(Error::Space(format!("{at}: the server has other envs now: their spaces differ")));
-        }
-        self.connection = Some(connection);
-        Ok(())
-    }
-
-    /// Puts all slots in flight.
-    fn depart(&mut self, slots: &Slots, sent: Sent) {
-        self.base.depart(slots);
-        self.landing.send(slots);
-        self.sent = Some(sent);
-        let is_reset = matches!(sent, Sent::Reset(_));
-        let limit = self.limits.of(is_reset);
-        self.late = limit.and_then(|limit| Some((Instant::now().checked_add(limit.time)?, limit)));
-    }
-
-    /// Notes that the rows of all slots are there.
-    fn land(&mut self) {
-        let Some(sent) = self.sent.take() else { return };
-        self.late = None;
-        let n = self.base.spec.num_slots;
-        let lost = (0..n).any(|slot| self.slot_states.lives.status(slot) == Status::Lost);
-        self.landed = match sent {
-            Sent::Step => RowKind::Step,
-            Sent::Reset(Begin::Keep) => RowKind::Kept,
-            Sent::Reset(_) if lost => RowKind::Restarted,
-            Sent::Reset(_) => RowKind::Reset,
-        };
-        for slot in 0..n {
-            let ended = sent == Sent::Step
-                && self.connection.as_ref().is_some_and(|connection| connection.answer.ended(slot));
-            self.slot_states.land(slot, sent, self.landed, ended);
-            self.landing.land(slot);
-        }
-    }
-
-    /// Gives up the connection, and with it every slot.
-    fn lose(&mut self, broken: &BrokenConnection, cause: Cause) {
-        self.connection = None;
-        self.late = None;
-        let sent = self.sent.take();
-        let at = &self.config.address;
-        let text = format!("the connection to {at} broke: {broken}; the episodes of all its envs are lost");
-        self.landed = RowKind::Failed;
-        for slot in 0..self.base.spec.num_slots {
-            let failure = Failure::new(Phase::Step, cause, text.clone());
-            match sent {
-                Some(sent) => {
-                    let action = (sent == Sent::Step).then(|| self.actions.describe(slot));
-                    let error = self.slot_states.lose(slot, sent, action, failure);
-                    self.notes[slot].failures.push(error);
-                    self.landing.land(slot);
-                }
-                None => self.slot_states.report_later(slot, &failure.into()),
+    for (name, value) in chosen.iter() {
+        let is_its_own = matches!(value, Value::Text(mode) if **mode == AutoresetMode::SameStep.to_string());
+        match name {
+            "autoreset_mode" if is_its_own => {}
+            "autoreset_mode" => {
+                return refused(
+                    "autoreset_mode but 'same_step', in which a step that ends an episode begins one",
+                );
             }
+            name => return refused(name),
         }
-    }
-
-    /// Waits until rows are there. Returns whether they are.
-    fn await_rows(&mut self, deadline: Option<Instant>) -> bool {
-        while self.landing.len() == 0 {
-            let Some(connection) = &mut self.connection else { return false };
-            match connection.pump() {
-                Ok(true) => {
-                    self.land();
-                    continue;
-                }
-                Ok(false) => {}
-                Err(broken) => {
-                    self.lose(&broken, Cause::Death);
-                    continue;
-                }
-            }
-            let now = Instant::now();
-            if let Some((late, limit)) = self.late
-                && late <= now
-            {
-                self.lose(&BrokenConnection::Garbage(limit.to_string()), Cause::Silence);
-                continue;
-            }
-            if deadline.is_some_and(|deadline| deadline <= now) {
-                return false;
-            }
-            let ends = [deadline, self.late.map(|(late, _)| late)];
-            let until = ends.into_iter().flatten().min().unwrap_or(now + Duration::from_secs(3600));
-            if let Err(broken) = connection.wait(until) {
-                self.lose(&broken, Cause::Death);
-            }
-        }
-        true
-    }
-
-    fn receive(&mut self, want: Want<'_>) -> Result<Option<Box<Batch>>> {
-        let (_, most) = want.rows(self.base.in_flight())?;
-        if !self.await_rows(want.deadline) {
-            return Ok(None);
-        }
-        let n = self.base.spec.num_slots;
-        let rows = most.min(self.landing.len());
-        let Client { landing, pool, notes, connection, landed, .. } = self;
-        let connection = connection.as_ref().filter(|_| *landed != RowKind::Failed);
-        if rows == n {
-            let mut draft = pool.draft(Slots::All, n, want.buffers)?;
-            let shown =
-                connection.map_or(Ok(()), |connection| show(connection, &mut draft, (0..n, 0..n), *landed));
-            (0..n).for_each(|row| draft.rows_mut().set_kind(row, *landed));
-            let mut batch = pool.finish(draft);
-            if connection.is_none() {
-                (0..n).for_each(|row| batch.clear_row(row));
-                batch.kinds.as_mut_slice::<u8>().fill(RowKind::Failed as u8);
-            }
-            landing.clear();
-            self.base.arrive(&Slots::All);
-            let mut told = Notes::default();
-            notes.iter_mut().enumerate().for_each(|(row, own)| told.append_row(row, own));
-            self.check_shown(shown)?;
-            return told.give(batch).map(Some);
-        }
-        let mut shown = Ok(());
-        let (batch, told) = landing.gather(rows, pool, want.buffers, |slot, draft, row, told| {
-            match connection {
-                Some(connection) => {
-                    let showing = show(connection, draft, (slot..slot + 1, row..row + 1), *landed);
-                    shown = std::mem::replace(&mut shown, Ok(())).and(showing);
-                }
-                None => draft.batch_mut().clear_row(row),
-            }
-            draft.rows_mut().set_kind(row, *landed);
-            told.append_row(row, &mut notes[slot]);
-        })?;
-        self.base.arrive(&batch.slots);
-        self.check_shown(shown)?;
-        told.give(batch).map(Some)
-    }
-
-    /// Gives up the connection where the shared memory could not be read.
-    fn check_shown(&mut self, shown: Result<(), BrokenConnection>) -> Result<()> {
-        let Err(broken) = shown else { return Ok(()) };
-        self.sent = Some(Sent::Step);
-        self.lose(&broken, Cause::Death);
-        self.landing.clear();
-        self.base.forget();
-        let failures = self.notes.iter_mut().flat_map(|notes| std::mem::take(&mut notes.failures));
-        Err(Error::Slots(failures.collect()))
-    }
-}
-
-/// Writes the rows `from` of the server's answer to the rows `to` of a draft.
-fn show(
-    connection: &Connection,
-    draft: &mut Draft,
-    (from, to): (std::ops::Range<usize>, std::ops::Range<usize>),
-    kind: RowKind,
-) -> Result<(), BrokenConnection> {
-    let batch = draft.batch_mut();
-    for (leaf, column) in batch.observation.iter_mut().enumerate() {
-        if let Column::Fixed(fixed) = column {
-            fixed.write_rows(to.clone(), |bytes| connection.answer.copy(leaf, from.clone(), bytes))?;
-        }
-    }
-    let told = kind == RowKind::Step;
-    for (slot, row) in from.zip(to) {
-        batch.reward.as_mut_slice::<f64>()[row] = if told { connection.answer.reward(slot) } else { 0.0 };
-        batch.terminated.as_mut_slice::<bool>()[row] = told && connection.answer.ended(slot);
-        batch.truncated.as_mut_slice::<bool>()[row] = false;
     }
     Ok(())
 }
 
-/// A connection with `num_envs` envs.
-fn connect(config: &ClientConfig, num_envs: usize) -> Result<(Connection, Response)> {
+/// A connection on which INIT was answered.
+struct Dialled {
+    stream: Stream,
+    told: Response,
+    /// What the server made, where it speaks the extension.
+    built: Option<BuiltTail>,
+}
+
+/// A connection with `num_envs` envs. A server that is not there yet is waited for.
+fn dial(config: &ClientConfig, num_envs: usize) -> Result<Dialled> {
     let until = Instant::now() + config.connect_timeout;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let error = match Connection::new(config, num_envs, left) {
+        let error = match dial_once(config, num_envs, left) {
             Ok(made) => return Ok(made),
             Err(error) => error,
         };
@@ -341,4 +149,93 @@ fn connect(config: &ClientConfig, num_envs: usize) -> Result<(Connection, Respon
         (config.pause)()?;
         std::thread::sleep(Duration::from_millis(20).min(left));
     }
+}
+
+fn dial_once(config: &ClientConfig, num_envs: usize, time: Duration) -> Result<Dialled, BrokenConnection> {
+    let until = Instant::now() + time;
+    let pause = &*config.pause;
+    let left = || PeerPatience::pausing(until.saturating_duration_since(Instant::now()), pause);
+    let mut stream = Stream::connect(&config.address, left())?;
+    if let (Some(tls), ServerAddress::Tcp(host, _)) = (&config.tls, &config.address) {
+        stream = stream.secured_to(tls, host, left())?;
+    }
+    let mut keys = Options::new();
+    if let Some(token) = &config.token {
+        keys.set(TOKEN, token.as_str());
+    }
+    config.asked.write(&mut keys);
+    let request = Request {
+        num_envs,
+        use_shared_memory: config.shared_memory,
+        env_options: config.env_options.clone(),
+        extension: Some(keys).filter(|keys| !keys.is_empty()),
+    };
+    let text = request.write().map_err(BrokenConnection::Envs)?;
+    stream.write_full(&HELLO, left())?;
+    let mut hello = [0; HELLO.len()];
+    stream.read_full(&mut hello, left())?;
+    if hello != HELLO {
+        return Err(BrokenConnection::Garbage("it does not speak netenv_v1".into()));
+    }
+    stream.write_full(&with_json(Some(INIT), &text), left())?;
+    // The server makes its envs between the command and the length, or before the message below.
+    let text = answer_of(&mut stream, INIT, pause, until)?;
+    let told = Response::read(&text).map_err(BrokenConnection::Garbage)?;
+    let mut built = None;
+    if config.asked.is_extended && is_granted(told.extension.as_ref()).map_err(BrokenConnection::Garbage)? {
+        built = Some(read_built(&mut stream, pause, until)?);
+    }
+    Ok(Dialled { stream, told, built })
+}
+
+/// The first message of a server that speaks the extension. Nothing after it is read: shared
+/// memory may follow.
+fn read_built(stream: &mut Stream, pause: &WaitPause, until: Instant) -> Result<BuiltTail, BrokenConnection> {
+    let mut head = [0; HEADER];
+    let left = until.saturating_duration_since(Instant::now());
+    stream.read_full(&mut head, PeerPatience::pausing(left, pause))?;
+    let header = Header::read(head).map_err(BrokenConnection::Garbage)?;
+    if header.kind != Kind::Built {
+        return Err(BrokenConnection::Garbage(format!("its first message is {:?}", header.kind)));
+    }
+    let length = header.tail(Some(0), MAX_RESPONSE).map_err(BrokenConnection::Garbage)?;
+    let bytes = read_growing(stream, length, pause, until)?;
+    let built: BuildResult = open(header.kind, &bytes).map_err(BrokenConnection::Garbage)?;
+    built.map_err(|error| BrokenConnection::Envs(error.open(0, &PlainObjects(None))))
+}
+
+/// So many bytes, until `until`. Memory is taken as they arrive.
+fn read_growing(
+    stream: &mut Stream,
+    length: usize,
+    pause: &WaitPause,
+    until: Instant,
+) -> Result<Vec<u8>, BrokenConnection> {
+    let mut bytes = Vec::new();
+    while bytes.len() < length {
+        let from = bytes.len();
+        bytes.resize(length.min(from + (1 << 20)), 0);
+        let left = until.saturating_duration_since(Instant::now());
+        stream.read_full(&mut bytes[from..], PeerPatience::pausing(left, pause))?;
+    }
+    Ok(bytes)
+}
+
+/// The JSON with which the server answers `command`, until `until`.
+fn answer_of(
+    stream: &mut Stream,
+    command: u8,
+    pause: &WaitPause,
+    until: Instant,
+) -> Result<Vec<u8>, BrokenConnection> {
+    let left = || PeerPatience::pausing(until.saturating_duration_since(Instant::now()), pause);
+    let mut head = [0; 5];
+    stream.read_full(&mut head[..1], left())?;
+    stream.read_full(&mut head[1..], left())?;
+    let [answered, length_bytes @ ..] = head;
+    if answered != command {
+        return Err(BrokenConnection::Garbage(format!("it answered {command} with {answered}")));
+    }
+    let length = length(length_bytes, MAX_RESPONSE).map_err(BrokenConnection::Garbage)?;
+    read_growing(stream, length, pause, until)
 }

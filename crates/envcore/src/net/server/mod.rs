@@ -4,6 +4,7 @@
 //! the time that a message takes. A peer that breaks a rule loses its connection, and the log
 //! says why; netenv has no word to tell the peer.
 
+mod extended;
 mod player;
 mod session;
 
@@ -15,10 +16,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 
 use super::address::{Listener, ServerAddress};
+use super::extension::{Asked, ToPlain};
 use super::stream::wait_for;
 use super::tls::ServerTls;
 use super::token::Token;
 use crate::error::{Error, Result};
+use crate::fork::ProcessMark;
 use crate::space::{Options, Value};
 use crate::vec_env::VecEnv;
 
@@ -68,6 +71,10 @@ pub struct Served {
     pub metadata: Options,
     /// The smallest and the largest reward.
     pub reward_range: (f64, f64),
+    /// Whether the envs were built from the seed that the client chose.
+    pub seeded: bool,
+    /// Makes values of objects, where the envs' language has objects.
+    pub plain: Option<ToPlain>,
     /// Draws the envs; `None` for the envs' own pictures, if they have any.
     pub render: Option<Render>,
     /// What is to live as long as the envs, and is dropped after them.
@@ -76,11 +83,12 @@ pub struct Served {
 
 /// Makes the envs of each connection.
 pub trait EnvFactory: Send + Sync {
-    /// `num_envs` envs with the options that a client sent.
+    /// `num_envs` envs with the options that a client sent, and with what else it asks for.
     ///
     /// # Errors
-    /// Why there are no such envs. The client loses its connection, and the log says why.
-    fn make(&self, num_envs: usize, options: &Options) -> Result<Served>;
+    /// Why there are no such envs. The client is told, if there is a word for it, and loses its
+    /// connection. The log says why.
+    fn make(&self, num_envs: usize, options: &Options, asked: &Asked) -> Result<Served>;
 }
 
 /// What a server has done so far.
@@ -118,25 +126,26 @@ struct ServerState {
     limits: ServerLimits,
     access: Access,
     ending: AtomicBool,
-    connections: AtomicUsize,
-    envs: AtomicUsize,
+    connections: Arc<AtomicUsize>,
+    envs: Arc<AtomicUsize>,
     tally: Tally,
 }
 
 /// A number of things that were taken from a limit, and are given back at the end.
-struct Share<'a> {
-    of: &'a AtomicUsize,
+struct Share {
+    of: Arc<AtomicUsize>,
     count: usize,
 }
 
-impl<'a> Share<'a> {
-    fn take(of: &'a AtomicUsize, count: usize, most: usize) -> Option<Self> {
+impl Share {
+    fn take(of: &Arc<AtomicUsize>, count: usize, most: usize) -> Option<Self> {
         let more = |taken: usize| taken.checked_add(count).filter(|taken| *taken <= most);
-        of.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok().map(|_| Share { of, count })
+        let taken = of.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
+        taken.ok().map(|_| Share { of: of.clone(), count })
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for Share {
     fn drop(&mut self) {
         self.of.fetch_sub(self.count, Ordering::SeqCst);
     }
@@ -147,6 +156,7 @@ pub struct Server {
     common: Arc<ServerState>,
     addresses: Vec<ServerAddress>,
     accepting: Option<JoinHandle<()>>,
+    process_mark: ProcessMark,
 }
 
 impl Server {
@@ -176,7 +186,7 @@ impl Server {
             .name("netenv-accept".into())
             .spawn(move || accept_all(&own, &listeners))
             .map_err(Error::env)?;
-        Ok(Server { common, addresses, accepting: Some(accepting) })
+        Ok(Server { common, addresses, accepting: Some(accepting), process_mark: ProcessMark::here() })
     }
 
     /// Where the server listens, with the ports that the system chose.
@@ -207,10 +217,12 @@ impl Server {
         self.common.ending.store(true, Ordering::SeqCst);
     }
 
-    /// Ends the server, and waits for steps in flight.
+    /// Ends the server, and waits for steps in flight. In the child of a fork, which has none of
+    /// the server's threads, nothing changes.
     pub fn close(&mut self) {
-        self.stop();
-        if let Some(accepting) = self.accepting.take() {
+        let Some(accepting) = self.accepting.take() else { return };
+        if !self.process_mark.is_before_fork() {
+            self.stop();
             let _ = accepting.join();
         }
     }
@@ -234,6 +246,7 @@ fn accept_all(common: &Arc<ServerState>, listeners: &[Listener]) {
         }
         threads.retain(|thread| !thread.is_finished());
     }
+    listeners.iter().for_each(Listener::shut);
     // A step that never ends keeps nobody from ending the server.
     let until = Instant::now() + GRACE;
     for thread in threads {
@@ -258,23 +271,19 @@ fn accept_one(common: &Arc<ServerState>, listener: &Listener, threads: &mut Vec<
         }
     };
     let most = common.limits.connections;
-    if common.connections.fetch_add(1, Ordering::SeqCst) >= most {
-        common.connections.fetch_sub(1, Ordering::SeqCst);
+    let Some(one) = Share::take(&common.connections, 1, most) else {
         common.tally.refused.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(%peer, most, "refused: there are as many connections as there may be");
         return;
-    }
+    };
     common.tally.accepted.fetch_add(1, Ordering::Relaxed);
     let own = common.clone();
     let spawned = std::thread::Builder::new().name("netenv".into()).spawn(move || {
-        let _one = Share { of: &own.connections, count: 1 };
         session::serve(stream, &peer, &own);
+        drop(one);
     });
     match spawned {
         Ok(thread) => threads.push(thread),
-        Err(error) => {
-            common.connections.fetch_sub(1, Ordering::SeqCst);
-            tracing::warn!(%error, "no thread for a connection");
-        }
+        Err(error) => tracing::warn!(%error, "no thread for a connection"),
     }
 }

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 
 use super::player::Player;
-use super::{SLICE, ServerState, Share};
+use super::{SLICE, ServerState, Share, extended};
 use crate::guard::guard;
+use crate::net::extension::Asked;
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{self, step_leaves};
-use crate::net::stream::{BrokenConnection, Stream, spin_time};
+use crate::net::stream::{BrokenConnection, PeerPatience, Stream, spin_time};
 use crate::net::wire::{
     HELLO, INIT, MAX_REQUEST, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, length,
     shared_sizes, with_json,
@@ -24,7 +25,7 @@ pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
     tracing::info!(%peer, "connected");
     let served = guard(Phase::Step, || {
         let stream = match &common.access.tls {
-            Some(tls) => stream.secured(tls, common.limits.idle)?,
+            Some(tls) => stream.secured(tls, PeerPatience::new(common.limits.idle))?,
             None => stream,
         };
         Session { stream, answered: 0, common }.run()
@@ -41,6 +42,11 @@ pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
             tracing::error!(%peer, %panic, "connection closed after a panic");
         }
     }
+}
+
+/// Why a client does not get as many envs as it asks for.
+pub(super) fn no_room(num_envs: usize, common: &ServerState) -> String {
+    format!("it asks for {num_envs} envs, and all clients may have {}", common.limits.envs)
 }
 
 struct Session<'a> {
@@ -64,13 +70,17 @@ impl Session<'_> {
         self.common.limits.idle
     }
 
-    fn run(&mut self) -> Result<(), BrokenConnection> {
+    fn patience(&self) -> PeerPatience<'static> {
+        PeerPatience::new(self.idle())
+    }
+
+    fn run(mut self) -> Result<(), BrokenConnection> {
         let mut hello = [0; HELLO.len()];
-        self.stream.read_full(&mut hello, self.idle())?;
+        self.stream.read_full(&mut hello, self.patience())?;
         if hello != HELLO {
             return Err(BrokenConnection::Garbage("it does not speak netenv_v1".into()));
         }
-        self.stream.write_full(&HELLO, self.idle())?;
+        self.stream.write_full(&HELLO, self.patience())?;
         match self.command()? {
             INIT => {}
             other => {
@@ -80,7 +90,7 @@ impl Session<'_> {
             }
         }
         // An original client waits for the byte before it sends the rest.
-        self.stream.write_full(&[INIT], self.idle())?;
+        self.stream.write_full(&[INIT], self.patience())?;
         let text = self.json()?;
         let request = Request::read(&text).map_err(BrokenConnection::Garbage)?;
         drop(text);
@@ -89,12 +99,14 @@ impl Session<'_> {
         {
             return Err(BrokenConnection::Garbage("its token is missing or wrong".into()));
         }
-        let most = self.common.limits.envs;
-        let Some(_envs) = Share::take(&self.common.envs, request.num_envs, most) else {
-            let n = request.num_envs;
-            return Err(BrokenConnection::Garbage(format!(
-                "it asks for {n} envs, and all clients may have {most}"
-            )));
+        let asked = Asked::read(request.extension.as_ref());
+        let envs = Share::take(&self.common.envs, request.num_envs, self.common.limits.envs);
+        if asked.is_extended {
+            let asked = (&asked, envs.is_some());
+            return extended::serve(self.stream, &request, asked, self.common);
+        }
+        let Some(_envs) = envs else {
+            return Err(BrokenConnection::Garbage(no_room(request.num_envs, self.common)));
         };
         let mut playing = self.init(&request)?;
         drop(request);
@@ -127,9 +139,9 @@ impl Session<'_> {
     /// A JSON text of the client.
     fn json(&mut self) -> Result<Vec<u8>, BrokenConnection> {
         let mut head = [0; 4];
-        self.stream.read_full(&mut head, self.idle())?;
+        self.stream.read_full(&mut head, self.patience())?;
         let mut text = vec![0; length(head, MAX_REQUEST).map_err(BrokenConnection::Garbage)?];
-        self.stream.read_full(&mut text, self.idle())?;
+        self.stream.read_full(&mut text, self.patience())?;
         Ok(text)
     }
 
@@ -143,7 +155,7 @@ impl Session<'_> {
         let served = self
             .common
             .factory
-            .make(request.num_envs, &request.env_options)
+            .make(request.num_envs, &request.env_options, &Asked::default())
             .map_err(BrokenConnection::Envs)?;
         let Spec { observation, action, num_slots, .. } = served.envs.spec();
         if *num_slots != request.num_envs {
@@ -169,7 +181,7 @@ impl Session<'_> {
             return Err(refused(format!("their spaces take {} bytes of JSON", text.len())));
         }
         let answer = vec![0; 1 + steps.bytes];
-        let sizes = shared_sizes(&actions, &steps);
+        let sizes = shared_sizes(actions.bytes, steps.bytes);
         let player = Player::new(served, &response, (&actions, steps)).map_err(BrokenConnection::Envs)?;
         self.write(&with_json(None, &text))?;
         let shared = match self.stream.as_unix() {
@@ -184,7 +196,7 @@ impl Session<'_> {
     }
 
     fn write(&mut self, message: &[u8]) -> Result<(), BrokenConnection> {
-        self.stream.write_full(message, self.idle())
+        self.stream.write_full(message, self.patience())
     }
 
     fn play(&mut self, playing: &mut Playing) -> Result<(), BrokenConnection> {
@@ -199,7 +211,7 @@ impl Session<'_> {
                 STEP => {
                     match &playing.shared {
                         Some(shared) => shared.read_actions(&mut actions)?,
-                        None => self.stream.read_full(&mut actions, self.idle())?,
+                        None => self.stream.read_full(&mut actions, self.patience())?,
                     }
                     let is_shared = playing.shared.is_some();
                     let played = playing.player.step(&actions, &mut playing.answer[1..], is_shared);

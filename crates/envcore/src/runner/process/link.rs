@@ -3,6 +3,8 @@
 //! A message that is to be sent waits in an outbox. Every wait sends what the socket
 //! takes. So nobody waits in order to send, and two long messages that cross do not
 //! wait for each other. Each end notices when the other is closed.
+//!
+//! Above 400 lines because its tests are beside it.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -10,6 +12,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use postcard::ser_flavors::Flavor;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -35,6 +38,29 @@ pub(super) enum LinkError {
     /// The bytes are no message, or the message cannot be encoded.
     #[error("{0}")]
     Garbage(String),
+    #[error("there is no memory for the message")]
+    Memory,
+}
+
+/// Encodes to the end of an outbox. A message that memory has no place for is an error.
+struct Appending<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Appending<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.try_extend(&[byte])
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.try_reserve(bytes.len()).map_err(|_| postcard::Error::SerializeBufferFull)?;
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
 }
 
 pub(super) struct Link {
@@ -97,14 +123,27 @@ impl Link {
     /// Puts `message` into the outbox and sends what can be sent at once.
     ///
     /// # Errors
-    /// [`LinkError::Garbage`] where `message` cannot be encoded.
+    /// [`LinkError::Garbage`] where `message` cannot be encoded, [`LinkError::Memory`] where there
+    /// is no memory for it; nothing of it is sent.
     pub(super) fn post<T: Serialize>(&mut self, message: &T) -> Result<(), LinkError> {
         if self.write_closed {
             return Ok(());
         }
-        let body = postcard::to_allocvec(message).map_err(|error| LinkError::Garbage(error.to_string()))?;
-        self.outbox.extend((body.len() as u64).to_ne_bytes());
-        self.outbox.extend(body);
+        let from = self.outbox.len();
+        let mut encoded = Appending(&mut self.outbox).try_extend(&[0; HEAD]);
+        if encoded.is_ok() {
+            encoded = postcard::serialize_with_flavor(message, Appending(&mut self.outbox));
+        }
+        if let Err(error) = encoded {
+            self.outbox.truncate(from);
+            self.outbox.shrink_to(KEPT);
+            return Err(match error {
+                postcard::Error::SerializeBufferFull => LinkError::Memory,
+                other => LinkError::Garbage(other.to_string()),
+            });
+        }
+        let length = (self.outbox.len() - from - HEAD) as u64;
+        self.outbox[from..from + HEAD].copy_from_slice(&length.to_ne_bytes());
         self.flush();
         Ok(())
     }
@@ -206,6 +245,11 @@ impl Link {
         while !self.closed && self.inbox.len() < enough {
             match self.stream.read(&mut piece) {
                 Ok(0) => self.closed = true,
+                // What this end has no memory for ends the talk.
+                Ok(n) if self.inbox.try_reserve(n).is_err() => {
+                    self.closed = true;
+                    self.inbox = Vec::new();
+                }
                 Ok(n) => {
                     self.inbox.extend_from_slice(&piece[..n]);
                     self.moved += n as u64;

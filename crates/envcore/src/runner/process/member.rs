@@ -13,8 +13,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
-use super::wire::Objects;
 use crate::error::{Error, Result};
+use crate::runner::messages::Objects;
 
 /// What the process runner needs from the language that the workers run.
 pub trait Host: Objects + Send + Sync {

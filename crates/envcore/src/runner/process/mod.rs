@@ -28,13 +28,13 @@ use std::time::Duration;
 
 pub use member::{Child, Ended, Host, adopt, spawn};
 pub use parent::Process;
-pub use wire::{Objects, Order};
+pub use wire::Order;
 pub use worker::{serve, take_stdin};
 
 use board::Plan;
 use shm::Span;
 
-use super::slot_states;
+use super::{messages, slot_states};
 
 /// `fd` under a number that is not a standard stream's. Where the program has closed
 /// a standard stream, anything printed would otherwise go into `fd`.

@@ -106,7 +106,11 @@ impl Arena {
             // The kernel would promise more memory than it has, and later kill a process for it.
             check_machine_has(size)?;
             let len = segment_for(size);
-            rustix::fs::ftruncate(&self.file, offset + len as u64).map_err(|_| Error::Memory(size))?;
+            let enlarged = rustix::fs::ftruncate(&self.file, offset + len as u64);
+            enlarged.map_err(|error| match error {
+                rustix::io::Errno::FBIG => Error::from(std::io::Error::from(error)),
+                _ => Error::Memory(size),
+            })?;
             let map = MmapOptions::new().offset(offset).len(len).map_raw(&self.file);
             let map = map.map_err(|_| Error::Memory(size))?;
             state.segments.push(Segment { map, offset, len: len as u64 });

@@ -4,9 +4,10 @@
 //! handle a worker that died.
 
 use super::board::{Work, WorkEntry};
-use super::parent::{Change, Process};
+use super::messages::{Answer, PackedValue, Question, check_call, check_loose, open_frames, pack_loose};
+use super::parent::Process;
 use super::slot_states::Sent;
-use super::wire::{Answer, PackedFrame, PackedValue, Question, ToWorker, pack_call};
+use super::wire::ToWorker;
 use super::worker_pool::NoAnswer;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
@@ -15,6 +16,7 @@ use crate::caps::Caps;
 use crate::episode::saved_life;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::frame::Frame;
+use crate::runner::remote_rows::Change;
 use crate::saved::{Sections, SlotState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
@@ -72,7 +74,7 @@ impl Process {
             Err(NoAnswer::Silent(slot)) => {
                 let (slot, text) = self.lose_silent_worker(worker, slot);
                 let failure = Failure::new(phase, Cause::Silence, text);
-                Ok(Err(Error::Slots(vec![self.slot_states.lives.error(slot, failure)])))
+                Ok(Err(Error::Slots(vec![self.rows.slot_states.lives.error(slot, failure)])))
             }
             Err(NoAnswer::Dead) => Ok(Err(self.dead(worker))),
         }
@@ -158,27 +160,14 @@ impl Process {
         self.base.check_slots(slots)?;
         self.check_chunks(slots, None)?;
         self.settle_earlier()?;
-        let lives = &self.slot_states.lives;
+        let lives = &self.rows.slot_states.lives;
         slots.iter(lives.len()).try_for_each(|slot| lives.check_step(slot))?;
         self.actions.store(slots, actions, lives.pending())?;
         self.actions.copy_to(slots, &self.told);
-        let host = self.worker_pool.host.clone();
-        let mut loose = Vec::new();
-        for column in actions {
-            let ColumnIn::Values(values) = column else { continue };
-            let packed: Vec<PackedValue> =
-                values.iter().map(|value| PackedValue::of(value, &*host)).collect();
-            // The user may have pressed Ctrl-C meanwhile, which is no fault of the action.
-            self.worker_pool.check_stopped()?;
-            if let Some((row, why)) =
-                packed.iter().enumerate().find_map(|(row, value)| Some((row, value.trouble()?)))
-            {
-                let (id, slot) = (&self.base.spec.id, slots.at(row));
-                let why = format!("{id}: the action of env {slot} cannot go to another process: {why}");
-                return Err(Error::Action(why));
-            }
-            loose.push(packed);
-        }
+        let loose = pack_loose(actions, &*self.worker_pool.host);
+        // The user may have pressed Ctrl-C meanwhile, which is no fault of the action.
+        self.worker_pool.check_stopped()?;
+        check_loose(&loose, &self.base.spec.id, slots)?;
         Ok(loose)
     }
 
@@ -202,7 +191,7 @@ impl VecEnv for Process {
         let n = self.base.spec.num_slots;
         let options = options.filter(|options| !options.is_empty());
         for (slot, &begin) in slots.iter(n).zip(begin) {
-            self.slot_states.lives.check_reset(slot, begin, options.is_some())?;
+            self.rows.slot_states.lives.check_reset(slot, begin, options.is_some())?;
         }
         let Some(options) = options else { return Ok(()) };
         let packed = PackedValue::options(options, &*self.worker_pool.host);
@@ -234,15 +223,15 @@ impl VecEnv for Process {
         let anew = slots.iter(n).zip(begin).filter(|(_, begin)| **begin != Begin::Keep);
         let lost = self.revive(anew.map(|(slot, _)| slot).collect::<Vec<_>>().into_iter())?;
         let options = options.filter(|options| !options.is_empty());
-        self.depart(slots, |row| Sent::Reset(begin[row]));
+        self.rows.depart(&mut self.base, slots, |row| Sent::Reset(begin[row]));
         let mut given = Vec::new();
         for (slot, &begin) in slots.iter(n).zip(begin) {
             self.worker_pool.board().set_begin(slot, begin);
             let own = self.options_of(slot, options, begin);
-            self.slot_states.depart(slot, begin, options);
+            self.rows.slot_states.depart(slot, begin, options);
             given.push(own);
         }
-        let rest = self.land_unreported(slots);
+        let rest = self.rows.land_unreported(slots, &self.actions);
         let rest = self.land_lost(rest, lost);
         let host = self.worker_pool.host.clone();
         let mut of = slots.iter(n).zip(&given).collect::<Vec<_>>();
@@ -275,7 +264,7 @@ impl VecEnv for Process {
         self.settle_earlier()?;
         let n = self.base.spec.num_slots;
         for (slot, &begin) in slots.iter(n).zip(begin) {
-            self.slot_states.lives.check_next(slot, begin)?;
+            self.rows.slot_states.lives.check_next(slot, begin)?;
         }
         self.order(
             slots,
@@ -288,16 +277,13 @@ impl VecEnv for Process {
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         let mut loose = self.accept(slots, actions)?;
         let whole = self.prepare(slots)?;
-        self.depart(slots, |_| Sent::Step);
-        let rest = self.land_unreported(slots);
+        self.rows.depart(&mut self.base, slots, |_| Sent::Step);
+        let rest = self.rows.land_unreported(slots, &self.actions);
         if rest == *slots {
             self.post_steps(slots, loose, whole);
             return Ok(());
         }
-        for column in &mut loose {
-            let mut slots = slots.iter(self.base.spec.num_slots);
-            column.retain(|_| slots.next().is_some_and(|slot| self.is_in_flight(slot)));
-        }
+        self.rows.retain_in_flight(slots, &mut loose);
         self.post_steps(&rest, loose, false);
         Ok(())
     }
@@ -356,13 +342,10 @@ impl VecEnv for Process {
         self.base.check_slots(slots)?;
         self.base.spec.caps.require(Caps::RENDER, &self.base.spec.id, "draw a picture")?;
         self.settle_earlier()?;
-        let lives = &self.slot_states.lives;
+        let lives = &self.rows.slot_states.lives;
         slots.iter(lives.len()).try_for_each(|slot| lives.check_begun(slot, "shows nothing"))?;
         let frames = |_: &Self, answer| match answer {
-            Answer::Frames(frames) => frames
-                .into_iter()
-                .map(|PackedFrame(height, width, pixels)| Frame::new(height, width, pixels))
-                .collect(),
+            Answer::Frames(frames) => open_frames(frames),
             _ => Ok(Vec::new()),
         };
         self.ask_each(slots, Phase::Render, |own, _| Question::Render(own), frames)
@@ -373,21 +356,16 @@ impl VecEnv for Process {
         let id = &self.base.spec.id;
         self.base.spec.caps.require(Caps::CALL, id, &format!("call anything by name ('{}')", call.name))?;
         let host = self.worker_pool.host.clone();
-        for value in call.args.iter().chain(call.kwargs.iter().map(|(_, value)| value)) {
-            let packed = PackedValue::of(value, &*host);
-            self.worker_pool.check_stopped()?;
-            if let Some(why) = packed.trouble() {
-                let why = format!("{id}: an argument of {} cannot go to another process: {why}", call.name);
-                return Err(Error::ArgumentType(why));
-            }
-        }
+        let checked = check_call(call, &*host, id);
+        self.worker_pool.check_stopped()?;
+        checked?;
         let values = |this: &Self, answer| match answer {
             Answer::Values(values) => {
                 values.into_iter().map(|value| value.open(&*this.worker_pool.host)).collect()
             }
             _ => Ok(Vec::new()),
         };
-        self.ask_each(slots, Phase::Call, |own, _| pack_call(own, call, &*host), values)
+        self.ask_each(slots, Phase::Call, |own, _| Question::call(own, call, &*host), values)
     }
 
     fn allocations(&self) -> u64 {
@@ -395,7 +373,7 @@ impl VecEnv for Process {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
+        if !self.base.close() {
             return Ok(());
         }
         self.forget();

@@ -9,12 +9,10 @@ use rustix::process::{Signal, getpgrp, getpid, getppid, kill_process, kill_proce
 
 use super::board::{Board, Work, WorkEntry};
 use super::link::{Link, LinkError, hangs_up};
+use super::messages::{News, Objects, PackedError, PackedSpec};
 use super::parts::{Counts, SharedRows};
 use super::shm::Mapped;
-use super::wire::{
-    Answer, FromWorker, News, Objects, Order, PackedError, PackedFailure, PackedSpec, PackedValue, Question,
-    ToWorker, open_call, pack_extras, pack_frames,
-};
+use super::wire::{FromWorker, Order, ToWorker};
 use super::{WORKER_SPIN, spin_time};
 use crate::begin::Begin;
 use crate::buffer::{Batch, Bytes, ColumnIn, Either, Slots};
@@ -163,7 +161,10 @@ impl Worker<'_> {
                         return Err(confused());
                     };
                     self.board.begin_work(self.worker, self.first);
-                    let answer = self.answer(question).map_err(|e| PackedError::of(e, self.objects));
+                    let Worker { board, worker, first, envs, objects, .. } = &mut self;
+                    let answer = question
+                        .answer(&mut **envs, *objects, |slot| board.begin_work(*worker, *first + slot))
+                        .map_err(|error| PackedError::of(error, *objects));
                     self.complete(entry);
                     send(&mut self.link, &FromWorker::Answer(id, answer))?;
                 }
@@ -213,7 +214,7 @@ impl Worker<'_> {
         let want = Want { buffers: Some(&mut rows), ..Want::all() };
         let batch = self.envs.recv(want)?.expect("without a deadline there is a batch");
         put_in_place(&batch, &mut rows)?;
-        Ok(news(&batch, self.objects))
+        Ok(News::of(&batch, self.objects))
     }
 
     /// Sends the slots of `entry` with their actions, which are in shared memory.
@@ -253,48 +254,6 @@ impl Worker<'_> {
         }
         self.envs.send(slots, &columns)
     }
-
-    /// Calls `ask` for each of `slots` by itself, so that each has its own time limit.
-    fn each<T>(
-        &mut self,
-        slots: Vec<usize>,
-        mut ask: impl FnMut(&mut dyn VecEnv, &Slots) -> Result<Vec<T>>,
-    ) -> Result<Vec<T>> {
-        let mut all = Vec::with_capacity(slots.len());
-        for slot in slots {
-            self.board.begin_work(self.worker, self.first + slot);
-            all.append(&mut ask(&mut *self.envs, &Slots::List(vec![slot]))?);
-        }
-        Ok(all)
-    }
-
-    fn answer(&mut self, question: Question) -> Result<Answer> {
-        match question {
-            Question::CheckReset(slots, begin, options) => {
-                let options = options.open_options(self.objects)?;
-                self.envs.check_reset(&Slots::List(slots), &begin, Some(&options))?;
-                Ok(Answer::Done)
-            }
-            Question::SetNext(slots, begin) => {
-                self.envs.set_next(&Slots::List(slots), &begin)?;
-                Ok(Answer::Done)
-            }
-            Question::Save(slot) => Ok(Answer::State(self.envs.save_slot(slot)?)),
-            Question::Load(slot, state) => {
-                self.envs.load_slot(slot, state.sections())?;
-                Ok(Answer::Done)
-            }
-            Question::Render(slots) => {
-                let frames = self.each(slots, |envs, slots| envs.render(slots))?;
-                Ok(Answer::Frames(pack_frames(frames)))
-            }
-            Question::Call(slots, kind, name, args, kwargs) => {
-                let call = open_call((kind, name), args, kwargs, self.objects)?;
-                let values = self.each(slots, |envs, slots| envs.call(slots, &call))?;
-                Ok(Answer::Values(values.iter().map(|v| PackedValue::of(v, self.objects)).collect()))
-            }
-        }
-    }
 }
 
 /// Copies columns that the vec env did not write to the shared memory itself.
@@ -318,21 +277,4 @@ fn put_in_place(batch: &Batch, rows: &mut SharedRows<'_>) -> Result<()> {
         }
     });
     placed
-}
-
-fn news(batch: &Batch, objects: &dyn Objects) -> News {
-    let mut columns = Vec::new();
-    batch.visit(|_, column| {
-        if let Either::Values(values) = column {
-            columns.push(values.iter().map(|value| PackedValue::of(value, objects)).collect());
-        }
-    });
-    let finals = batch.finals.as_ref();
-    News {
-        refused: None,
-        columns,
-        infos: pack_extras(&batch.infos.extras, objects),
-        final_infos: finals.map(|f| pack_extras(&f.infos.extras, objects)).unwrap_or_default(),
-        failures: batch.failures.iter().map(|f| PackedFailure::of(f, objects)).collect(),
-    }
 }

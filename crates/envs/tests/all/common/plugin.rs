@@ -49,7 +49,7 @@ impl FromRow for Say {
 
     fn read(row: &mut envcore::ActRow<'_>) -> Self {
         let Value::Text(word) = row.value() else { unreachable!("the waist checked it") };
-        Say { word: word.clone(), times: row.scalar() }
+        Say { word: word.to_string(), times: row.scalar() }
     }
 }
 

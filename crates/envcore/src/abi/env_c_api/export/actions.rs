@@ -6,7 +6,7 @@ use super::super::sys;
 use super::{c_text, element_names};
 use crate::buffer::ColumnIn;
 use crate::error::{Error, Result};
-use crate::space::{DType, Element, Leaf, LeafKind, Scalar, Space, Value};
+use crate::space::{DType, Element, Leaf, LeafKind, Scalar, Space, Text, Value};
 use crate::with_element;
 
 /// One element of an action.
@@ -80,7 +80,7 @@ impl StickyActions {
             LeafKind::Fixed(tensor) => tensor,
             LeafKind::Text { .. } => {
                 self.texts.push((number, c_text(name)));
-                self.leaves.push(Stuck::Text([Value::Text(String::new())]));
+                self.leaves.push(Stuck::Text([Value::Text(Text::default())]));
                 return Ok(());
             }
             _ => return Err(unable("is neither numbers of fixed shape nor text")),
@@ -147,7 +147,7 @@ impl StickyActions {
             // SAFETY: the caller's duty.
             let text = (!values.is_null()).then(|| unsafe { text_of(&values.add(k).read_unaligned()) });
             match text {
-                Some(Ok(text)) => self.leaves[*leaf] = Stuck::Text([Value::Text(text)]),
+                Some(Ok(text)) => self.leaves[*leaf] = Stuck::Text([Value::from(text)]),
                 Some(Err(why)) => self.refused[2] = Some(format!("text action '{}' {why}", shown(name))),
                 None => self.refused[2] = Some("the text actions are at NULL".into()),
             }

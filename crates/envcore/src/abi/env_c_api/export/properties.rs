@@ -89,7 +89,7 @@ fn denied(key: &str, what: &str) -> PropertyRefusal {
 /// What a property's value is as a text.
 fn text_of(value: &Value) -> Result<String, Error> {
     match value {
-        Value::Text(text) => Ok(text.clone()),
+        Value::Text(text) => Ok(text.to_string()),
         // JSON has no words for these.
         Value::Float(float) if !float.is_finite() => Ok(format!("{float}")),
         other => Ok(other.to_json()?.to_string()),

@@ -78,7 +78,7 @@ pub(super) fn value_of(json: &Json) -> Option<Value> {
             Some(int) => Value::Int(int),
             None => Value::Float(number.as_f64()?),
         },
-        Json::String(text) => Value::Text(text.clone()),
+        Json::String(text) => Value::from(text.as_str()),
         Json::Array(items) => Value::List(items.iter().map(value_of).collect::<Option<_>>()?),
         Json::Object(fields) => {
             let mut map = Options::new();

@@ -357,7 +357,7 @@ impl Chunk for EnvCApiChunk {
             CallKind::Get => context.read_property(&call.name),
             CallKind::Set => {
                 let value = match call.args.first() {
-                    Some(Value::Text(text)) => text.clone(),
+                    Some(Value::Text(text)) => text.to_string(),
                     Some(other) => other.to_json()?.to_string(),
                     None => {
                         return Err(Error::ArgumentType(format!(

@@ -13,20 +13,19 @@ use std::time::{Duration, Instant};
 
 use super::board::{Board, Plan};
 use super::member::Host;
+use super::messages::Answer;
 use super::parts::{Counts, Lender};
-use super::slot_states::{Sent, SlotStates};
-use super::wire::Answer;
+use super::slot_states::SlotStates;
 use super::worker_pool::{NoAnswer, WorkerPool};
 use super::{PARENT_SPIN, board_span, spin_time};
 use crate::begin::Begin;
-use crate::buffer::{Actions, BatchPool, Draft, Layout, Lease, Slots};
+use crate::buffer::{Actions, BatchPool, Layout, Lease, Slots};
 use crate::caps::Caps;
-use crate::episode::Life;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::fork::ProcessLocal;
-use crate::landing::{Landing, Notes};
 use crate::runner::base::{RunnerBase, seeds};
-use crate::runner::limits::{Limit, Limits};
+use crate::runner::limits::Limits;
+use crate::runner::remote_rows::{Change, RemoteRows};
 use crate::runner::thread_pool::available_cores;
 use crate::space::Options;
 use crate::vec_config::{AutoresetMode, VecConfig};
@@ -55,23 +54,12 @@ const ROUND: Duration = Duration::from_millis(200);
 pub struct Process {
     pub(super) base: RunnerBase,
     pub(super) worker_pool: ProcessLocal<WorkerPool>,
-    pub(super) slot_states: SlotStates,
-    /// What each slot is in flight for. `None` where the slot's row has landed, or the
-    /// slot is not in flight.
-    in_flight: Vec<Option<Sent>>,
+    pub(super) rows: RemoteRows,
     pub(super) actions: Actions,
     /// The shared memory where workers read action leaves of fixed shape.
     pub(super) told: Vec<Lease>,
     pool: BatchPool,
     counts: Counts,
-    /// The draft that steps of all slots are written to, after the first such step.
-    whole: Option<Draft>,
-    /// By slot, whether its row is or will be in `whole`.
-    in_whole: Vec<bool>,
-    /// The rows of all other work, one per slot.
-    staging: Draft,
-    notes: Vec<Notes>,
-    landing: Landing,
     /// Orders to workers whose answers are still to be received, because Ctrl-C may
     /// have ended an earlier wait for them.
     pending_orders: VecDeque<PendingOrder>,
@@ -91,14 +79,6 @@ struct PendingOrder {
     change: Change,
 }
 
-/// What an order changes.
-pub(super) enum Change {
-    /// What the next autoreset of each of these slots plays.
-    Next(Vec<(usize, Begin)>),
-    /// A slot's life, where the loaded state has it.
-    Life(usize, Option<Box<Life>>),
-}
-
 /// Errors where a batch would hold only some of the slots of a worker that steps all
 /// of its slots together.
 fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) -> Result<()> {
@@ -115,20 +95,6 @@ fn check_batch_size(spec: &Spec, config: &VecConfig, ranges: &[Range<usize>]) ->
         ranges.len(),
         spec.num_slots
     )))
-}
-
-/// How long a worker may take for a slot, by what the slot is in flight for.
-fn limit_of(
-    limits: &Limits,
-    in_flight: &[Option<Sent>],
-    slot_states: &SlotStates,
-) -> impl Fn(Option<usize>) -> Option<Limit> {
-    move |slot| match slot.and_then(|slot| Some((slot, in_flight.get(slot)?))) {
-        None => limits.longest(),
-        Some((_, Some(Sent::Reset(_)))) => limits.of(true),
-        Some((slot, Some(Sent::Step))) => limits.of(slot_states.lives.pending()[slot]),
-        Some((_, None)) => limits.of(false),
-    }
 }
 
 /// The failure of a slot whose worker could not be started again, because of
@@ -253,17 +219,11 @@ impl Process {
             limits: Limits::new(&config, spec.autoreset),
             base: RunnerBase::of(spec),
             worker_pool: ProcessLocal::new(worker_pool),
-            slot_states,
-            in_flight: vec![None; n],
+            rows: RemoteRows::new(slot_states, staging, true),
             actions,
             told,
             pool,
             counts,
-            whole: None,
-            in_whole: vec![false; n],
-            staging,
-            notes: (0..n).map(|_| Notes::default()).collect(),
-            landing: Landing::new(n),
             pending_orders: VecDeque::new(),
             looked: Instant::now(),
             config,
@@ -286,13 +246,12 @@ impl Process {
     /// Gives up all that is in flight.
     pub(super) fn forget(&mut self) {
         self.base.forget();
-        self.landing.clear();
-        self.in_flight.fill(None);
+        self.rows.forget();
         self.pending_orders.clear();
     }
 
     pub(super) fn is_in_flight(&self, slot: usize) -> bool {
-        self.in_flight[slot].is_some()
+        self.rows.is_in_flight(slot)
     }
 
     pub(super) fn own_allocations(&self) -> u64 {
@@ -305,11 +264,11 @@ impl Process {
 
     /// The answer to a question of a worker, within the time limit of the worker's slots.
     pub(super) fn await_answer(&mut self, worker: usize, question: u64) -> Result<Answer, NoAnswer> {
-        let limit = limit_of(&self.limits, &self.in_flight, &self.slot_states);
-        self.worker_pool.answer(worker, question, &|slot| Some(limit(slot)?.time))
+        let Process { rows, limits, worker_pool, .. } = self;
+        worker_pool.answer(worker, question, &|slot| Some(rows.limit(limits, slot)?.time))
     }
 
     pub(super) fn options_of(&self, slot: usize, options: Option<&Options>, begin: Begin) -> Option<Options> {
-        if begin == Begin::Keep { None } else { self.slot_states.options_for(slot, options) }
+        if begin == Begin::Keep { None } else { self.rows.slot_states.options_for(slot, options) }
     }
 }

@@ -6,10 +6,10 @@ use super::{Process, unstarted};
 use crate::buffer::Slots;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
+use crate::runner::messages::PackedValue;
 use crate::runner::process::board::{Work, WorkEntry};
 use crate::runner::process::parts::Lender;
-use crate::runner::process::slot_states::Sent;
-use crate::runner::process::wire::{PackedValue, ToWorker};
+use crate::runner::process::wire::ToWorker;
 use crate::runner::process::worker_pool::WorkerPool;
 
 impl Process {
@@ -60,7 +60,7 @@ impl Process {
             let member = &worker_pool.members[worker];
             let first = seed(member.slots.start, member.launches - 1);
             for (k, slot) in member.slots.clone().enumerate() {
-                self.slot_states.rebuild(slot, first + k as i64, seeded);
+                self.rows.slot_states.rebuild(slot, first + k as i64, seeded);
             }
         }
         Ok(lost)
@@ -83,38 +83,11 @@ impl Process {
         Slots::List(rest)
     }
 
-    /// Marks `slots` as in flight; `sent` says what for, by row.
-    pub(in crate::runner::process) fn depart(&mut self, slots: &Slots, sent: impl Fn(usize) -> Sent) {
-        self.base.depart(slots);
-        self.landing.send(slots);
-        for (row, slot) in slots.iter(self.base.spec.num_slots).enumerate() {
-            self.in_flight[slot] = Some(sent(row));
-            self.in_whole[slot] = false;
-        }
-    }
-
-    /// Lands failed rows of those of `slots` whose worker died earlier. Returns the other
-    /// slots.
-    pub(in crate::runner::process) fn land_unreported(&mut self, slots: &Slots) -> Slots {
-        let n = self.base.spec.num_slots;
-        if !self.slot_states.any_unreported() {
-            return slots.clone();
-        }
-        let mut rest = Vec::new();
-        for slot in slots.iter(n) {
-            match self.slot_states.take_unreported(slot) {
-                Some(failure) => self.fail_row(slot, (*failure).clone()),
-                None => rest.push(slot),
-            }
-        }
-        Slots::List(rest)
-    }
-
     /// Returns whether a step of `slots` will be written to a draft of all slots, and makes
     /// that draft where there is none.
     pub(in crate::runner::process) fn prepare(&mut self, slots: &Slots) -> Result<bool> {
-        let whole = *slots == Slots::All && !self.is_apart() && !self.slot_states.any_unreported();
-        if whole && self.whole.is_none() {
+        let whole = *slots == Slots::All && !self.is_apart() && !self.rows.slot_states.any_unreported();
+        if whole && self.rows.whole.is_none() {
             self.draft_whole()?;
         }
         Ok(whole)
@@ -139,7 +112,7 @@ impl Process {
             }
         };
         if whole {
-            self.in_whole.fill(true);
+            self.rows.expect_whole();
             for worker in 0..self.worker_pool.members.len() {
                 let Range { start: first, end } = self.worker_pool.members[worker].slots;
                 self.worker_pool.post(
@@ -195,7 +168,7 @@ impl Process {
         if let Some(error) = lender.failed {
             return Err(error);
         }
-        self.whole = Some(draft);
+        self.rows.whole = Some(draft);
         Ok(())
     }
 }

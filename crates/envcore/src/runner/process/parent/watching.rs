@@ -1,12 +1,12 @@
 //! Workers that die or fall silent, and answers that are still to come.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Change, MOMENT, PendingOrder, Process, ROUND, SLICE, limit_of};
+use super::{MOMENT, PendingOrder, Process, ROUND, SLICE};
 use crate::caps::Caps;
 use crate::error::{Cause, Failure, Phase, Result};
 use crate::runner::limits::Limit;
+use crate::runner::remote_rows::Change;
 
 impl Process {
     /// Ends a worker that died, or whose slot was silent for too long, and lands failed
@@ -33,19 +33,10 @@ impl Process {
         self.pending_orders.retain(|order| order.worker != worker);
         let text = format!("{end}{words}");
         let failure = Failure::new(Phase::Step, Cause::Death, text.clone());
-        let shared = Arc::new(failure.clone());
-        for slot in slots {
-            if self.in_flight[slot].is_some() {
-                let cause = match silent {
-                    Some((of, _)) if of == slot || together => Cause::Silence,
-                    _ => Cause::Death,
-                };
-                self.fail_row(slot, Failure { cause, ..failure.clone() });
-            } else {
-                // The slot's last row was good. Its next row reports the failure.
-                self.slot_states.report_later(slot, &shared);
-            }
-        }
+        self.rows.lose(slots, &self.actions, &failure, |slot| match silent {
+            Some((of, _)) if of == slot || together => Cause::Silence,
+            _ => Cause::Death,
+        });
         text
     }
 
@@ -61,8 +52,8 @@ impl Process {
                 continue;
             }
             let silence = {
-                let limit = limit_of(&self.limits, &self.in_flight, &self.slot_states);
-                self.worker_pool.silence(worker, &|slot| Some(limit(slot)?.time))
+                let Process { rows, limits, worker_pool, .. } = self;
+                worker_pool.silence(worker, &|slot| Some(rows.limit(limits, slot)?.time))
             };
             if let Some(slot) = silence {
                 self.lose_silent_worker(worker, slot);
@@ -79,7 +70,7 @@ impl Process {
         at: Option<usize>,
     ) -> (usize, String) {
         let slot = self.silent_slot(worker, at);
-        let limit = limit_of(&self.limits, &self.in_flight, &self.slot_states)(at.map(|_| slot));
+        let limit = self.rows.limit(&self.limits, at.map(|_| slot));
         (slot, self.lose_worker(worker, limit.map(|limit| (slot, limit))))
     }
 
@@ -89,15 +80,14 @@ impl Process {
         let first = slots.start;
         // Other processes can write to the memory that has `at`, so `at` is checked.
         at.filter(|slot| slots.contains(slot))
-            .or_else(|| slots.find(|slot| self.in_flight[*slot].is_some()))
+            .or_else(|| slots.find(|slot| self.rows.is_in_flight(*slot)))
             .unwrap_or(first)
     }
 
     /// When the next slot will have been silent for too long.
     pub(super) fn expiry(&self, now: Instant) -> Option<Instant> {
-        let limit = limit_of(&self.limits, &self.in_flight, &self.slot_states);
         let left = |worker: usize| match self.worker_pool.board().at_work(worker) {
-            Some((time, slot)) => Some(limit(Some(slot))?.time.saturating_sub(time)),
+            Some((time, slot)) => Some(self.rows.limit(&self.limits, Some(slot))?.time.saturating_sub(time)),
             None => self.limits.any().then(|| self.limits.shortest()),
         };
         (0..self.worker_pool.members.len()).filter_map(left).min().and_then(|left| now.checked_add(left))
@@ -112,11 +102,11 @@ impl Process {
             // The check comes after all results are collected. A worker is not silent just
             // because the parent has not collected its results.
             let overdue = self.looked.elapsed() >= ROUND;
-            if overdue || (in_vain && self.landing.len() < least) {
+            if overdue || (in_vain && self.rows.landed() < least) {
                 self.look_after()?;
             }
             self.worker_pool.check_stopped()?;
-            if self.landing.len() >= least {
+            if self.rows.landed() >= least {
                 return Ok(true);
             }
             let now = Instant::now();
@@ -130,7 +120,7 @@ impl Process {
                 continue;
             }
             let until = [Some(now + SLICE), deadline, self.expiry(now)].into_iter().flatten().min();
-            let need = seen.wrapping_add((least - self.landing.len()) as u32);
+            let need = seen.wrapping_add((least - self.rows.landed()) as u32);
             self.worker_pool.board().wait(need, until.unwrap_or(now));
             in_vain = true;
         }
@@ -161,18 +151,9 @@ impl Process {
                     self.pending_orders.push_front(order);
                     return Err(stop);
                 }
-                Ok(answer) => answer.map(|_| self.apply(order.change)),
+                Ok(answer) => answer.map(|_| self.rows.apply(order.change)),
             };
         }
         Ok(last)
-    }
-
-    pub(super) fn apply(&mut self, change: Change) {
-        match change {
-            Change::Next(begins) => {
-                begins.into_iter().for_each(|(slot, begin)| self.slot_states.lives.set_next(slot, begin));
-            }
-            Change::Life(slot, life) => self.slot_states.load(slot, life.map(|life| *life)),
-        }
     }
 }

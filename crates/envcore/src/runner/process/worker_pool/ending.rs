@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::{GRACE, KILL_TIMEOUT, Live, NoAnswer, WorkerPool};
 use crate::error::{Error, Result};
+use crate::runner::messages::PackedError;
 use crate::runner::process::board::{Work, WorkEntry};
-use crate::runner::process::wire::{FromWorker, PackedError};
+use crate::runner::process::wire::FromWorker;
 use crate::runner::process::worker::CLOSING;
 
 impl WorkerPool {

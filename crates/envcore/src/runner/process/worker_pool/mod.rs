@@ -21,8 +21,9 @@ use self::pace::WorkerPace;
 use super::board::{Board, QUESTIONS, Work, WorkEntry};
 use super::link::Link;
 use super::member::{Child, Host, StderrReader};
+use super::messages::{Answer, News, PackedError, Question};
 use super::shm::{Arena, SharedBlock};
-use super::wire::{Answer, FromWorker, News, PackedError, Question, ToWorker};
+use super::wire::{FromWorker, ToWorker};
 use crate::error::{Error, Result};
 use crate::vec_env::Spec;
 

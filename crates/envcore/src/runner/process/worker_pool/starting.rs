@@ -8,10 +8,11 @@ use super::pace::WorkerPace;
 use super::{ARRIVAL, Built, DELAY, Live, Member, NoAnswer, WorkerPool};
 use crate::begin::Begin;
 use crate::error::{Cause, Error, Failure, Phase, Result, SlotError};
+use crate::runner::messages::PackedSpec;
 use crate::runner::process::aside;
 use crate::runner::process::link::Link;
 use crate::runner::process::member::StderrReader;
-use crate::runner::process::wire::{FromWorker, Order, PackedSpec, ToWorker};
+use crate::runner::process::wire::{FromWorker, Order, ToWorker};
 use crate::space::ActionBounds;
 use crate::vec_config::VecConfig;
 
@@ -110,7 +111,11 @@ impl WorkerPool {
             };
             // A worker that is gone by now is noticed when the parent waits for it.
             if live.link.send_fd(self.arena.fd()).is_ok() {
-                let _ = live.link.post(&ToWorker::Build(order));
+                live.link.post(&ToWorker::Build(order)).map_err(|cut| {
+                    Error::env(format!(
+                        "worker {worker} cannot be told which envs to make, by the functions given: {cut}"
+                    ))
+                })?;
             }
         }
         Ok(())

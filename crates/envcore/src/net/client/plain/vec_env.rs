@@ -1,25 +1,30 @@
-//! [`Client`] as a [`VecEnv`].
+//! [`PlainClient`] as a [`VecEnv`].
 
-use super::Client;
+use std::time::Duration;
+
+use super::PlainClient;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::{Call, CallKind};
-use crate::caps::Caps;
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, Phase, Result};
 use crate::frame::Frame;
+use crate::net::stream::BrokenConnection;
 use crate::runner::slot_states::Sent;
 use crate::saved::{Sections, SlotState};
 use crate::space::{Options, Value};
 use crate::vec_env::{Spec, VecEnv, Want};
 
+/// How long a picture may take where there is no limit.
+const UNLIMITED: Duration = Duration::from_secs(1 << 32);
+
 /// What the protocol can call by its name.
 const DRAW: &str = "render";
 
-impl Client {
-    fn check_together(&self, slots: &Slots, begin: Option<&[Begin]>) -> Result<()> {
-        self.base.check_slots(slots)?;
-        let n = self.base.spec.num_slots;
-        self.base.check_chunks(slots, begin, |_| 0..n)
+impl PlainClient {
+    /// The error of what netenv cannot do with `slots`.
+    fn unable(&self, slots: &Slots, what: &str) -> Error {
+        let named = self.base.check_slots(slots);
+        named.err().unwrap_or_else(|| Error::Unsupported(format!("{} cannot {what}", self.base.spec.id)))
     }
 
     /// Lands failed rows where the connection broke before the slots were sent.
@@ -41,15 +46,13 @@ impl Client {
     }
 }
 
-impl VecEnv for Client {
+impl VecEnv for PlainClient {
     fn spec(&self) -> &Spec {
         &self.base.spec
     }
 
     fn check_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
-        self.base.check_slots(slots)?;
-        self.base.check_one_each(slots, begin)?;
-        self.check_together(slots, Some(begin))?;
+        self.base.check_together(slots, Some(begin))?;
         let has_options = options.is_some_and(|options| !options.is_empty());
         let each = slots.iter(self.base.spec.num_slots).zip(begin);
         each.into_iter()
@@ -57,7 +60,7 @@ impl VecEnv for Client {
     }
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
-        self.check_together(slots, None)?;
+        self.base.check_together(slots, None)?;
         let lives = &self.slot_states.lives;
         lives.check_steps()?;
         self.actions.store(slots, actions, lives.pending())
@@ -115,21 +118,15 @@ impl VecEnv for Client {
     }
 
     fn save_slot(&mut self, slot: usize) -> Result<SlotState> {
-        self.base.check_slots(&Slots::List(vec![slot]))?;
-        Err(self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "save its state").unwrap_err())
+        Err(self.unable(&Slots::List(vec![slot]), "save its state"))
     }
 
     fn load_slot(&mut self, slot: usize, _: Sections<'_>) -> Result<()> {
-        self.base.check_slots(&Slots::List(vec![slot]))?;
-        self.base.spec.caps.require(Caps::SAVE, &self.base.spec.id, "load a state")
+        Err(self.unable(&Slots::List(vec![slot]), "load a state"))
     }
 
     fn render(&mut self, slots: &Slots) -> Result<Vec<Frame>> {
-        self.base.check_slots(slots)?;
-        let Err(why) = self.base.spec.caps.require(Caps::RENDER, &self.base.spec.id, "draw each env") else {
-            return Ok(Vec::new());
-        };
-        Err(why)
+        Err(self.unable(slots, "draw each env"))
     }
 
     /// `render` with the arguments that the envs take gives what the server's envs draw, which
@@ -150,14 +147,32 @@ impl VecEnv for Client {
                 "{id}: the connection broke earlier: reset, which connects again"
             )));
         };
-        match connection.render(&call.kwargs) {
-            Ok(picture) => Ok(vec![picture; slots.len(self.base.spec.num_slots)]),
-            Err(broken) => {
-                let why = format!("{id}: the connection broke as a picture was drawn: {broken}");
-                self.lose(&broken, Cause::Death);
-                Err(Error::env(why))
+        let limit = self.limits.of(false);
+        let time = limit.map_or(UNLIMITED, |limit| limit.time);
+        let broken = match connection.render(&call.kwargs, &*self.config.pause, time) {
+            Ok(picture) => return Ok(vec![picture; slots.len(self.base.spec.num_slots)]),
+            Err(broken) => broken,
+        };
+        let (broken, cause) = match (broken, limit) {
+            (BrokenConnection::Envs(interrupt), _) => {
+                // What the server will answer belongs to nothing.
+                let why = "the wait for a picture was interrupted".to_string();
+                self.lose(&BrokenConnection::Garbage(why), Cause::Interrupt);
+                return Err(interrupt);
             }
-        }
+            (BrokenConnection::Silent(_), Some(limit)) => {
+                (BrokenConnection::Garbage(limit.to_string()), Cause::Silence)
+            }
+            (broken, _) => (broken, Cause::Death),
+        };
+        self.lose(&broken, cause);
+        let failures = (0..self.base.spec.num_slots).filter_map(|slot| {
+            let failure = self.slot_states.take_unreported(slot)?;
+            let mut error = self.slot_states.lose(slot, Sent::Step, None, (*failure).clone());
+            error.failure.phase = Phase::Render;
+            Some(error)
+        });
+        Err(Error::Slots(failures.collect()))
     }
 
     fn allocations(&self) -> u64 {
@@ -165,10 +180,9 @@ impl VecEnv for Client {
     }
 
     fn close(&mut self) -> Result<()> {
-        if self.base.is_inherited() || std::mem::replace(&mut self.base.closed, true) {
+        if !self.base.close() {
             return Ok(());
         }
-        self.base.forget();
         self.landing.clear();
         self.sent = None;
         self.connection = None;

@@ -1,44 +1,35 @@
-//! The connection of a client: the first exchange, the outbox, and the last answer.
+//! The connection of a client of plain netenv: the outbox, and the last answer.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::ClientConfig;
 use crate::buffer::Actions;
-use crate::net::address::ServerAddress;
+use crate::net::client::{ClientConfig, MAX_PAYLOAD, answer_of};
 use crate::net::json;
 use crate::net::shared::SharedPayloads;
 use crate::net::spaces::{NetLeaf, step_leaves};
-use crate::net::stream::{BrokenConnection, Stream, spin_time};
-use crate::net::wire::{
-    HELLO, INIT, MAX_RESPONSE, Payload, RENDER, RESET, Request, Response, STEP, TOKEN, length, shared_sizes,
-    with_json,
-};
+use crate::net::stream::{BrokenConnection, PeerPatience, Stream, WaitPause, spin_time};
+use crate::net::wire::{Payload, RENDER, RESET, Response, STEP, shared_sizes, with_json};
 use crate::space::{Options, Value};
-
-/// The most bytes that the actions or the step data of a client take. A server that names
-/// larger spaces is refused.
-const MAX_PAYLOAD: usize = 1 << 32;
-
-/// How long the first exchange waits before it looks for Ctrl-C.
-const SLICE: Duration = Duration::from_millis(50);
-
-/// How long a picture may take.
-const RENDER_TIME: Duration = Duration::from_secs(60);
 
 /// The last answer of the server.
 pub(super) struct LastAnswer {
     steps: Payload,
-    /// The command and the payload; where memory is shared, only rewards and ends of it. The
-    /// command is not kept apart: bytes that are received where they lie in the sender's memory
-    /// relative to a word are copied twice as fast.
+    /// The command, the payload and one byte more, which no answer has; where memory is shared,
+    /// only rewards and ends of the payload. The command is not kept apart: bytes that are
+    /// received where they lie in the sender's memory relative to a word are copied twice as fast.
     bytes: Vec<u8>,
     shared: Option<SharedPayloads>,
 }
 
 impl LastAnswer {
+    /// How many bytes an answer has on the socket.
+    fn size(&self) -> usize {
+        if self.shared.is_some() { 1 } else { 1 + self.steps.bytes }
+    }
+
     /// Copies `rows` of the array `leaf` to `bytes`.
     pub(super) fn copy(
         &self,
@@ -72,7 +63,7 @@ impl LastAnswer {
     fn fetch(&mut self) -> Result<(), BrokenConnection> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let from = self.steps.places[self.steps.places.len() - 2].at;
-        shared.read_steps(from, &mut self.bytes[1 + from..])
+        shared.read_steps(from, &mut self.bytes[1 + from..1 + self.steps.bytes])
     }
 }
 
@@ -91,55 +82,27 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects and asks for `num_envs` envs, within `time`.
+    /// The connection over `stream`, on which a server has `told` of its `num_envs` envs.
     pub(super) fn new(
+        stream: Stream,
+        told: &Response,
         config: &ClientConfig,
         num_envs: usize,
-        time: Duration,
-    ) -> Result<(Self, Response), BrokenConnection> {
-        let until = Instant::now() + time;
-        let left = || until.saturating_duration_since(Instant::now());
-        let mut stream = Stream::connect(&config.address, time.max(Duration::from_millis(1)))?;
-        if let (Some(tls), ServerAddress::Tcp(host, _)) = (&config.tls, &config.address) {
-            stream = stream.secured_to(tls, host, left())?;
-        }
-        let request = Request {
-            num_envs,
-            use_shared_memory: config.shared_memory,
-            env_options: config.env_options.clone(),
-            extension: config.token.as_ref().map(|token| Options::new().with(TOKEN, token.as_str())),
-        };
-        let text = request.write().map_err(BrokenConnection::Envs)?;
-        stream.write_full(&HELLO, left())?;
-        let mut hello = [0; HELLO.len()];
-        await_bytes(&stream, config, until)?;
-        stream.read_full(&mut hello, left())?;
-        if hello != HELLO {
-            return Err(BrokenConnection::Garbage("it does not speak netenv_v1".into()));
-        }
-        stream.write_full(&with_json(Some(INIT), &text), left())?;
-        let mut head = [0; 5];
-        await_bytes(&stream, config, until)?;
-        stream.read_full(&mut head[..1], left())?;
-        // The server makes its envs here.
-        await_bytes(&stream, config, until)?;
-        stream.read_full(&mut head[1..], left())?;
-        let text = rest_of(&mut stream, INIT, head, left())?;
-        let told = Response::read(&text).map_err(BrokenConnection::Garbage)?;
+    ) -> Result<Self, BrokenConnection> {
         let payload = |leaves: &[NetLeaf]| {
             Payload::of(leaves, num_envs, MAX_PAYLOAD).map_err(BrokenConnection::Garbage)
         };
         let (actions, steps) = (payload(&told.action)?, payload(&step_leaves(&told.observation))?);
         let shared = match stream.as_unix() {
             Some(socket) if config.shared_memory => {
-                Some(SharedPayloads::receive(socket, shared_sizes(&actions, &steps), until)?)
+                let sizes = shared_sizes(actions.bytes, steps.bytes);
+                let patience = PeerPatience::pausing(config.connect_timeout, &*config.pause);
+                Some(SharedPayloads::receive(socket, sizes, patience)?)
             }
             _ => None,
         };
-        let answer = LastAnswer { bytes: vec![0; 1 + steps.bytes], steps, shared };
-        let connection =
-            Connection { stream, actions, answer, outbox: Vec::new(), gone: 0, asked: None, arrived: 0 };
-        Ok((connection, told))
+        let answer = LastAnswer { bytes: vec![0; 1 + steps.bytes + 1], steps, shared };
+        Ok(Connection { stream, actions, answer, outbox: Vec::new(), gone: 0, asked: None, arrived: 0 })
     }
 
     /// Posts a reset of all envs.
@@ -187,9 +150,10 @@ impl Connection {
     pub(super) fn pump(&mut self) -> Result<bool, BrokenConnection> {
         self.flush()?;
         let Some(asked) = self.asked else { return Ok(false) };
-        let size = if self.answer.shared.is_some() { 1 } else { self.answer.bytes.len() };
+        let size = self.answer.size();
         while self.arrived < size {
-            match self.stream.read_some(&mut self.answer.bytes[self.arrived..size])? {
+            // With one byte more, what a server sends unasked is not taken for its next answer.
+            match self.stream.read_some(&mut self.answer.bytes[self.arrived..=size])? {
                 None => return Ok(false),
                 Some(n) => self.arrived += n,
             }
@@ -197,6 +161,9 @@ impl Connection {
             if answered != asked {
                 return Err(BrokenConnection::Garbage(format!("it answered {asked} with {answered}")));
             }
+        }
+        if self.arrived > size {
+            return Err(BrokenConnection::Garbage("it sent more than it was asked for".into()));
         }
         self.asked = None;
         self.answer.fetch()?;
@@ -207,8 +174,7 @@ impl Connection {
     pub(super) fn wait(&self, until: Instant) -> Result<(), BrokenConnection> {
         if self.arrived == 0 && self.outbox.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
-            let bytes = if self.answer.shared.is_some() { 1 } else { self.answer.bytes.len() };
-            self.stream.spin(spin_time(1, bytes).min(left))?;
+            self.stream.spin(spin_time(1, self.answer.size()).min(left))?;
         }
         let is_sending = !self.outbox.is_empty();
         let flags = if is_sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -216,13 +182,17 @@ impl Connection {
         Ok(())
     }
 
-    /// What the server's envs draw, by these arguments. Nothing may be in flight.
-    pub(super) fn render(&mut self, kwargs: &Options) -> Result<Value, BrokenConnection> {
+    /// What the server's envs draw, by these arguments, within `time`. Nothing may be in flight.
+    pub(super) fn render(
+        &mut self,
+        kwargs: &Options,
+        pause: &WaitPause,
+        time: Duration,
+    ) -> Result<Value, BrokenConnection> {
         let text = json::write(&kwargs.clone().into()).map_err(BrokenConnection::Garbage)?;
-        self.stream.write_full(&with_json(Some(RENDER), &text), RENDER_TIME)?;
-        let mut head = [0; 5];
-        self.stream.read_full(&mut head, RENDER_TIME)?;
-        let text = rest_of(&mut self.stream, RENDER, head, RENDER_TIME)?;
+        let until = Instant::now() + time;
+        self.stream.write_full(&with_json(Some(RENDER), &text), PeerPatience::pausing(time, pause))?;
+        let text = answer_of(&mut self.stream, RENDER, pause, until)?;
         match json::read(&text).map_err(BrokenConnection::Garbage)? {
             Value::Map(keys) => Ok(keys.get("result").cloned().unwrap_or_default()),
             _ => Err(BrokenConnection::Garbage("RENDER's JSON is no object".into())),
@@ -230,33 +200,8 @@ impl Connection {
     }
 }
 
-/// Waits until something arrives, or until `until`.
-fn await_bytes(stream: &Stream, config: &ClientConfig, until: Instant) -> Result<(), BrokenConnection> {
-    while !stream.wait(PollFlags::IN, until.min(Instant::now() + SLICE))? && Instant::now() < until {
-        (config.pause)().map_err(|failure| BrokenConnection::Envs(failure.into()))?;
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.stream.shut();
     }
-    Ok(())
-}
-
-/// The JSON that follows `head`: a command, which must be `command`, and a length.
-fn rest_of(
-    stream: &mut Stream,
-    command: u8,
-    head: [u8; 5],
-    time: Duration,
-) -> Result<Vec<u8>, BrokenConnection> {
-    let [answered, length_bytes @ ..] = head;
-    if answered != command {
-        return Err(BrokenConnection::Garbage(format!("it answered {command} with {answered}")));
-    }
-    let length = length(length_bytes, MAX_RESPONSE).map_err(BrokenConnection::Garbage)?;
-    let until = Instant::now() + time;
-    let mut text = Vec::new();
-    while text.len() < length {
-        // Memory is taken as the text arrives.
-        let from = text.len();
-        text.resize(length.min(from + (1 << 20)), 0);
-        stream.read_full(&mut text[from..], until.saturating_duration_since(Instant::now()))?;
-    }
-    Ok(text)
 }

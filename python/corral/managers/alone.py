@@ -1,0 +1,26 @@
+"""Methods of a manager that one thread calls at a time."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from corral import errors
+
+
+def alone(method: Any) -> Any:
+    """A method of a manager that one thread calls at a time: two would take each other's rows."""
+
+    @functools.wraps(method)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self._call.acquire(blocking=False):
+            raise errors.PendingCallError(
+                "another call of this manager is under way, in another thread or in this one: wait "
+                "for it"
+            )
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            self._call.release()
+
+    return called
