@@ -89,7 +89,7 @@ def evaluate(
     played = _read_indices(indices)
     if shard is not None:
         shard = read_shard(shard, len(played))
-        played = played[shard[0] :: shard[1]]
+        played = played[shard[0] :: shard[1]].copy()
     count = None if num_processes is None else whole("num_processes", num_processes, _MAX_PROCESSES)
     made, options, scope = _made(env, len(played), num_envs, count, config)
     with scope:
