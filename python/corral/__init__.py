@@ -7,7 +7,7 @@ from corral import errors, netenv, testing
 from corral._native import __version__
 from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
 from corral.env_c_api import load_env_c_api
-from corral.evaluate import Evaluation, evaluate
+from corral.evaluation import Comparison, Evaluation, compare, evaluate
 from corral.frames import StackedFrames
 from corral.libenv import load_libenv
 from corral.netenv import connect, serve
@@ -26,6 +26,7 @@ load_installed()
 
 __all__ = [
     "Attributes",
+    "Comparison",
     "Env",
     "Evaluation",
     "Normalization",
@@ -35,6 +36,7 @@ __all__ = [
     "StackedFrames",
     "VectorEnv",
     "__version__",
+    "compare",
     "connect",
     "envs",
     "errors",

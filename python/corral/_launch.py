@@ -103,12 +103,15 @@ def _command(path: int, module: str, function: str) -> list[str]:
 
 
 class Spawn:
-    """Starts a new Python."""
+    """Starts a new Python, which runs the function `main` of a module of ours."""
+
+    def __init__(self, module: str = "corral._worker") -> None:
+        self._module = module
 
     def launch(self, worker: int, control: int, stderr: int) -> int:
         """As `Launcher.launch`."""
         path = _path_file()
-        command = _command(3, "corral._worker", "main")
+        command = _command(3, self._module, "main")
         start = functools.partial(
             os.posix_spawn,
             command[0],

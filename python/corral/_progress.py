@@ -13,7 +13,9 @@ class Progress:
 
     def __init__(self, title: str, total: int, shown: bool | None) -> None:
         self._title, self._total = title, total
-        self._shown = sys.stderr.isatty() if shown is None else shown
+        # Python has no stderr where it was closed.
+        is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._shown = is_terminal if shown is None else shown and sys.stderr is not None
         self._rich: Any = None
         self._task: Any = None
         self._last = 0.0

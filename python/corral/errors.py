@@ -208,6 +208,10 @@ class LaunchError(CorralError, RuntimeError):
     """A call of a manager before its `launch`, or one that belongs before it."""
 
 
+class ProgressFileError(CorralError, OSError):
+    """A file of an evaluation's progress that cannot be written."""
+
+
 class WorkerTraceback(CorralError):
     """Where an exception was raised in a worker process; the cause of the `EnvError` behind it."""
 

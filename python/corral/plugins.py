@@ -124,6 +124,11 @@ def namespace_of(path: str | os.PathLike[str]) -> str | None:
     return next((name for name, one in paths if os.path.realpath(one) == real), None)
 
 
+def loaded() -> list[tuple[str, str]]:
+    """All libraries, `(namespace, path)`: what another process has to load."""
+    return [(name, str(library.plugin.path)) for name, library in _loaded.items()]
+
+
 def load_installed() -> None:
     """Loads the libraries of all installed packages that have one; one that cannot be loaded is a
     warning."""

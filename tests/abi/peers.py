@@ -1,5 +1,5 @@
 """Fetches what real libraries and hosts the tests and benches take: procgen's wheel, gym3, DeepMind
-Lab2D, minigrid.
+Lab2D, minigrid, rliable.
 
 Everything comes from the package registry that pip knows, once, into `.peers/`.
 """
@@ -123,6 +123,21 @@ _MINIGRID = (
     "cloudpickle>=3",
     "typing_extensions>=4.3",
 )
+
+
+# Its dependency arch is not of an age with pandas 3.
+_RLIABLE = ("rliable==1.2.0", "pandas<3")
+
+
+@functools.cache
+def rliable_python() -> Path:
+    """The Python of a venv that has rliable, and scipy with it.
+
+    Raises:
+        Missing: without a registry.
+    """
+    with _alone():
+        return _python_with("rliable", _RLIABLE)
 
 
 @functools.cache

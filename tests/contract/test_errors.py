@@ -42,6 +42,7 @@ BASES = [
     (errors.LaunchError, [RuntimeError]),
     (errors.RecvTimeoutError, [TimeoutError]),
     (errors.ForkedError, [RuntimeError]),
+    (errors.ProgressFileError, [OSError]),
     (errors.WorkerTraceback, []),
     (errors.ConformanceError, [AssertionError]),
 ]

@@ -299,7 +299,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[corral.VectorEnv]:
         found.append(corral.make_vec(*args, **kwargs))
         return found[-1]
 
-    monkeypatch.setattr(sys.modules["corral.evaluate"], "make_vec", spy)
+    monkeypatch.setattr(sys.modules["corral.evaluation.evaluate"], "make_vec", spy)
     return found
 
 

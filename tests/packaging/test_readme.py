@@ -80,6 +80,20 @@ def test_the_code_about_netenv_runs_when_pasted() -> None:
     assert printed(third) == "(4, 64, 64, 3) 8\n"
 
 
+EVALUATION = re.findall(
+    r"```python\n(.*?)```\n\n```text\n(.*?)```",
+    (ROOT / "docs" / "evaluation.md").read_text(),
+    flags=re.DOTALL,
+)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_the_code_about_evaluation_prints_what_it_shows(number: int) -> None:
+    assert len(EVALUATION) == 5
+    code, expected = EVALUATION[number]
+    assert printed(code) == expected
+
+
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):

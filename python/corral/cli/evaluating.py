@@ -13,7 +13,7 @@ import corral
 from corral import errors
 from corral.cli import ids, policies
 from corral.cli.app import Json, app, err, errors_told, print_json, print_text
-from corral.evaluate import Evaluation
+from corral.evaluation import Evaluation
 
 _RANGE = re.compile(r"(\d+):(\d+)(?::(\d+))?")
 

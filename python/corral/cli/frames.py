@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corral import errors
-from corral.managers import video
+from corral import errors, video
 
 FORMATS = (".gif", ".mp4")
 """How files end that hold films; anything else is a folder of PNGs."""

@@ -1,0 +1,91 @@
+"""Policies as they come: functions of NumPy arrays, PyTorch modules, with further arguments."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, cast
+
+import numpy as np
+
+from corral import errors
+
+Policy = Callable[..., Any]
+
+_GIVEN_BY_NAME = ("began", "index", "infos")
+
+
+class Actor:
+    """Calls a policy; `named` are the further arguments that it takes.
+
+    PyTorch is never imported here: where it is in use, it has been.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        if not callable(policy):
+            raise errors.ArgumentTypeError(f"policy is a function of observations, not {policy!r}")
+        self._policy = cast(Any, policy)
+        self._is_module = _is_module(policy)
+        # A module's own call takes anything, and passes it on.
+        takes = self._policy.forward if self._is_module else policy
+        self.named = _named_parameters(takes)
+
+    def __call__(self, observations: Any, more: dict[str, Any]) -> Any:
+        """The actions, as NumPy arrays."""
+        with _without_gradients():
+            if self._is_module:
+                device = next((one.device for one in self._policy.parameters()), None)
+                observations, more = _as_tensors(observations, device), _as_tensors(more, device)
+            return _as_arrays(self._policy(observations, **more))
+
+
+def _torch() -> Any:
+    return sys.modules.get("torch")
+
+
+def _is_module(policy: Any) -> bool:
+    torch = _torch()
+    return torch is not None and isinstance(policy, torch.nn.Module)
+
+
+def _without_gradients() -> AbstractContextManager[Any]:
+    torch = _torch()
+    none: AbstractContextManager[Any] = nullcontext()
+    return none if torch is None else torch.inference_mode()
+
+
+def _named_parameters(policy: Policy) -> set[str]:
+    try:
+        parameters = inspect.signature(policy).parameters.values()
+    except (TypeError, ValueError):
+        return set()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return set(_GIVEN_BY_NAME)
+    return {p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY}.intersection(
+        _GIVEN_BY_NAME
+    )
+
+
+def _as_tensors(value: Any, device: Any) -> Any:
+    """Nested arrays of numbers as tensors; anything else as it is."""
+    if isinstance(value, dict):
+        return {name: _as_tensors(inner, device) for name, inner in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_as_tensors(inner, device) for inner in value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return _torch().as_tensor(value, device=device)
+    return value
+
+
+def _as_arrays(actions: Any) -> Any:
+    """Nested tensors as arrays; anything else as it is."""
+    torch = _torch()
+    if torch is None:
+        return actions
+    if isinstance(actions, dict):
+        return {name: _as_arrays(inner) for name, inner in actions.items()}
+    if type(actions) is tuple:
+        return tuple(_as_arrays(inner) for inner in actions)
+    return actions.detach().cpu().numpy() if isinstance(actions, torch.Tensor) else actions
