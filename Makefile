@@ -17,7 +17,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs clean
+.PHONY: help build demo test test-rust test-python test-border test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,9 +37,12 @@ demo: build ## Train PPO on CartPole, evaluate, draw: demo/*.png, *.gif, *.csv.
 
 test: test-rust test-python ## Run the tests.
 
-test-all: test-rust test-threads build ## Run every case of every test, with the oldest Gymnasium and NumPy too.
+test-all: test-rust test-border test-threads build ## Run every case of every test, with the oldest Gymnasium and NumPy too.
 	$(BIN)/python $(PYTEST)
 	$(MAKE) test-oldest WHAT_DIFFERS=
+
+test-border: ## Run Border's sampler and evaluator over our envs.
+	cd examples/border && cargo test --locked --target-dir $(abspath target/border)
 
 test-threads: test-loom test-tsan test-asan ## Check what is unsafe: every interleaving of the hand-off to threads, data races, memory.
 
