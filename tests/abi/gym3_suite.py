@@ -591,7 +591,7 @@ class Choosy(FixedSequenceEnv):
         (6, errors.EnvError, "dtype float64 where int64 belongs"),
         (5, errors.EnvError, "dtype <U1 where int64 belongs"),
         (4, errors.EnvError, r"rewards have shape \(1,\)"),
-        (3, errors.EnvError, "list of one dict for each of 2 envs"),
+        (3, errors.ConformanceError, "list of one dict for each of 2 envs"),
         (2, Exception, "argument|dict"),
     ],
 )
