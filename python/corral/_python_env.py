@@ -60,6 +60,12 @@ def _collect(space: Any, leaves: list[Leaf]) -> Tree:
                     f"the key {key!r} of a Dict space is no string ({type(key).__name__}): leaves "
                     "have names, so give it keys that are strings"
                 )
+            try:
+                key.encode()
+            except UnicodeEncodeError:
+                raise errors.SpaceError(
+                    f"the key {key!r} of a Dict space holds one half of a character, which is no text"
+                ) from None
         return "dict", [(key, _collect(inner, leaves)) for key, inner in space.spaces.items()]
     if kind == "Tuple":
         return "tuple", [_collect(inner, leaves) for inner in space.spaces]

@@ -241,3 +241,32 @@ def test_a_factory_that_memory_has_no_place_for_is_an_error() -> None:
     done = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "emory" in done.stdout
+
+
+class Unseedable:
+    """An env of the old gym that has a `seed` which is no method."""
+
+    metadata: dict[str, Any] = {}  # noqa: RUF012
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    seed = None
+
+    def reset(self) -> Any:
+        return np.full(2, 0.5, np.float32)
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(2, np.float32), 1.0, False, {}
+
+
+def test_a_seed_that_is_no_method_is_not_called() -> None:
+    with corral.from_gymnasium(Unseedable, num_envs=2, runner="serial") as envs:
+        observations, _ = envs.reset(seed=3)
+        assert observations.tolist() == [[0.5, 0.5]] * 2
+
+
+def test_a_key_with_half_a_character_is_named() -> None:
+    class Halved(Counted):
+        observation_space = spaces.Dict({"\ud800": spaces.Discrete(2)})  # type: ignore[assignment]
+
+    with pytest.raises(errors.CorralError, match="one half of a character"):
+        corral.from_gymnasium(Halved, num_envs=1, runner="serial")

@@ -205,7 +205,7 @@ impl PyEnv {
             let options = options.map(|options| values::options_to_py(py, options)).transpose()?;
             kwargs.set_item(intern!(py, "options"), options)?;
         } else if let Some(seed) = seed
-            && self.env.bind(py).hasattr("seed")?
+            && self.env.bind(py).getattr("seed").is_ok_and(|method| method.is_callable())
         {
             call_method(self.env.bind(py), intern!(py, "seed"), &(seed,).into_pyobject(py)?)?;
         }

@@ -1,11 +1,27 @@
 //! A level: the maze, its start and goal, every cell's distance to the goal, and its background.
 
+use std::ops::Deref;
+
 use super::config::MazeConfig;
 use super::draw::{self, Scene};
 use super::grid::{Direction, Grid};
-use super::layout::MazeLayout;
+use super::layout::{FRAME_SIDE, MazeLayout};
 use super::sprite::Skin;
 use super::theme::THEMES;
+
+/// A 64×64×3 picture, which every step copies. It begins a cache line, as the rows of a batch do:
+/// how fast it is copied depends on where it lies.
+#[derive(Clone, Debug, PartialEq)]
+#[repr(align(64))]
+pub(super) struct MazePicture([u8; FRAME_SIDE * FRAME_SIDE * 3]);
+
+impl Deref for MazePicture {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 /// One maze. Immutable: a game and its views share it.
 pub struct Level {
@@ -13,7 +29,7 @@ pub struct Level {
     start: usize,
     distances: Vec<u16>,
     /// The 64×64×3 frame without the agent.
-    pub(super) background: Box<[u8]>,
+    pub(super) background: Box<MazePicture>,
     pub(super) skin: &'static Skin,
 }
 
@@ -35,7 +51,8 @@ impl Level {
         let layout = MazeLayout::new(size);
         let skin = Skin::shared(layout, theme);
         let scene = Scene { grid, layout, theme, grain, goal };
-        let background = draw::background(&scene, 1, skin).into_boxed_slice();
+        let mut background = Box::new(MazePicture([0; FRAME_SIDE * FRAME_SIDE * 3]));
+        background.0.copy_from_slice(&draw::background(&scene, 1, skin));
         Ok(Self { scene, start, distances, background, skin })
     }
 
