@@ -259,9 +259,10 @@ class Unseedable:
 
 
 def test_a_seed_that_is_no_method_is_not_called() -> None:
-    with corral.from_gymnasium(Unseedable, num_envs=2, runner="serial") as envs:
-        observations, _ = envs.reset(seed=3)
-        assert observations.tolist() == [[0.5, 0.5]] * 2
+    envs = corral.from_gymnasium(Unseedable, num_envs=2, runner="serial")
+    observations, _ = envs.reset(seed=3)
+    assert observations.tolist() == [[0.5, 0.5]] * 2
+    envs.close()
 
 
 def test_a_key_with_half_a_character_is_named() -> None:
