@@ -285,3 +285,11 @@ def test_videos_that_cannot_be_say_why(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(UnsupportedError, match="pip install imageio pillow"):
         found.videos(balance, tmp_path, format="gif")
+
+
+def test_a_stand_in_without_modules_is_not_taken_for_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in: Any = types.ModuleType("torch")
+    stand_in.nn = types.ModuleType("torch.nn")
+    monkeypatch.setitem(sys.modules, "torch", stand_in)
+    result = corral.evaluate(balance, "CartPole-v1", [1])
+    assert result.lengths[0] > 0

@@ -42,7 +42,11 @@ class Actor:
 
 
 def _torch() -> Any:
-    return sys.modules.get("torch")
+    """PyTorch, where the program has imported it. Some programs put a stand-in in its place, which
+    has no modules of neural networks, or cannot leave gradients out."""
+    torch = sys.modules.get("torch")
+    is_whole = hasattr(getattr(torch, "nn", None), "Module") and hasattr(torch, "inference_mode")
+    return torch if is_whole else None
 
 
 def _is_module(policy: Any) -> bool:
