@@ -64,7 +64,8 @@ def _collect(space: Any, leaves: list[Leaf]) -> Tree:
                 key.encode()
             except UnicodeEncodeError:
                 raise errors.SpaceError(
-                    f"the key {key!r} of a Dict space holds one half of a character, which is no text"
+                    f"the key {key!r} of a Dict space holds one half of a character, which is no "
+                    "text"
                 ) from None
         return "dict", [(key, _collect(inner, leaves)) for key, inner in space.spaces.items()]
     if kind == "Tuple":
