@@ -360,31 +360,6 @@ def test_a_server_with_other_envs_is_no_place_to_go_on(tmp_path: Any) -> None:
         envs.close()
 
 
-def test_silence_ends_a_wait_for_rows_and_one_for_an_answer() -> None:
-    with Elsewhere() as server:
-        envs = corral.connect(server.address, 2, timeout=0.2)
-        envs.reset()
-        with pytest.raises(errors.EnvTimeoutError, match="timeout"):
-            envs.step(np.ones(2, np.int64))
-        envs.reset()
-        envs.step(np.zeros(2, np.int64))
-        envs.close()
-
-
-def test_ctrl_c_ends_a_wait_and_the_rows_stay_in_flight() -> None:
-    with Elsewhere(seconds=1.5) as server:
-        envs = corral.connect(server.address, 2)
-        envs.reset()
-        main = threading.main_thread().ident
-        assert main is not None
-        threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            envs.step(np.ones(2, np.int64))
-        observations, *_ = envs.recv(timeout=30)
-        assert observations.all()
-        envs.close()
-
-
 class Sleeper(gymnasium.Env[Any, Any]):
     """An env with a call that takes its time."""
 

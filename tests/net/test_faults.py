@@ -375,9 +375,10 @@ def test_a_client_that_reconnects_begins_new_episodes_and_marks_the_old_ones(
             envs.close()
 
 
-def test_a_server_that_is_silent_for_longer_than_the_timeout_is_given_up() -> None:
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "extended"])
+def test_a_server_that_is_silent_for_longer_than_the_timeout_is_given_up(plain: bool) -> None:
     with Elsewhere() as server:
-        envs = corral.connect(server.address, 2, timeout=0.2, plain=True)
+        envs = corral.connect(server.address, 2, timeout=0.2, plain=plain)
         envs.reset()
         with pytest.raises(errors.EnvTimeoutError, match="timeout"):
             envs.step(np.ones(2, np.int64))
@@ -386,9 +387,10 @@ def test_a_server_that_is_silent_for_longer_than_the_timeout_is_given_up() -> No
         envs.close()
 
 
-def test_ctrl_c_ends_a_wait_and_the_rows_stay_in_flight() -> None:
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "extended"])
+def test_ctrl_c_ends_a_wait_and_the_rows_stay_in_flight(plain: bool) -> None:
     with Elsewhere(seconds=1.5) as server:
-        envs = corral.connect(server.address, 2)
+        envs = corral.connect(server.address, 2, plain=plain)
         envs.reset()
         main = threading.main_thread().ident
         assert main is not None
