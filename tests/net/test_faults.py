@@ -200,10 +200,11 @@ def test_there_are_so_many_connections_and_envs_and_no_more() -> None:
     limits = {"max_connections": 2, "max_envs": 5}
     with corral.serve("CartPole-v1", ("127.0.0.1", 0), **limits) as server:
         one = corral.connect(server.address, 3)
-        with pytest.raises(errors.EnvError, match="its log says why"):
-            corral.connect(server.address, 3, plain=True)
-        with pytest.raises(errors.EnvError, match="asks for 3 envs, and all clients may have 5"):
-            corral.connect(server.address, 3)
+        for _ in range(20):  # a refused client may come again at once
+            with pytest.raises(errors.EnvError, match="its log says why"):
+                corral.connect(server.address, 3, plain=True)
+            with pytest.raises(errors.EnvError, match="asks for 3 envs, and all clients may have 5"):
+                corral.connect(server.address, 3)
         assert until(lambda: held(server) == (1, 3))
         two = corral.connect(server.address, 2)
         with pytest.raises(errors.EnvError, match="closed the connection"):

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 
 use super::session::no_room;
-use super::{SLICE, Served, ServerState};
+use super::{SLICE, Served, ServerState, Share};
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::CallKind;
@@ -38,6 +38,7 @@ const PADDING: [u8; ALIGN] = [0; ALIGN];
 /// be as many envs as it asks for.
 pub(super) fn serve(
     mut stream: Stream,
+    shares: Vec<Share>,
     request: &Request,
     (asked, has_room): (&Asked, bool),
     common: &ServerState,
@@ -80,6 +81,7 @@ pub(super) fn serve(
         _ => None,
     };
     let mut session = ExtendedSession {
+        _shares: shares,
         channel: Channel::new(stream),
         leaves: served.envs.spec().action.leaves().to_vec(),
         served,
@@ -130,6 +132,8 @@ fn objects(served: &Served) -> PlainObjects<'_> {
 }
 
 struct ExtendedSession<'a> {
+    /// Dropped before the channel, as a plain session does.
+    _shares: Vec<Share>,
     channel: Channel,
     served: Served,
     layout: RowsLayout,

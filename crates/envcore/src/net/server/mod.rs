@@ -278,10 +278,8 @@ fn accept_one(common: &Arc<ServerState>, listener: &Listener, threads: &mut Vec<
     };
     common.tally.accepted.fetch_add(1, Ordering::Relaxed);
     let own = common.clone();
-    let spawned = std::thread::Builder::new().name("netenv".into()).spawn(move || {
-        session::serve(stream, &peer, &own);
-        drop(one);
-    });
+    let serve = move || session::serve(stream, &peer, one, &own);
+    let spawned = std::thread::Builder::new().name("netenv".into()).spawn(serve);
     match spawned {
         Ok(thread) => threads.push(thread),
         Err(error) => tracing::warn!(%error, "no thread for a connection"),

@@ -21,15 +21,15 @@ use crate::net::wire::{
 use crate::space::{Options, Value};
 use crate::{Phase, Spec};
 
-/// Serves one client until it leaves or breaks a rule.
-pub(super) fn serve(stream: Stream, peer: &str, common: &ServerState) {
+/// Serves one client until it leaves or breaks a rule. `connection` counts among the connections.
+pub(super) fn serve(stream: Stream, peer: &str, connection: Share, common: &ServerState) {
     tracing::info!(%peer, "connected");
     let served = guard(Phase::Step, || {
         let stream = match &common.access.tls {
             Some(tls) => stream.secured(tls, PeerPatience::new(common.limits.idle))?,
             None => stream,
         };
-        Session { stream, answered: 0, common }.run()
+        Session { shares: vec![connection], stream, answered: 0, common }.run()
     });
     match served {
         Ok(Ok(())) | Ok(Err(BrokenConnection::Closed)) => tracing::info!(%peer, "left"),
@@ -51,6 +51,8 @@ pub(super) fn no_room(num_envs: usize, common: &ServerState) -> String {
 }
 
 struct Session<'a> {
+    /// Dropped before the stream: a client that sees its connection closed may come again at once.
+    shares: Vec<Share>,
     stream: Stream,
     /// How many bytes the last answer to a step or a reset had.
     answered: usize,
@@ -104,11 +106,13 @@ impl Session<'_> {
         let envs = Share::take(&self.common.envs, request.num_envs, self.common.limits.envs);
         if asked.is_extended {
             let asked = (&asked, envs.is_some());
-            return extended::serve(self.stream, &request, asked, self.common);
+            self.shares.extend(envs);
+            return extended::serve(self.stream, self.shares, &request, asked, self.common);
         }
-        let Some(_envs) = envs else {
+        let Some(envs) = envs else {
             return Err(BrokenConnection::Garbage(no_room(request.num_envs, self.common)));
         };
+        self.shares.push(envs);
         let mut playing = self.init(&request)?;
         drop(request);
         let played = self.play(&mut playing);
