@@ -203,7 +203,9 @@ def test_there_are_so_many_connections_and_envs_and_no_more() -> None:
         for _ in range(20):  # a refused client may come again at once
             with pytest.raises(errors.EnvError, match="its log says why"):
                 corral.connect(server.address, 3, plain=True)
-            with pytest.raises(errors.EnvError, match="asks for 3 envs, and all clients may have 5"):
+            with pytest.raises(
+                errors.EnvError, match="asks for 3 envs, and all clients may have 5"
+            ):
                 corral.connect(server.address, 3)
         assert until(lambda: held(server) == (1, 3))
         two = corral.connect(server.address, 2)
