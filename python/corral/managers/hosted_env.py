@@ -34,6 +34,10 @@ of None is the row's; `(info, reward, observation)`, where there is no leaf for 
 timestep `(info, reward, observation, done)`. A parcel that does not fit is an info of this name."""
 
 
+# By the id of an env that is hosted in this process, its host.
+_HOSTS: weakref.WeakValueDictionary[int, HostedEnv] = weakref.WeakValueDictionary()
+
+
 class EnvMaker:
     """Makes the env of one place, and keeps an instance that failed for the next reset, where
     `retry_type` is "reset".
@@ -176,6 +180,15 @@ class HostedEnv(gymnasium.Env[Any, Any]):
     def _build(self) -> None:
         maker = self._maker
         self.inner, is_new = maker.made()
+        other = _HOSTS.get(id(self.inner))
+        if other is not None and other is not self and other.inner is self.inner:
+            self.inner = None
+            raise errors.ArgumentError(
+                f"env_fn[{other._maker.env_id}] and env_fn[{maker.env_id}] gave the same object: "
+                "what makes an env must make a new one at every call, and not, as `lambda: env` "
+                "does, give one that there is already"
+            )
+        _HOSTS[id(self.inner)] = self
         for name in ("reset", "step"):
             if not callable(getattr(self.inner, name, None)):
                 raise errors.ArgumentTypeError(
