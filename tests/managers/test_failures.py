@@ -475,10 +475,11 @@ def test_other_envs_play_on_while_a_retry_waits(tmp_path: Path) -> None:
 
 def test_functions_that_give_one_env_several_times_are_refused() -> None:
     env = Counter()
-    with managed("base", [lambda: Counter(), lambda: env, lambda: env]) as manager:
-        with pytest.raises(
-            errors.ArgumentError, match=r"env_fn\[1\] and env_fn\[2\] gave the same"
-        ):
-            manager.launch()
+    said = r"env_fn\[1\] and env_fn\[2\] gave the same object"
+    with (
+        managed("base", [lambda: Counter(), lambda: env, lambda: env]) as manager,
+        pytest.raises(errors.ArgumentError, match=said),
+    ):
+        manager.launch()
     with managed("base", [lambda: env, lambda: Counter()]) as manager:
         manager.launch()
