@@ -65,6 +65,8 @@ pub(super) fn serve(
         }
         Err(error) => Err(PackedError::text(error)),
     };
+    // A client that is refused may come again as soon as it knows.
+    let shares = if made.is_ok() { shares } else { Vec::new() };
     let tail = pack(&told).map_err(BrokenConnection::Garbage)?;
     let head = Header::of(Kind::Built, &tail).write().map_err(BrokenConnection::Garbage)?;
     stream.write_parts(&[&head, &tail], PeerPatience::new(idle))?;
