@@ -38,7 +38,7 @@ const PADDING: [u8; ALIGN] = [0; ALIGN];
 /// be as many envs as it asks for.
 pub(super) fn serve(
     mut stream: Stream,
-    shares: Vec<Share>,
+    mut shares: Vec<Share>,
     request: &Request,
     (asked, has_room): (&Asked, bool),
     common: &ServerState,
@@ -66,7 +66,9 @@ pub(super) fn serve(
         Err(error) => Err(PackedError::text(error)),
     };
     // A client that is refused may come again as soon as it knows.
-    let shares = if made.is_ok() { shares } else { Vec::new() };
+    if made.is_err() {
+        shares.clear();
+    }
     let tail = pack(&told).map_err(BrokenConnection::Garbage)?;
     let head = Header::of(Kind::Built, &tail).write().map_err(BrokenConnection::Garbage)?;
     stream.write_parts(&[&head, &tail], PeerPatience::new(idle))?;
