@@ -46,15 +46,18 @@ class Sessions:
         self.by_fd = {one.fileno(): one for one in self.sockets}
         for fd in self.by_fd:
             self.poll.register(fd, select.EPOLLIN)
-        self.reset, self.steps = framed(RESET), [
-            framed(json.dumps({"type": "step", "data": {"action": action}}).encode())
-            for action in (0, 1)
-        ]
+        self.reset, self.steps = (
+            framed(RESET),
+            [
+                framed(json.dumps({"type": "step", "data": {"action": action}}).encode())
+                for action in (0, 1)
+            ],
+        )
         self.ask([self.reset] * count)
 
     def ask(self, requests: list[bytes]) -> None:
-        """Sends one request to each session, and waits for all answers. Whose episode is over begins
-        another."""
+        """Sends one request to each session, and waits for all answers. A session whose episode is
+        over begins another."""
         for one, request in zip(self.sockets, requests, strict=True):
             one.send(request)
         waiting, parts = len(requests), {}
@@ -109,9 +112,7 @@ def main() -> None:
             self.env = gymnasium.make("CartPole-v1").unwrapped
             self._state = State()
 
-        def reset(
-            self, seed: int | None = None, episode_id: str | None = None, **_: Any
-        ) -> Floats:
+        def reset(self, seed: int | None = None, episode_id: str | None = None, **_: Any) -> Floats:
             self._state = State(episode_id=episode_id)
             return Floats(observation=self.env.reset(seed=seed)[0].tolist())
 

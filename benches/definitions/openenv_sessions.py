@@ -34,7 +34,11 @@ def fetched() -> Any:
 def played(*command: str, path: str | None = None) -> Iterator[Turns]:
     """Sessions of a server in another process, whose first line ends with its port."""
     env = os.environ if path is None else {**os.environ, "PYTHONPATH": path}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+    # Each connection is a line of the log.
+    log = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=log, text=True, env=env
+    ) as process:
         assert process.stdout is not None
         try:
             port = process.stdout.readline().split()[-1].rpartition(":")[2]

@@ -24,6 +24,7 @@ from corral.settings import VecOptions, documented, flag, text, whole
 from corral.spaces import batched
 from corral.vector import VectorEnv
 
+
 class Server(ServerBase):
     """Serves envs by netenv: each connection has a vec env of its own.
 

@@ -44,7 +44,7 @@ class Server(ServerBase):
         make_venv: MakeSessions,
         *,
         max_sessions: int = 256,
-        max_message: int = 16 << 20,
+        max_message: int = 4 << 20,
         idle_timeout: float = 300.0,
         token_file: File | None = None,
         tls: bool = False,
@@ -89,9 +89,7 @@ class Server(ServerBase):
 
     def _made(self) -> VectorEnv:
         if isinstance(self._make_venv, str):
-            return registry.make_vec(
-                self._make_venv, self._max_sessions, autoreset_mode="disabled"
-            )
+            return registry.make_vec(self._make_venv, self._max_sessions, autoreset_mode="disabled")
         venv = self._make_venv(num_envs=self._max_sessions)
         if not isinstance(venv, VectorEnv):
             raise errors.ArgumentTypeError(

@@ -160,8 +160,8 @@ _OPENENV = (
 
 @functools.cache
 def openenv(version: str) -> tuple[Path, Path]:
-    """The Python of a venv that has what openenv-core depends on, and takes corral by PYTHONPATH; and
-    the folder that has this version of openenv-core, for PYTHONPATH too.
+    """The Python of a venv that has what openenv-core depends on, and the folder that has this
+    version of it. Folder and corral are taken by PYTHONPATH.
 
     Raises:
         Missing: without a registry.

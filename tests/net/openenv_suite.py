@@ -222,18 +222,18 @@ def test_texts_travel_as_texts(talkers: corral.openenv.Server) -> None:
 def test_a_dict_has_a_field_for_each_key() -> None:
     id = "MiniGrid-DoorKey-5x5-v0"
     envs = corral.make_vec(id, 1, autoreset_mode="disabled")
-    with corral.serve(id, "127.0.0.1:0", protocol="openenv", max_sessions=1) as server:
-        with LevelClient(base_url=server.url).sync() as env:
-            result, shown = env.reset(seed=1), envs.reset(seed=1)[0]
-            for action in (2, 1, 2, 3, 0):
-                level = result.observation
-                assert level.image == shown["image"][0].tolist()
-                assert (level.direction, level.mission) == (
-                    shown["direction"][0],
-                    shown["mission"][0],
-                )
-                result = env.step(Label(action=action))
-                shown = envs.step(np.array([action]))[0]
+    with (
+        corral.serve(id, "127.0.0.1:0", protocol="openenv", max_sessions=1) as server,
+        LevelClient(base_url=server.url).sync() as env,
+    ):
+        result, shown = env.reset(seed=1), envs.reset(seed=1)[0]
+        for action in (2, 1, 2, 3, 0):
+            level = result.observation
+            assert level.image == shown["image"][0].tolist()
+            assert level.direction == shown["direction"][0]
+            assert level.mission == shown["mission"][0]
+            result = env.step(Label(action=action))
+            shown = envs.step(np.array([action]))[0]
     envs.close()
 
 

@@ -44,9 +44,7 @@ def serve_envs(
     ] = None,
     idle_timeout: Annotated[
         float | None,
-        typer.Option(
-            help="Seconds that a client may be silent.", show_default="10, OpenEnv: 300"
-        ),
+        typer.Option(help="Seconds that a client may be silent.", show_default="10, OpenEnv: 300"),
     ] = None,
     for_openenv: Annotated[
         bool,

@@ -34,7 +34,8 @@ pub(super) struct Misfit {
 /// # Errors
 /// Which part is missing, is unknown or has another form.
 pub(super) fn read(space: &Space, data: &Options) -> Result<ActionRow, Misfit> {
-    let mut reader = ActionReader { leaves: space.leaves(), cells: vec![None; space.leaves().len()], at: Vec::new() };
+    let mut reader =
+        ActionReader { leaves: space.leaves(), cells: vec![None; space.leaves().len()], at: Vec::new() };
     match space.tree() {
         Tree::Dict(branches) => reader.dict(branches, data, Some(METADATA)),
         tree => reader.dict(&[(ACTION.into(), tree.clone())], data, Some(METADATA)),
@@ -81,7 +82,12 @@ impl ActionReader<'_> {
     }
 
     /// Reads the parts of a dict; `beside` is a key that is none of them, and allowed.
-    fn dict(&mut self, branches: &[(String, Tree)], data: &Options, beside: Option<&str>) -> Result<(), String> {
+    fn dict(
+        &mut self,
+        branches: &[(String, Tree)],
+        data: &Options,
+        beside: Option<&str>,
+    ) -> Result<(), String> {
         for (key, branch) in branches {
             match data.get(key) {
                 Some(value) => self.branch(key, branch, value)?,
@@ -105,7 +111,9 @@ impl ActionReader<'_> {
 
 fn cell(kind: &LeafKind, value: &Value) -> Result<ActionCell, String> {
     match (kind, value) {
-        (LeafKind::Fixed(tensor), value) => numbers(tensor.dtype, &tensor.shape, value).map(ActionCell::Numbers),
+        (LeafKind::Fixed(tensor), value) => {
+            numbers(tensor.dtype, &tensor.shape, value).map(ActionCell::Numbers)
+        }
         (LeafKind::Ragged { dtype, max_shape }, value) => {
             let shape = extents(max_shape.len(), value);
             let bytes = numbers(*dtype, &shape, value)?;
@@ -145,7 +153,8 @@ fn put<T: Element>(value: &Value, shape: &[usize], bytes: &mut Vec<u8>) -> Resul
     match (shape, value) {
         ([], value) => {
             let element = scalar(T::DTYPE, value)?;
-            let fits = T::from_scalar(element).ok_or_else(|| format!("{element} does not fit {}", T::DTYPE))?;
+            let fits =
+                T::from_scalar(element).ok_or_else(|| format!("{element} does not fit {}", T::DTYPE))?;
             fits.extend_ne(bytes);
             Ok(())
         }
@@ -183,8 +192,48 @@ pub(super) fn told(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::net::json;
+
+    /// JSON of any form, deep and wide enough to be like an action in parts.
+    fn texts() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_string()),
+            any::<bool>().prop_map(|v| v.to_string()),
+            any::<i64>().prop_map(|v| v.to_string()),
+            (0..3i64).prop_map(|v| v.to_string()),
+            any::<f32>()
+                .prop_filter("JSON has no such number", |v| v.is_finite())
+                .prop_map(|v| format!("{v:?}")),
+            Just("\"word\"".to_string()),
+        ];
+        leaf.prop_recursive(4, 40, 3, |inner| {
+            let list =
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(|v| format!("[{}]", v.join(",")));
+            let key = prop::sample::select(vec!["body", "velocity", "points", "pair", "says", "metadata"]);
+            let map = proptest::collection::vec((key, inner), 0..5).prop_map(|v| {
+                let fields: Vec<String> = v.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+                format!("{{{}}}", fields.join(","))
+            });
+            prop_oneof![list, map]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_has_every_leaf_in_its_form(body in texts(), pair in texts(), says in texts()) {
+            let text = format!("{{\"body\":{body},\"pair\":{pair},\"says\":{says}}}");
+            if let Ok(cells) = read(&nested(), &fields(&text)) {
+                let bytes = |cell: &ActionCell| match cell {
+                    ActionCell::Numbers(bytes) => bytes.len(),
+                    ActionCell::Loose(_) => 0,
+                };
+                prop_assert_eq!(cells.iter().map(bytes).collect::<Vec<_>>(), [16, 0, 8, 2, 0]);
+            }
+        }
+    }
 
     fn fields(text: &str) -> Options {
         match json::read(text.as_bytes()).unwrap() {
@@ -234,7 +283,11 @@ mod tests {
         for (text, at, why) in [
             ("{}".into(), "body", "the field is missing"),
             (r#"{"body": 1}"#.into(), "body", "1 where an object belongs"),
-            (r#"{"body": {"velocity": [1, 2]}}"#.into(), "body.velocity", "1 where a list of 2 belongs (its shape is [2, 2])"),
+            (
+                r#"{"body": {"velocity": [1, 2]}}"#.into(),
+                "body.velocity",
+                "1 where a list of 2 belongs (its shape is [2, 2])",
+            ),
             (
                 r#"{"body": {"velocity": [[1, 2], [3, "a"]]}}"#.into(),
                 "body.velocity",

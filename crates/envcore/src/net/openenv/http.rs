@@ -32,7 +32,7 @@ use tower_service::Service;
 
 use super::Hub;
 use super::pages::no_tools;
-use super::session::{ClientError, ErrorCode, Session};
+use super::session::{ClientError, EnvSession, ErrorCode};
 use super::shown::put_text;
 use super::socket;
 use crate::net::json;
@@ -141,9 +141,18 @@ where
 fn routes(hub: Arc<Hub>) -> Router {
     Router::new()
         .route("/health", get(async || json_of(StatusCode::OK, "{\"status\":\"healthy\"}")))
-        .route("/metadata", get(async |State(hub): State<Arc<Hub>>| json_of(StatusCode::OK, hub.pages.metadata.clone())))
-        .route("/schema", get(async |State(hub): State<Arc<Hub>>| json_of(StatusCode::OK, hub.pages.schema.clone())))
-        .route("/openapi.json", get(async |State(hub): State<Arc<Hub>>| json_of(StatusCode::OK, hub.pages.openapi.clone())))
+        .route(
+            "/metadata",
+            get(async |State(hub): State<Arc<Hub>>| json_of(StatusCode::OK, hub.pages.metadata.clone())),
+        )
+        .route(
+            "/schema",
+            get(async |State(hub): State<Arc<Hub>>| json_of(StatusCode::OK, hub.pages.schema.clone())),
+        )
+        .route(
+            "/openapi.json",
+            get(async |State(hub): State<Arc<Hub>>| json_of(StatusCode::OK, hub.pages.openapi.clone())),
+        )
         .route("/state", get(state))
         .route("/reset", post(reset))
         .route("/step", post(step))
@@ -223,7 +232,7 @@ async fn reset(State(hub): State<Arc<Hub>>, body: Bytes) -> Response {
     let empty = Options::new();
     respond(async {
         let data = if body.is_empty() { empty } else { object(&body)? };
-        Session::begin(&hub)?.reset("body", &data).await
+        EnvSession::begin(&hub)?.reset("body", &data).await
     })
     .await
 }
@@ -238,7 +247,7 @@ async fn step(State(hub): State<Arc<Hub>>, body: Bytes) -> Response {
             Some(_) => return Err(wrong("it is no object")),
             None => return Err(wrong("the field is missing")),
         };
-        let mut session = Session::begin(&hub)?;
+        let mut session = EnvSession::begin(&hub)?;
         session.reset("body", &Options::new()).await?;
         session.step("body.action", action).await
     })
@@ -246,7 +255,7 @@ async fn step(State(hub): State<Arc<Hub>>, body: Bytes) -> Response {
 }
 
 async fn state(State(hub): State<Arc<Hub>>) -> Response {
-    respond(async { Ok(Session::begin(&hub)?.state()) }).await
+    respond(async { Ok(EnvSession::begin(&hub)?.state()) }).await
 }
 
 async fn tools(body: Bytes) -> Response {

@@ -32,7 +32,7 @@ use self::shown::Face;
 use self::stepper::{FreeSlots, SlotJob, Stepper};
 use super::address::ServerAddress;
 use super::extension::ToPlain;
-use super::server::{Access, ServerMetrics, Share, Tally};
+use super::server::{Access, ServerMetrics, Tally};
 use super::token::Token;
 use crate::caps::Caps;
 use crate::error::{Error, Result};
@@ -81,13 +81,14 @@ pub struct OpenEnvServed {
 
 /// What all connections of a server share.
 struct Hub {
-    id: String,
     limits: OpenEnvLimits,
     token: Option<Token>,
     action: Space,
     face: Face,
     pages: Pages,
     num_slots: usize,
+    /// Whether a reset may have options, which count for that reset alone.
+    has_options: bool,
     free: Arc<FreeSlots>,
     jobs: mpsc::Sender<SlotJob>,
     connections: Arc<AtomicUsize>,
@@ -113,12 +114,12 @@ pub struct OpenEnvServer {
     addresses: Vec<ServerAddress>,
     listeners: Vec<StdTcpListener>,
     ending: watch::Sender<bool>,
-    running: Option<Running>,
+    running: Option<RunningServer>,
     process_mark: ProcessMark,
 }
 
 /// What a server has while it runs.
-struct Running {
+struct RunningServer {
     hub: Arc<Hub>,
     runtime: Runtime,
     stepping: JoinHandle<()>,
@@ -143,12 +144,12 @@ impl OpenEnvServer {
         let (ending, is_ending) = watch::channel(false);
         let (jobs, orders) = mpsc::channel();
         let hub = Arc::new(Hub {
-            id: spec.id.clone(),
             limits,
             token: access.token,
             action: spec.action.clone(),
             pages: Pages::of(spec, &served.description, &served.version),
             num_slots: spec.num_slots,
+            has_options: spec.caps.contains(Caps::OPTIONS | Caps::OPTIONS_ONCE),
             free: FreeSlots::of(spec.num_slots),
             face: Face::of(spec, served.plain),
             jobs,
@@ -173,7 +174,7 @@ impl OpenEnvServer {
             let listener = TcpListener::from_std(listener.try_clone()?)?;
             runtime.spawn(http::accept_all(listener, hub.clone(), access.tls.clone()));
         }
-        let running = Some(Running { hub, runtime, stepping });
+        let running = Some(RunningServer { hub, runtime, stepping });
         Ok(OpenEnvServer { addresses, listeners, ending, running, process_mark: ProcessMark::here() })
     }
 
@@ -191,7 +192,7 @@ impl OpenEnvServer {
     /// then each connection is closed. In the child of a fork, which has none of the server's
     /// threads, nothing changes.
     pub fn close(&mut self) {
-        let Some(Running { hub, runtime, stepping }) = self.running.take() else { return };
+        let Some(RunningServer { hub, runtime, stepping }) = self.running.take() else { return };
         if self.process_mark.is_before_fork() {
             // To end it would be to wait for its threads.
             std::mem::forget((hub, runtime, stepping));

@@ -132,9 +132,10 @@ fn tensor_schema(tensor: &Tensor) -> Json {
             }
         }
     }
-    tensor.shape.iter().rev().fold(element, |items, extent| {
-        json!({"type": "array", "items": items, "minItems": extent, "maxItems": extent})
-    })
+    tensor.shape.iter().rev().fold(
+        element,
+        |items, extent| json!({"type": "array", "items": items, "minItems": extent, "maxItems": extent}),
+    )
 }
 
 fn openapi(id: &str, description: &str, action: &Json) -> Json {

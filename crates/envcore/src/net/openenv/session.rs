@@ -127,7 +127,7 @@ enum Stage {
     Failed,
 }
 
-pub(super) struct Session {
+pub(super) struct EnvSession {
     hub: Arc<Hub>,
     lease: Arc<SlotLease>,
     stage: Stage,
@@ -137,20 +137,25 @@ pub(super) struct Session {
     steps: u64,
 }
 
-impl Session {
+impl EnvSession {
     /// A new session.
     ///
     /// # Errors
     /// [`ErrorCode::Capacity`].
     pub(super) fn begin(hub: &Arc<Hub>) -> Result<Self, ClientError> {
         let lease = hub.free.take().ok_or_else(|| ClientError::full(hub.num_slots))?;
-        Ok(Session { hub: hub.clone(), lease, stage: Stage::Fresh, episode_id: None, steps: 0 })
+        Ok(EnvSession { hub: hub.clone(), lease, stage: Stage::Fresh, episode_id: None, steps: 0 })
     }
 
     /// Begins the episode that `data` asks for. Returns its first observation; `root` is what
     /// the protocol calls the message's data.
     pub(super) async fn reset(&mut self, root: &str, data: &Options) -> Result<String, ClientError> {
         let (begin, episode_id, options) = asked(root, data)?;
+        if options.is_some() && !self.hub.has_options {
+            let why =
+                "these envs take none, or keep them for whoever comes next: serve envs with the options";
+            return Err(ClientError::field(root, "options", why));
+        }
         let row = self.order(SlotOrder::Reset(begin, options)).await?;
         self.hub.tally.resets.fetch_add(1, Ordering::Relaxed);
         (self.episode_id, self.steps) = (episode_id, 0);
@@ -231,7 +236,11 @@ fn asked(root: &str, data: &Options) -> Result<(Begin, Option<String>, Option<Op
             }
             ("options", Value::Map(given)) => options = Some(given.clone()),
             ("options", other) => {
-                return Err(ClientError::field(root, name, format!("{} where an object belongs", told(other))));
+                return Err(ClientError::field(
+                    root,
+                    name,
+                    format!("{} where an object belongs", told(other)),
+                ));
             }
             (other, _) => {
                 let why = "there is no such field: a reset has seed, episode_id and options";
@@ -244,7 +253,11 @@ fn asked(root: &str, data: &Options) -> Result<(Begin, Option<String>, Option<Op
         (None, None) => Begin::Own,
         (None, Some(seed)) => Begin::Seed(seed),
         (Some(index), None) => Begin::Index(index.parse().map_err(|_| {
-            ClientError::field(root, "episode_id", format!("'{index}' where an index belongs, as in 'index:7'"))
+            ClientError::field(
+                root,
+                "episode_id",
+                format!("'{index}' where an index belongs, as in 'index:7'"),
+            )
         })?),
         (Some(_), Some(_)) => {
             let why = "an index says how the episode begins, and so does a seed: give one of them";
@@ -268,7 +281,10 @@ mod tests {
         assert_eq!(begins(Options::new()), Ok((Begin::Own, None)));
         assert_eq!(begins(Options::new().with("seed", Value::None)), Ok((Begin::Own, None)));
         assert_eq!(begins(Options::new().with("seed", 3i64)), Ok((Begin::Seed(3), None)));
-        assert_eq!(begins(Options::new().with("episode_id", "index:7")), Ok((Begin::Index(7), id("index:7"))));
+        assert_eq!(
+            begins(Options::new().with("episode_id", "index:7")),
+            Ok((Begin::Index(7), id("index:7")))
+        );
         let named = Options::new().with("episode_id", "a").with("seed", 0i64);
         assert_eq!(begins(named), Ok((Begin::Seed(0), id("a"))));
         for (data, why) in [

@@ -123,7 +123,14 @@ impl Face {
     }
 
     /// A branch of the infos, without what the row was not told.
-    fn put_info(&self, tree: &Tree, infos: &Infos, row: usize, is_told: &impl Fn(usize) -> bool, text: &mut String) {
+    fn put_info(
+        &self,
+        tree: &Tree,
+        infos: &Infos,
+        row: usize,
+        is_told: &impl Fn(usize) -> bool,
+        text: &mut String,
+    ) {
         let Tree::Dict(branches) = tree else {
             return self.put_tree(tree, &self.info, &infos.columns, row, text);
         };
@@ -208,7 +215,9 @@ fn put_elements<T: Element>(shape: &[usize], elements: &[T], text: &mut String) 
 
 fn put_element<T: Element>(element: T, text: &mut String) {
     match element.to_scalar() {
-        Scalar::Int(bit) if T::DTYPE == crate::DType::Bool => text.push_str(if bit == 1 { "true" } else { "false" }),
+        Scalar::Int(bit) if T::DTYPE == crate::DType::Bool => {
+            text.push_str(if bit == 1 { "true" } else { "false" })
+        }
         Scalar::Int(number) => {
             // Few integers have more than 64 bits, and those that do not are written faster.
             let _ = match i64::try_from(number) {

@@ -16,12 +16,15 @@ use tokio::time::timeout;
 use super::Hub;
 use super::http::Peer;
 use super::pages::no_tools;
-use super::session::{ClientError, ErrorCode, Session};
+use super::session::{ClientError, EnvSession, ErrorCode};
 use crate::net::json::{self, cut};
 use crate::space::{Options, Value};
 
 /// How long a client may take to answer that a connection is closed.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long a client without a session may take until it sends its first message.
+const REFUSAL: Duration = Duration::from_secs(10);
 
 /// Why a talk ends.
 enum Farewell {
@@ -38,15 +41,12 @@ enum Farewell {
 /// Talks with a client until it leaves or breaks a rule of WebSockets.
 pub(super) async fn talk(socket: WebSocket, peer: Arc<Peer>, hub: Arc<Hub>) {
     let mut talk = Talk { socket, heard: Instant::now(), next: None, idle: hub.limits.idle };
-    let farewell = match Session::begin(&hub) {
+    let farewell = match EnvSession::begin(&hub) {
         Ok(mut session) => talk.serve(&mut session, &hub).await,
         Err(full) => {
             hub.tally.refused.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(peer = %peer.name, most = hub.num_slots, "refused: there are as many sessions as there may be");
-            match talk.send(Message::Text(full.text().into())).await {
-                Ok(()) => Farewell::Full,
-                Err(farewell) => farewell,
-            }
+            talk.refuse(&full, &hub).await
         }
     };
     // The slot is free again before the client learns that the connection is closed.
@@ -77,7 +77,7 @@ struct Talk {
 }
 
 impl Talk {
-    async fn serve(&mut self, session: &mut Session, hub: &Hub) -> Farewell {
+    async fn serve(&mut self, session: &mut EnvSession, hub: &Hub) -> Farewell {
         loop {
             let message = match self.receive(hub).await {
                 Ok(message) => message,
@@ -102,6 +102,19 @@ impl Talk {
                 return farewell;
             }
         }
+    }
+
+    /// Tells a client that there is no session for it. A client that finds its connection closed
+    /// when it sends its first message would not read why, so that message is waited for.
+    async fn refuse(&mut self, full: &ClientError, hub: &Hub) -> Farewell {
+        if let Err(farewell) = self.send(Message::Text(full.text().into())).await {
+            return farewell;
+        }
+        tokio::select! {
+            () = hub.ended() => {}
+            _ = timeout(REFUSAL, self.socket.recv()) => {}
+        }
+        Farewell::Full
     }
 
     /// The next message. A silent client is asked for a sign of life.
@@ -191,7 +204,7 @@ impl Talk {
 }
 
 /// The answer to a message; `Break` where it asks for the end.
-async fn answer(session: &mut Session, text: &str) -> ControlFlow<(), String> {
+async fn answer(session: &mut EnvSession, text: &str) -> ControlFlow<(), String> {
     match answered(session, text).await {
         Ok(Some(answer)) => ControlFlow::Continue(answer),
         Ok(None) => ControlFlow::Break(()),
@@ -199,7 +212,7 @@ async fn answer(session: &mut Session, text: &str) -> ControlFlow<(), String> {
     }
 }
 
-async fn answered(session: &mut Session, text: &str) -> Result<Option<String>, ClientError> {
+async fn answered(session: &mut EnvSession, text: &str) -> Result<Option<String>, ClientError> {
     let invalid = |why: String| ClientError::new(ErrorCode::Validation, format!("Invalid message: {why}"));
     let read = json::read(text.as_bytes())
         .map_err(|why| ClientError::new(ErrorCode::InvalidJson, format!("Invalid JSON: {why}")))?;

@@ -68,11 +68,14 @@ pub(super) enum SlotOrder {
     Step(ActionRow),
 }
 
+/// Where the row goes that an order gives.
+pub(super) type RowSender = oneshot::Sender<Result<SlotRow, NoRow>>;
+
 /// An order on its way.
 pub(super) struct SlotJob {
     pub(super) lease: Arc<SlotLease>,
     pub(super) order: SlotOrder,
-    pub(super) reply: oneshot::Sender<Result<SlotRow, NoRow>>,
+    pub(super) reply: RowSender,
 }
 
 /// A session's row of a batch.
@@ -102,7 +105,7 @@ impl NoRow {
 
 /// A session that waits for its row.
 struct WaitingSlot {
-    reply: oneshot::Sender<Result<SlotRow, NoRow>>,
+    reply: RowSender,
     /// Held until the row is there.
     _lease: Arc<SlotLease>,
 }
@@ -182,7 +185,7 @@ impl Stepper {
     /// Puts the slots of these orders in flight by `send`, together where that is not refused.
     fn send_all<T>(
         &mut self,
-        orders: Vec<(Arc<SlotLease>, T, oneshot::Sender<Result<SlotRow, NoRow>>)>,
+        orders: Vec<(Arc<SlotLease>, T, RowSender)>,
         send: impl Fn(&mut dyn VecEnv, &[Leaf], &Slots, &[&T]) -> crate::error::Result<()> + Copy,
     ) {
         if orders.is_empty() {
