@@ -63,8 +63,8 @@ test-asan: ## Run the tests of what is unsafe under AddressSanitizer.
 	$(ASAN) -p envcore --features load --lib --test spaces
 	$(ASAN) -p envs --test all -- buffers:: actions:: plugin:: processes::
 
-fuzz: ## Feed the parsers of netenv, in both roles, with a million made-up messages: CASES=1000000.
-	PROPTEST_CASES=$(or $(CASES),1000000) cargo test --locked --release -p envcore --features net --lib net::
+fuzz: ## Feed the parsers of netenv, in both roles, and of OpenEnv's actions with a million made-up messages: CASES=1000000.
+	PROPTEST_CASES=$(or $(CASES),1000000) cargo test --locked --release -p envcore --features openenv --lib net::
 
 test-rust: ## Run the Rust tests, examples in the docs included.
 	cargo test --workspace --exclude envpy --exclude benches --locked

@@ -3,7 +3,7 @@
 Importing this module registers `corral/…` ids with Gymnasium.
 """
 
-from corral import errors, netenv, testing
+from corral import errors, netenv, openenv, testing
 from corral._native import __version__
 from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
 from corral.env_c_api import load_env_c_api
@@ -52,6 +52,7 @@ __all__ = [
     "make",
     "make_vec",
     "netenv",
+    "openenv",
     "replay",
     "serve",
     "testing",

@@ -16,6 +16,7 @@ __all__ = [
     "Plugin",
     "Recording",
     "Schedule",
+    "SessionServer",
     "Source",
     "Statistics",
     "VecEnv",
@@ -64,6 +65,29 @@ class NetServer:
         token: str | None = None,
         tls: tuple[str | os.PathLike[str] | None, str | os.PathLike[str] | None, str] | None = None,
     ) -> NetServer: ...
+    @property
+    def addresses(self) -> list[str]: ...
+    @property
+    def fingerprint(self) -> str | None: ...
+    def metrics(self) -> dict[str, int]: ...
+    def close(self) -> None: ...
+
+@final
+class SessionServer:
+    def __new__(
+        cls,
+        addresses: Sequence[str],
+        envs: VecEnv,
+        *,
+        keep: Any,
+        description: str,
+        version: str,
+        max_connections: int,
+        max_message: int,
+        idle_timeout: float,
+        token: str | None = None,
+        tls: tuple[str | os.PathLike[str] | None, str | os.PathLike[str] | None, str] | None = None,
+    ) -> SessionServer: ...
     @property
     def addresses(self) -> list[str]: ...
     @property

@@ -128,11 +128,7 @@ def served(venv: Any, *, is_plain: bool, is_seeded: bool = False) -> Made:
     metadata = _plain(getattr(venv, "metadata", None) or {})
     reward_range = _range(getattr(venv, "reward_range", None))
     if isinstance(venv, VectorEnv):
-        if venv.native.frame_stack is None and _is_lazy(venv):
-            raise errors.UnsupportedError(
-                "lazy_frames are stacked where they are looked at: make what is served with "
-                "frame_stack alone"
-            )
+        refuse_lazy(venv)
         # To a client of plain netenv, the server resets envs in the step that ends an episode.
         metadata["autoreset_mode"] = "same_step" if is_plain else venv.native.autoreset_mode
         return venv.native, metadata, reward_range, None, venv, is_seeded
@@ -150,10 +146,15 @@ def served(venv: Any, *, is_plain: bool, is_seeded: bool = False) -> Made:
     return envs.native, metadata, reward_range, draw, (venv, envs), is_seeded
 
 
-def _is_lazy(venv: VectorEnv) -> bool:
+def refuse_lazy(venv: VectorEnv) -> None:
+    """Raises where frames are stacked only when somebody looks at them."""
     from corral.frames import LazyVectorEnv
 
-    return isinstance(venv, LazyVectorEnv)
+    if venv.native.frame_stack is None and isinstance(venv, LazyVectorEnv):
+        raise errors.UnsupportedError(
+            "lazy_frames are stacked where they are looked at: make what is served with "
+            "frame_stack alone"
+        )
 
 
 def _range(given: Any) -> tuple[float, float]:

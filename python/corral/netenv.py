@@ -7,36 +7,25 @@ those runs with only its import changed.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
-from typing_extensions import Self, Unpack
+from typing_extensions import Unpack
 
-from corral import _native, errors, settings
-from corral._netenv import (
-    Address,
-    host_of,
-    is_loopback,
-    net_address,
-    packed,
-    secret,
-    told_address,
-)
+from corral import _native, errors, openenv, settings
+from corral._netenv import Address, net_address, packed, secret
 from corral._served import CHOSEN, Makers, Served, settled
+from corral._server import Addresses, ServerBase
 from corral.rendering import check_render_mode
 from corral.settings import VecOptions, documented, flag, text, whole
 from corral.spaces import batched
 from corral.vector import VectorEnv
 
-Addresses = Address | list[Address]
 
-
-class Server:
+class Server(ServerBase):
     """Serves envs by netenv: each connection has a vec env of its own.
 
     Args:
@@ -78,100 +67,46 @@ class Server:
         key: str | os.PathLike[str] | None = None,
         insecure: bool = False,
     ) -> None:
-        given = addr if isinstance(addr, list) and addr else [addr]
-        self._addresses = [net_address(one, socket_kind) for one in given]
-        token = secret(token_file)
-        if (certificate is None) is not (key is None):
-            raise errors.ArgumentError("certificate and key belong together: give both or neither")
-        has_tls = flag("tls", tls) or certificate is not None
-        is_safe = token is not None and has_tls
-        exposed = [one for one in self._addresses if not is_loopback(one)]
-        if exposed and not (is_safe or flag("insecure", insecure)):
-            raise errors.ArgumentError(
-                f"addr is '{exposed[0]}', which other machines reach: whoever does may make "
-                "envs here. Give a token (token_file or CORRAL_NETENV_TOKEN) and TLS (tls=True, or "
-                "certificate and key), or insecure=True"
-            )
+        super().__init__(
+            addr,
+            socket_kind,
+            token_file=token_file,
+            tls=tls,
+            certificate=certificate,
+            key=key,
+            insecure=insecure,
+        )
         self._made = Makers(make_venv)
-        self._is_closed = False
         self._limits: dict[str, Any] = {
             "max_connections": whole("max_connections", max_connections, _native.MAX_ENVS),
             "max_envs": whole("max_envs", max_envs, _native.MAX_ENVS),
             "max_payload": whole("max_payload", max_payload, 2**40),
             "idle_timeout": idle_timeout,
-            "token": token,
-            "tls": (certificate, key, host_of(self._addresses[0])) if has_tls else None,
         }
-        self._native: _native.NetServer | None = None
 
-    def listen(self) -> Any:
-        """Begins to serve. Returns the bound address: `(host, port)`, or the path.
-
-        Raises:
-            ClosedError: after `close`.
-            ArgumentError: where it cannot serve at its address.
-        """
-        if self._is_closed:
-            raise errors.ClosedError(
-                f"the server at '{self._addresses[0]}' is closed: make a new one"
-            )
-        if self._native is None:
-            self._native = _native.NetServer(self._addresses, self._made, **self._limits)
-        return told_address(self._native.addresses[0])
-
-    @property
-    def addresses(self) -> list[str]:
-        """Where it listens, in the form that `corral.connect` takes."""
-        self.listen()
-        assert self._native is not None
-        return self._native.addresses
-
-    @property
-    def address(self) -> str:
-        """The first of `addresses`."""
-        return self.addresses[0]
-
-    @property
-    def fingerprint(self) -> str | None:
-        """The SHA-256 of its certificate, which clients pin; None without TLS."""
-        self.listen()
-        return None if self._native is None else self._native.fingerprint
-
-    def metrics(self) -> dict[str, int]:
-        """What it has (`connections`, `envs`) and has done: connections `accepted`, `refused`
-        because there were too many and `broken`; `resets` and `steps` that were answered."""
-        return {} if self._native is None else self._native.metrics()
-
-    def run(self) -> None:
-        """Serves until Ctrl-C, SIGTERM's handler or `close` in another thread ends it."""
-        self.listen()
-        try:
-            while self._native is not None:
-                time.sleep(0.05)
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Ends the server: steps in flight are answered, then every connection is closed."""
-        self._is_closed = True
-        native, self._native = self._native, None
-        if native is not None:
-            native.close()
-
-    def __enter__(self) -> Self:
-        self.listen()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    def _serve(self) -> _native.NetServer:
+        return _native.NetServer(self._addresses, self._made, **self._access, **self._limits)
 
 
-def serve(make_venv: Served, addr: Addresses = "127.0.0.1:2345", **options: Any) -> Server:
+@overload
+def serve(
+    make_venv: Served,
+    addr: Addresses = ...,
+    *,
+    protocol: Literal["netenv"] = ...,
+    **options: Any,
+) -> Server: ...
+@overload
+def serve(
+    make_venv: Served, addr: Addresses = ..., *, protocol: Literal["openenv"], **options: Any
+) -> openenv.Server: ...
+def serve(
+    make_venv: Any,
+    addr: Addresses = "127.0.0.1:2345",
+    *,
+    protocol: str = "netenv",
+    **options: Any,
+) -> Server | openenv.Server:
     """A server of envs, which serves from here on, until `close`, the end of a `with`, or until
     nobody holds it any more.
 
@@ -179,14 +114,21 @@ def serve(make_venv: Served, addr: Addresses = "127.0.0.1:2345", **options: Any)
         make_venv: an id of `corral.envs()`, or a function that makes the envs of a connection; or
             several, as `corral.netenv.Server` takes them.
         addr: "host:port", `(host, port)`, "unix:path" or a Path, or a list of these.
-        **options: those of `corral.netenv.Server`.
+        protocol: "netenv", or "openenv" for OpenEnv's clients: one env for each session.
+        **options: those of `corral.netenv.Server`, or of `corral.openenv.Server`.
 
     Raises:
         ArgumentError, ArgumentTypeError: name what is wrong.
         UnknownEnvError: for an id that no env has.
     """
-    kind = options.pop("socket_kind", "unix" if isinstance(addr, os.PathLike) else "tcp")
-    server = Server(addr, make_venv, kind, **options)
+    server: Server | openenv.Server
+    if protocol == "openenv":
+        server = openenv.Server(addr, make_venv, **options)
+    elif protocol == "netenv":
+        kind = options.pop("socket_kind", "unix" if isinstance(addr, os.PathLike) else "tcp")
+        server = Server(addr, make_venv, kind, **options)
+    else:
+        raise errors.ArgumentError(f"protocol is 'netenv' or 'openenv', not {protocol!r}")
     server.listen()
     return server
 

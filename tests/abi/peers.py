@@ -1,5 +1,5 @@
 """Fetches what real libraries and hosts the tests and benches take: procgen's wheel, gym3, DeepMind
-Lab2D, minigrid, rliable.
+Lab2D, minigrid, rliable, openenv-core.
 
 Everything comes from the package registry that pip knows, once, into `.peers/`.
 """
@@ -138,6 +138,41 @@ def rliable_python() -> Path:
     """
     with _alone():
         return _python_with("rliable", _RLIABLE)
+
+
+# The newest two. Of what it depends on, only what its client, its server and its validation import.
+OPENENV = ("0.3.0", "0.2.3")
+_OPENENV = (
+    "fastapi>=0.116",
+    "fastmcp>=3,<5",
+    "pydantic>=2",
+    "requests>=2.25",
+    "uvicorn>=0.24",
+    "websockets>=15.0.1",
+    "numpy>=2",
+    "gymnasium>=1.2,<1.5",
+    "cloudpickle>=3",
+    "typing_extensions>=4.3",
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+)
+
+
+@functools.cache
+def openenv(version: str) -> tuple[Path, Path]:
+    """The Python of a venv that has what openenv-core depends on, and the folder that has this
+    version of it. Folder and corral are taken by PYTHONPATH.
+
+    Raises:
+        Missing: without a registry.
+    """
+    with _alone():
+        python = _python_with("openenv", _OPENENV)
+        folder = PEERS / f"openenv-core-{version}"
+        if not (folder / "openenv").exists():
+            package = f"openenv-core=={version}"
+            _run(package, *_pip(), "install", "--quiet", "--no-deps", "--target", folder, package)
+        return python, folder
 
 
 @functools.cache

@@ -15,6 +15,7 @@ mod interpreter;
 mod layers;
 mod logs;
 mod net;
+mod openenv;
 mod plain;
 mod plugin;
 mod py_env;
@@ -40,6 +41,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::Source>()?;
     module.add_class::<plugin::Plugin>()?;
     module.add_class::<net::NetServer>()?;
+    module.add_class::<openenv::SessionServer>()?;
     module.add_class::<schedule::Schedule>()?;
     module.add_class::<replay::Recording>()?;
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;

@@ -1,7 +1,7 @@
 //! The core's log, as records of Python's `logging`.
 //!
 //! The core tells what happens by `tracing`. Here each event becomes a record of the logger
-//! `corral.netenv`, so that a program sets up its log as it always does.
+//! `corral.netenv` or `corral.openenv`, so that a program sets up its log as it always does.
 
 use std::fmt::{Debug, Write};
 
@@ -15,6 +15,7 @@ use crate::errors;
 use crate::interpreter::enter;
 
 const LOGGER: &str = "corral.netenv";
+const OPENENV_LOGGER: &str = "corral.openenv";
 /// How much of an event is told: a peer has a part in its text.
 const LONGEST: usize = 2000;
 
@@ -66,10 +67,12 @@ impl Subscriber for ToPython {
             Level::WARN => 30,
             _ => 20,
         };
+        let is_openenv = event.metadata().target().starts_with("envcore::net::openenv");
+        let logger = if is_openenv { OPENENV_LOGGER } else { LOGGER };
         enter(|py| {
             errors::beside(py, || {
                 // A log that cannot be written keeps nobody from being served.
-                if let Err(error) = tell(py, level, &text) {
+                if let Err(error) = tell(py, logger, level, &text) {
                     error.write_unraisable(py, None);
                 }
             });
@@ -81,7 +84,7 @@ impl Subscriber for ToPython {
     fn exit(&self, _: &Id) {}
 }
 
-fn tell(py: Python<'_>, level: u8, text: &str) -> PyResult<()> {
-    let logger = PyModule::import(py, "logging")?.call_method1("getLogger", (LOGGER,))?;
+fn tell(py: Python<'_>, logger: &str, level: u8, text: &str) -> PyResult<()> {
+    let logger = PyModule::import(py, "logging")?.call_method1("getLogger", (logger,))?;
     logger.call_method1("log", (level, "%s", text)).map(drop)
 }

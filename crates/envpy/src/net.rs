@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use envcore::net::{
-    Access, Asked, EnvFactory, Render, Served, Server, ServerLimits, ServerTls, ToPlain, Token,
+    Access, Asked, EnvFactory, Render, Served, Server, ServerLimits, ServerMetrics, ServerTls, ToPlain, Token,
 };
 use envcore::{Error, Object, Options, Result, Value};
 use pyo3::prelude::*;
@@ -59,14 +59,7 @@ impl NetServer {
             addresses.iter().map(|one| one.parse()).collect::<Result<_>>().or_raise(py)?;
         let limits =
             ServerLimits { connections: max_connections, envs: max_envs, payload: max_payload, idle };
-        let tls = match tls {
-            None => None,
-            Some((Some(certificate), Some(key), _)) => Some(ServerTls::from_files(&certificate, &key)),
-            Some((_, _, host)) => Some(ServerTls::self_signed(&host)),
-        };
-        let tls = tls.transpose().or_raise(py)?;
-        let fingerprint = tls.as_ref().map(ServerTls::fingerprint);
-        let access = Access { token: token.map(Token::new).transpose().or_raise(py)?, tls };
+        let (access, fingerprint) = access(token, tls).or_raise(py)?;
         let factory = Box::new(PyFactory(make));
         logs::to_python();
         let server = detach(py, || Server::new(&addresses, factory, limits, access)).or_raise(py)?;
@@ -76,18 +69,10 @@ impl NetServer {
 
     /// What the server has done so far and has now, by name; empty once it is closed.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = PyDict::new(py);
         let server = self.server.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(metrics) = server.as_ref().map(Server::metrics) {
-            counts.set_item("connections", metrics.connections)?;
-            counts.set_item("envs", metrics.envs)?;
-            counts.set_item("accepted", metrics.accepted)?;
-            counts.set_item("refused", metrics.refused)?;
-            counts.set_item("broken", metrics.broken)?;
-            counts.set_item("resets", metrics.resets)?;
-            counts.set_item("steps", metrics.steps)?;
-        }
-        Ok(counts)
+        let metrics = server.as_ref().map(Server::metrics);
+        drop(server);
+        metrics_to_py(py, metrics)
     }
 
     /// Ends the server, after the steps in flight. A second call does nothing.
@@ -108,6 +93,36 @@ impl Drop for NetServer {
             enter(|py| detach(py, || server.close()));
         }
     }
+}
+
+/// Who may use a server: who has the token, by TLS with the certificate's file and its key's file
+/// or, without them, by a pair that is made for the host. The fingerprint is the certificate's.
+pub(crate) fn access(
+    token: Option<&str>,
+    tls: Option<(Option<PathBuf>, Option<PathBuf>, String)>,
+) -> Result<(Access, Option<String>)> {
+    let tls = match tls {
+        None => None,
+        Some((Some(certificate), Some(key), _)) => Some(ServerTls::from_files(&certificate, &key)?),
+        Some((_, _, host)) => Some(ServerTls::self_signed(&host)?),
+    };
+    let fingerprint = tls.as_ref().map(ServerTls::fingerprint);
+    Ok((Access { token: token.map(Token::new).transpose()?, tls }, fingerprint))
+}
+
+/// Counts by name; none of a server that is closed.
+pub(crate) fn metrics_to_py(py: Python<'_>, metrics: Option<ServerMetrics>) -> PyResult<Bound<'_, PyDict>> {
+    let counts = PyDict::new(py);
+    if let Some(metrics) = metrics {
+        counts.set_item("connections", metrics.connections)?;
+        counts.set_item("envs", metrics.envs)?;
+        counts.set_item("accepted", metrics.accepted)?;
+        counts.set_item("refused", metrics.refused)?;
+        counts.set_item("broken", metrics.broken)?;
+        counts.set_item("resets", metrics.resets)?;
+        counts.set_item("steps", metrics.steps)?;
+    }
+    Ok(counts)
 }
 
 /// Makes envs by a Python function.
@@ -149,7 +164,7 @@ impl PyFactory {
 }
 
 /// The value that says as much as an object of Python's.
-fn plain(object: &Object) -> Option<Value> {
+pub(crate) fn plain(object: &Object) -> Option<Value> {
     match object.downcast_ref() {
         Some(Opaque(object)) => enter(|py| values::told(object.bind(py))).flatten(),
         None => Some(values::FOREIGN.into()),

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from corral import errors, netenv
+from corral import errors, netenv, openenv
 from corral.cli.app import app, err, errors_told, out
 
 
@@ -38,11 +38,21 @@ def serve_envs(
     unix: Annotated[
         list[str] | None, typer.Option(metavar="PATH", help="A Unix socket, as --addr.")
     ] = None,
-    max_connections: Annotated[int, typer.Option(min=1)] = 64,
-    max_envs: Annotated[int, typer.Option(min=1, help="In all connections.")] = 65536,
+    max_connections: Annotated[int | None, typer.Option(min=1, show_default="64")] = None,
+    max_envs: Annotated[
+        int | None, typer.Option(min=1, help="In all connections.", show_default="65536")
+    ] = None,
     idle_timeout: Annotated[
-        float, typer.Option(help="Seconds that a client may be silent.")
-    ] = 10.0,
+        float | None,
+        typer.Option(help="Seconds that a client may be silent.", show_default="10, OpenEnv: 300"),
+    ] = None,
+    for_openenv: Annotated[
+        bool,
+        typer.Option("--openenv", help="Serve OpenEnv's clients: one id, an env for each session."),
+    ] = False,
+    max_sessions: Annotated[
+        int | None, typer.Option(min=1, help="With --openenv.", show_default="256")
+    ] = None,
     metrics: Annotated[
         int | None,
         typer.Option(metavar="PORT", help="Counts as Prometheus reads them, on loopback."),
@@ -60,23 +70,28 @@ def serve_envs(
         bool, typer.Option("--insecure", help="Serve at an address that other machines reach.")
     ] = False,
 ) -> None:
-    """Serve envs by netenv, until Ctrl-C or SIGTERM.
+    """Serve envs by netenv, or to OpenEnv's clients, until Ctrl-C or SIGTERM.
 
     Example: corral serve CartPole-v1 --addr 127.0.0.1:0
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    limits: dict[str, Any] = {
+        "max_connections": max_connections,
+        "max_envs": max_envs,
+        "idle_timeout": idle_timeout,
+        "max_sessions": max_sessions,
+    }
     with errors_told():
-        server = netenv.serve(
-            ids,
+        server: netenv.Server | openenv.Server = netenv.serve(
+            served(ids, for_openenv, limits),
             [*(addr or ()), *(f"unix:{path}" for path in unix or ())] or ["127.0.0.1:2345"],
-            max_connections=max_connections,
-            max_envs=max_envs,
-            idle_timeout=idle_timeout,
+            protocol="openenv" if for_openenv else "netenv",
             token_file=token_file,
             tls=tls,
             certificate=certificate,
             key=key,
             insecure=insecure,
+            **{name: limit for name, limit in limits.items() if limit is not None},
         )
     ending = False
 
@@ -90,7 +105,10 @@ def serve_envs(
         if server.fingerprint is not None:
             out.print(f"fingerprint {server.fingerprint}", markup=False, soft_wrap=True)
         for address in server.addresses:
-            out.print(f"{', '.join(ids)} at {address}", markup=False, soft_wrap=True)
+            where = address
+            if for_openenv:
+                where = f"http{'s' if server.fingerprint else ''}://{address}"
+            out.print(f"{', '.join(ids)} at {where}", markup=False, soft_wrap=True)
         sys.stdout.flush()
         if not err.is_terminal:
             while not ending:
@@ -105,30 +123,48 @@ def serve_envs(
                 time.sleep(0.1)
 
 
+def served(ids: list[str], for_openenv: bool, limits: dict[str, Any]) -> Any:
+    """What is served by these ids. Raises for limits of the other protocol."""
+    others = ("max_connections", "max_envs") if for_openenv else ("max_sessions",)
+    for name in others:
+        if limits[name] is not None:
+            option = "--" + name.replace("_", "-")
+            goes = "without" if for_openenv else "with"
+            raise errors.ArgumentError(f"{option} goes {goes} --openenv")
+    if for_openenv and len(ids) > 1:
+        raise errors.ArgumentError(
+            f"--openenv serves one id, not {len(ids)}: start a server for each"
+        )
+    return ids[0] if for_openenv else ids
+
+
 GAUGES = ("connections", "envs")
 
 
-def prometheus(counts: dict[str, int]) -> str:
+def prometheus(protocol: str, counts: dict[str, int]) -> str:
     """Counts in Prometheus' text format."""
     lines = []
     for name, count in counts.items():
         kind, end = ("gauge", "") if name in GAUGES else ("counter", "_total")
-        lines += [f"# TYPE corral_netenv_{name}{end} {kind}", f"corral_netenv_{name}{end} {count}"]
+        full = f"corral_{protocol}_{name}{end}"
+        lines += [f"# TYPE {full} {kind}", f"{full} {count}"]
     return "\n".join(lines) + "\n"
 
 
 @contextmanager
-def told(server: netenv.Server, port: int | None) -> Iterator[None]:
+def told(server: netenv.Server | openenv.Server, port: int | None) -> Iterator[None]:
     """Answers each GET at the port on loopback with the server's counts."""
     if port is None:
         yield
         return
 
+    protocol = "openenv" if isinstance(server, openenv.Server) else "netenv"
+
     class Page(BaseHTTPRequestHandler):
         timeout = 10
 
         def do_GET(self) -> None:
-            text = prometheus(server.metrics()).encode()
+            text = prometheus(protocol, server.metrics()).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.send_header("Content-Length", str(len(text)))

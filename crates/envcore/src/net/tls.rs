@@ -86,6 +86,12 @@ impl ServerTls {
         self.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// The configuration, for a server that has sockets of its own kind.
+    #[cfg(feature = "openenv")]
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        self.config.clone()
+    }
+
     pub(super) fn accept(&self, socket: TcpStream) -> std::io::Result<TlsStream> {
         let session = ServerConnection::new(self.config.clone()).map_err(std::io::Error::other)?;
         Ok(TlsStream { socket, session: session.into(), ready: 0 })

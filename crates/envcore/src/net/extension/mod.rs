@@ -275,7 +275,7 @@ pub(super) fn open<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, S
 pub(super) struct PlainObjects<'a>(pub(super) Option<&'a ToPlain>);
 
 /// What gives the plain value that says as much as an object of the envs' own language.
-pub type ToPlain = Box<dyn Fn(&Object) -> Option<Value> + Send>;
+pub type ToPlain = Box<dyn Fn(&Object) -> Option<Value> + Send + Sync>;
 
 impl Objects for PlainObjects<'_> {
     fn pack(&self, _: &Object) -> Result<Vec<u8>, String> {

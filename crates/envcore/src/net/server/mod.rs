@@ -93,12 +93,22 @@ pub trait EnvFactory: Send + Sync {
 
 /// What a server has done so far.
 #[derive(Default)]
-struct Tally {
-    accepted: AtomicU64,
-    refused: AtomicU64,
-    broken: AtomicU64,
-    resets: AtomicU64,
-    steps: AtomicU64,
+pub(super) struct Tally {
+    pub(super) accepted: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) broken: AtomicU64,
+    pub(super) resets: AtomicU64,
+    pub(super) steps: AtomicU64,
+}
+
+impl Tally {
+    /// The counts of a server that has so many connections and envs now.
+    pub(super) fn metrics(&self, connections: usize, envs: usize) -> ServerMetrics {
+        let Tally { accepted, refused, broken, resets, steps } = self;
+        let [accepted, refused, broken, resets, steps] =
+            [accepted, refused, broken, resets, steps].map(|count| count.load(Ordering::Relaxed));
+        ServerMetrics { connections, envs, accepted, refused, broken, resets, steps }
+    }
 }
 
 /// What a server has done so far, and has now.
@@ -132,13 +142,13 @@ struct ServerState {
 }
 
 /// A number of things that were taken from a limit, and are given back at the end.
-struct Share {
+pub(super) struct Share {
     of: Arc<AtomicUsize>,
     count: usize,
 }
 
 impl Share {
-    fn take(of: &Arc<AtomicUsize>, count: usize, most: usize) -> Option<Self> {
+    pub(super) fn take(of: &Arc<AtomicUsize>, count: usize, most: usize) -> Option<Self> {
         let more = |taken: usize| taken.checked_add(count).filter(|taken| *taken <= most);
         let taken = of.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
         taken.ok().map(|_| Share { of: of.clone(), count })
@@ -197,18 +207,7 @@ impl Server {
     /// What the server has done so far, and has now.
     pub fn metrics(&self) -> ServerMetrics {
         let ServerState { connections, envs, tally, .. } = &*self.common;
-        let [accepted, refused, broken, resets, steps] =
-            [&tally.accepted, &tally.refused, &tally.broken, &tally.resets, &tally.steps]
-                .map(|count| count.load(Ordering::Relaxed));
-        ServerMetrics {
-            connections: connections.load(Ordering::SeqCst),
-            envs: envs.load(Ordering::SeqCst),
-            accepted,
-            refused,
-            broken,
-            resets,
-            steps,
-        }
+        tally.metrics(connections.load(Ordering::SeqCst), envs.load(Ordering::SeqCst))
     }
 
     /// Asks the server to end: no connection is accepted any more, steps in flight are answered,
