@@ -8,7 +8,7 @@ pub(super) const SIDE: i8 = 10;
 /// The cells of the board.
 pub(super) const CELLS: usize = SIDE as usize * SIDE as usize;
 
-/// The leftmost column and the top row, as sets of cells; see [`cell`].
+/// The outermost columns and the top row, as sets of cells; see [`cell`].
 pub(super) const LEFT_COLUMN: u128 = {
     let (mut column, mut y) = (0, 0);
     while y < SIDE {
@@ -17,6 +17,7 @@ pub(super) const LEFT_COLUMN: u128 = {
     }
     column
 };
+pub(super) const RIGHT_COLUMN: u128 = LEFT_COLUMN << (SIDE - 1);
 pub(super) const TOP_ROW: u128 = (1 << SIDE) - 1;
 
 /// All cells of the board.

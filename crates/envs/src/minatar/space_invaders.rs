@@ -12,7 +12,7 @@
 use envcore::rng::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::board::{BOARD, LEFT_COLUMN, SIDE, TOP_ROW, cell, is_on_board};
+use super::board::{BOARD, LEFT_COLUMN, RIGHT_COLUMN, SIDE, TOP_ROW, cell, is_on_board};
 use super::game::{ChannelLook, MinAtarGame, MinAtarMove, MinAtarTurn};
 
 /// A new swarm: rows 0 to 3, columns 2 to 7.
@@ -21,7 +21,6 @@ const SWARM: u128 = {
     row | row << SIDE | row << (2 * SIDE) | row << (3 * SIDE)
 };
 
-const RIGHT_COLUMN: u128 = LEFT_COLUMN << (SIDE - 1);
 const BOTTOM: i8 = SIDE - 1;
 const BOTTOM_ROW: u128 = TOP_ROW << (SIDE * BOTTOM);
 

@@ -8,7 +8,8 @@
 //! for one diver of those on board; with six of them all leave, and every cell of the oxygen
 //! gives 1. Each time the enemies come and move faster from then on, unless `difficulty_ramping` is
 //! false. The episode ends when an enemy or its bullet hits the submarine, when the oxygen is used
-//! up, or at the surface without a diver.
+//! up, or at the surface without a diver. As in the package, one diver more than six leaves with the
+//! six: the count is -1 then, which is not shown, and does not end the episode at the surface.
 //!
 //! Chance: where enemies and divers come from and in which row, and whether an enemy is a
 //! submarine (one time in three), which shoots.
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use self::few::Few;
 use self::swimmer::{Shooter, Swimmer};
-use super::board::{BOARD, LEFT_COLUMN, SIDE, cell, cell_if_on_board, is_on_board};
+use super::board::{BOARD, LEFT_COLUMN, RIGHT_COLUMN, SIDE, cell, cell_if_on_board, is_on_board};
 use super::game::{ChannelLook, MinAtarGame, MinAtarMove, MinAtarTurn};
 
 /// The row of the gauges.
@@ -32,7 +33,7 @@ const FIRST_ROW: i8 = 1;
 const ROWS: usize = 8;
 
 const MOST_OXYGEN: i16 = 200;
-const MOST_DIVERS: i8 = 6;
+const MOST_DIVERS: i32 = 6;
 
 /// Steps from one enemy to the next, and from one of its moves to the next, at first and at last.
 const ENEMY_INTERVALS: (u8, u8) = (20, 1);
@@ -62,7 +63,8 @@ pub struct Seaquest {
     faces_right: bool,
     is_up: bool,
     oxygen: i16,
-    divers_on_board: i8,
+    /// Below 0 from when six have left until others come on board; see the module.
+    divers_on_board: i32,
     until_shot: u8,
     enemy_interval: u8,
     until_enemy: u8,
@@ -136,7 +138,7 @@ impl Seaquest {
         self.divers.retain_backwards(|diver| {
             let mut comes_on_board = |diver: &Swimmer| {
                 let comes = diver.place() == place && *on_board < MOST_DIVERS;
-                *on_board += i8::from(comes);
+                *on_board += i32::from(comes);
                 comes
             };
             !comes_on_board(diver)
@@ -145,31 +147,34 @@ impl Seaquest {
     }
 
     fn hunt(&mut self, turn: &mut MinAtarTurn) {
-        let (place, interval, bullets) = (self.place, self.move_interval, &mut self.enemy_bullets);
-        self.enemies.retain_backwards(|Shooter { swimmer, until_shot }| {
-            let stays = swimmer.hunt(place, interval, turn);
+        let (place, interval) = (self.place, self.move_interval);
+        let Seaquest { bullets, enemy_bullets, fish, enemies, .. } = self;
+        enemies.retain_backwards(|Shooter { swimmer, until_shot }| {
+            let goes_on = swimmer.hunt(place, bullets, interval, turn);
+            // One that is shot in this step shoots, too.
             if *until_shot == 0 {
                 *until_shot = ENEMY_SHOT_INTERVAL;
-                bullets[usize::from(swimmer.goes_right)] |= cell_if_on_board(swimmer.x, swimmer.y);
+                let side = usize::from(swimmer.goes_right);
+                enemy_bullets[side] |= cell_if_on_board(swimmer.x, swimmer.y);
             } else {
                 *until_shot -= 1;
             }
-            stays
+            goes_on
         });
-        let here = cell(place.0, place.1);
-        let [left, right] = *bullets;
-        let moved = [(left & !LEFT_COLUMN) >> 1, (right & !(LEFT_COLUMN << (SIDE - 1))) << 1];
-        turn.is_over |= (left | right | moved[0] | moved[1]) & here != 0;
-        *bullets = moved;
-        self.fish.retain_backwards(|fish| fish.hunt(place, interval, turn));
+        let [left, right] = *enemy_bullets;
+        let moved = [(left & !LEFT_COLUMN) >> 1, (right & !RIGHT_COLUMN) << 1];
+        let flown = left | right | moved[0] | moved[1];
+        turn.is_over |= flown & cell(place.0, place.1) != 0;
+        *enemy_bullets = moved;
+        fish.retain_backwards(|fish| fish.hunt(place, bullets, interval, turn));
     }
 
     /// What depth does to the submarine: it breathes, or comes up.
     fn breathe(&mut self, ramps: bool, turn: &mut MinAtarTurn) {
-        turn.is_over |= self.oxygen < 0;
         if self.place.1 > 0 {
             self.oxygen -= 1;
             self.is_up = false;
+            turn.is_over |= self.oxygen < 0;
         } else if !self.is_up {
             if self.divers_on_board == 0 {
                 turn.is_over = true;
@@ -186,9 +191,8 @@ impl Seaquest {
         if self.divers_on_board == MOST_DIVERS {
             self.divers_on_board = 0;
             reward = self.oxygen_cells().max(0) as u32;
-        } else {
-            self.divers_on_board -= 1;
         }
+        self.divers_on_board = self.divers_on_board.saturating_sub(1);
         self.oxygen = MOST_OXYGEN;
         let (fewest, fastest) = (ENEMY_INTERVALS.1, MOVE_INTERVALS.1);
         if ramps && (self.enemy_interval > fewest || self.move_interval > fastest) {
@@ -287,7 +291,8 @@ impl MinAtarGame for Seaquest {
         self.divers.iter().for_each(|diver| show(diver, 9));
         let full = self.oxygen_cells().clamp(0, i16::from(SIDE));
         channels[7] = ((1 << full) - 1) << (SIDE * BOTTOM);
-        channels[8] = ((1 << self.divers_on_board) - 1) << (SIDE * BOTTOM + (BOTTOM - self.divers_on_board));
+        let on_board = self.divers_on_board.clamp(0, MOST_DIVERS) as i8;
+        channels[8] = ((1 << on_board) - 1) << (SIDE * BOTTOM + BOTTOM - on_board);
         channels
     }
 
@@ -297,8 +302,8 @@ impl MinAtarGame for Seaquest {
         let is_within = |value: u8, (most, least): (u8, u8)| (least..=most).contains(&value);
         is_on_board(self.place.0, self.place.1)
             && self.place.1 < BOTTOM
-            && (-2..=MOST_OXYGEN).contains(&self.oxygen)
-            && (0..=MOST_DIVERS).contains(&self.divers_on_board)
+            && (-1..=MOST_OXYGEN).contains(&self.oxygen)
+            && self.divers_on_board <= MOST_DIVERS
             && is_within(self.enemy_interval, ENEMY_INTERVALS)
             && is_within(self.move_interval, MOVE_INTERVALS)
             && self.until_enemy <= ENEMY_INTERVALS.0

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::few::Few;
 use crate::minatar::board::{SIDE, cell_if_on_board, is_on_board};
 use crate::minatar::game::MinAtarTurn;
 
@@ -54,16 +55,26 @@ impl Swimmer {
         is_due
     }
 
-    /// A step of an enemy, which ends the episode where it is at the player before or after its
-    /// move; whether it is still in the sea.
-    pub(super) fn hunt(&mut self, player: (i8, i8), interval: u8, turn: &mut MinAtarTurn) -> bool {
+    /// A step of an enemy. It ends the episode where the enemy is at the player before or after its
+    /// move. An enemy that moves into one of the player's `bullets` is shot. Whether it goes on.
+    pub(super) fn hunt<const MOST: usize>(
+        &mut self,
+        player: (i8, i8),
+        bullets: &mut Few<Swimmer, MOST>,
+        interval: u8,
+        turn: &mut MinAtarTurn,
+    ) -> bool {
         turn.is_over |= self.place() == player;
-        if self.is_due(interval) {
-            if !self.advance() {
-                return false;
-            }
-            turn.is_over |= self.place() == player;
+        if !self.is_due(interval) {
+            return true;
         }
-        true
+        if !self.advance() {
+            return false;
+        }
+        let place = self.place();
+        turn.is_over |= place == player;
+        let is_shot = bullets.remove_first(|bullet| bullet.place() == place);
+        turn.reward += u32::from(is_shot);
+        !is_shot
     }
 }
