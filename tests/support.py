@@ -115,11 +115,15 @@ _LEVELS_PLAYED = ("Empty-5x5", "DoorKey-5x5", "Fetch-5x5-N2", "Dynamic-Obstacles
 OTHER_LEVELS = {
     id
     for id in corral.envs()
-    if id.startswith("MiniGrid-")
-    and not id.endswith(tuple(f"{name}-v0" for name in _LEVELS_PLAYED))
+    if (
+        id.startswith("MiniGrid-")
+        and not id.endswith(tuple(f"{name}-v0" for name in _LEVELS_PLAYED))
+    )
+    or (id.startswith("MinAtar-") and id.endswith("-v0"))
 }
 """MiniGrid's levels but for a few: one Rust type plays them all, and what the levels are is
-compared with the package's (`tests/parity/test_minigrid.py`)."""
+compared with the package's (`tests/parity/test_minigrid.py`). MinAtar's games with all six actions:
+the same types play them with fewer."""
 
 PLAYED = [id for id in corral.envs() if id not in OTHER_LEVELS]
 """The built-in envs that are played in batches."""

@@ -21,7 +21,7 @@ function, without arguments, returns the library's path. `name` comes before the
 # As Gymnasium has them, but for the `:`, before which it looks for a module to import.
 _NAMESPACE = re.compile(r"[\w-]+")
 _ID = re.compile(r"[\w.-]+")
-_OURS = ("corral", "testing")
+_OURS = ("corral", "testing", "MinAtar")
 
 
 @dataclasses.dataclass(frozen=True)

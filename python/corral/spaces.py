@@ -126,7 +126,7 @@ def _from_leaf(leaf: Leaf) -> spaces.Space[Any]:
 def _from_tensor(leaf: Leaf) -> spaces.Space[Any]:
     dtype, shape = np.dtype(leaf["dtype"]), tuple(leaf["shape"])
     low, high = (_per_element(leaf[side], shape, dtype) for side in ("low", "high"))
-    if dtype.kind == "b" and shape:
+    if dtype.kind == "b" and shape and leaf["discrete"]:
         return spaces.MultiBinary(shape if len(shape) > 1 else shape[0])
     if not leaf["discrete"] or dtype.kind == "b":
         return spaces.Box(low, high, shape, dtype.type)

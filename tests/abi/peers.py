@@ -1,5 +1,5 @@
 """Fetches what real libraries and hosts the tests and benches take: procgen's wheel, gym3, DeepMind
-Lab2D, minigrid, rliable, openenv-core.
+Lab2D, minigrid, minatar, rliable, openenv-core.
 
 Everything comes from the package registry that pip knows, once, into `.peers/`.
 """
@@ -125,6 +125,15 @@ _MINIGRID = (
 )
 
 
+_MINATAR = (
+    "minatar==1.0.*",
+    "numpy>=2",
+    "gymnasium>=1.2,<1.5",
+    "cloudpickle>=3",
+    "typing_extensions>=4.3",
+)
+
+
 # Its dependency arch is not of an age with pandas 3.
 _RLIABLE = ("rliable==1.2.0", "pandas<3")
 
@@ -206,6 +215,17 @@ def minigrid_python() -> Path:
     """
     with _alone():
         return _python_with("minigrid", _MINIGRID)
+
+
+@functools.cache
+def minatar_python() -> Path:
+    """The Python of a venv that has minatar, and takes corral by PYTHONPATH.
+
+    Raises:
+        Missing: without a registry.
+    """
+    with _alone():
+        return _python_with("minatar", _MINATAR)
 
 
 def _python_with(name: str, packages: tuple[str, ...], alone: tuple[str, ...] = ()) -> Path:

@@ -1,4 +1,4 @@
-//! The bound of each env that Gymnasium or minigrid has too: a plain loop over a list of one
+//! The bound of each env that Gymnasium, minigrid or minatar has too: a plain loop over a list of one
 //! env type, which writes observations, rewards, flags, infos and masks as a vec
 //! env does (NEXT_STEP), and nothing more.
 //!
@@ -9,6 +9,10 @@ mod common;
 use common::{take_turns, words};
 use envcore::{Caps, Discrete, Env, Text};
 use envs::classic::{Acrobot, MountainCar, MountainCarContinuous, Pendulum};
+use envs::minatar::{
+    Asterix, Breakout, Freeway, MinAtar, MinAtarConfig, MinAtarGame, MinAtarSeen, Planes, Seaquest,
+    SpaceInvaders,
+};
 use envs::minigrid::{MiniGrid, MiniGridConfig, MiniGridSeen};
 use envs::toy_text::{Blackjack, CliffWalking, FrozenLake, Taxi};
 
@@ -54,6 +58,25 @@ impl Column<MiniGridSeen> for Grids {
         seen.write_image(&mut self.images[slot * IMAGE..][..IMAGE]);
         self.directions[slot] = seen.direction();
         self.missions[slot] = seen.mission();
+    }
+}
+
+/// MinAtar's boards.
+struct Boards {
+    cells: Vec<bool>,
+    size: usize,
+}
+
+impl<P: Planes> Column<MinAtarSeen<P>> for Boards {
+    fn of(observations: Vec<MinAtarSeen<P>>) -> Self {
+        let size = 100 * P::COUNT;
+        let mut boards = Boards { cells: vec![false; observations.len() * size], size };
+        observations.into_iter().enumerate().for_each(|(slot, seen)| boards.put(slot, seen));
+        boards
+    }
+
+    fn put(&mut self, slot: usize, seen: MinAtarSeen<P>) {
+        seen.write_board(&mut self.cells[slot * self.size..][..self.size]);
     }
 }
 
@@ -149,6 +172,14 @@ fn play_into<E: Env, C: Column<E::Obs>>(
     })
 }
 
+/// Plays a game of MinAtar with the action set of `id`.
+fn play_minatar<G: MinAtarGame>(id: &str, num_envs: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let is_minimal = id.ends_with("-v1");
+    let config = MinAtarConfig { use_minimal_action_set: Some(is_minimal), ..MinAtarConfig::default() };
+    let action = if is_minimal { |word| Discrete((word % G::MOVES.len() as u64) as i64) } else { choice };
+    play_into::<MinAtar<G>, Boards>(config, id, num_envs, 0, action)
+}
+
 fn choice<const N: u64>(word: u64) -> Discrete<N> {
     Discrete((word % N) as i64)
 }
@@ -178,6 +209,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let action = if level.contains("Dynamic") { |word| Discrete((word % 3) as i64) } else { choice };
             play_into::<MiniGrid, Grids>(config, id, n, 0, action)
         }
-        other => Err(format!("{other} is none of the envs that Gymnasium or minigrid has too").into()),
+        game if game.starts_with("MinAtar-Asterix") => play_minatar::<Asterix>(id, n),
+        game if game.starts_with("MinAtar-Breakout") => play_minatar::<Breakout>(id, n),
+        game if game.starts_with("MinAtar-Freeway") => play_minatar::<Freeway>(id, n),
+        game if game.starts_with("MinAtar-Seaquest") => play_minatar::<Seaquest>(id, n),
+        game if game.starts_with("MinAtar-SpaceInvaders") => play_minatar::<SpaceInvaders>(id, n),
+        other => {
+            Err(format!("{other} is none of the envs that Gymnasium, minigrid or minatar has too").into())
+        }
     }
 }

@@ -10,6 +10,7 @@ mod canvas;
 pub mod classic;
 mod glyphs;
 pub mod grid;
+pub mod minatar;
 pub mod minigrid;
 pub mod testing;
 pub mod toy_text;
@@ -17,8 +18,8 @@ pub mod toy_text;
 pub use envcore::Entry;
 use envcore::Result;
 
-const FAMILIES: [&[Entry]; 5] =
-    [classic::TABLE, toy_text::TABLE, grid::TABLE, minigrid::TABLE, testing::TABLE];
+const FAMILIES: [&[Entry]; 6] =
+    [classic::TABLE, toy_text::TABLE, grid::TABLE, minigrid::TABLE, minatar::TABLE, testing::TABLE];
 
 const COUNT: usize = {
     let (mut count, mut family) = (0, 0);
@@ -50,12 +51,14 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
     TABLE.iter().filter(|entry| !entry.hidden)
 }
 
-/// The environment of this id, with or without the `corral/` before it.
+/// The environment of this id, with or without the `corral/` before it, or by the id that the
+/// package `minatar` has for it.
 ///
 /// # Errors
 /// [`Error::UnknownEnv`](envcore::Error::UnknownEnv), with the nearest ids.
 pub fn find(id: &str) -> Result<&'static Entry> {
-    envcore::find(TABLE, id.strip_prefix("corral/").unwrap_or(id))
+    let id = id.strip_prefix("corral/").unwrap_or(id);
+    envcore::find(TABLE, minatar::id_of_package(id).as_deref().unwrap_or(id))
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ def info(
 def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
     spec = ids.python_spec(id)
     with closing(ids.make(id, 1, config, autoreset_mode=_MODE)) as envs:
-        described = _described(id) if spec is None else _python_described(spec)
+        described = _described(envs.native.id) if spec is None else _python_described(spec)
         native = envs.native
         limit = envs.max_episode_steps
         if limit is None and spec is not None and "max_episode_steps" not in config:
@@ -73,9 +73,8 @@ def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-def _described(id: str) -> dict[str, Any]:
+def _described(own: str) -> dict[str, Any]:
     """Of an env of ours or a library's; hidden ones are in no table."""
-    own = id.rpartition(":")[2].removeprefix("corral/")
     entry = corral.envs().get(own, {})
     known = _gymnasiums_meanings(own)
     options = [

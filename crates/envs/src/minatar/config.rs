@@ -1,0 +1,36 @@
+//! The options, which all games share.
+
+use envcore::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// MinAtar's options, the same for every game.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MinAtarConfig {
+    /// The probability that a step plays the action of the step before in place of its own.
+    pub sticky_action_prob: f64,
+    /// Whether the games grow harder as they go on.
+    pub difficulty_ramping: bool,
+    /// Whether the actions that do nothing in the game are left out; as the id says where it is
+    /// none: `-v1` leaves them out, `-v0` has all six.
+    pub use_minimal_action_set: Option<bool>,
+}
+
+impl Default for MinAtarConfig {
+    fn default() -> Self {
+        MinAtarConfig { sticky_action_prob: 0.1, difficulty_ramping: true, use_minimal_action_set: None }
+    }
+}
+
+impl MinAtarConfig {
+    /// # Errors
+    /// [`Error::OptionValue`] for what is no probability.
+    pub(super) fn stickiness(&self) -> Result<f64> {
+        let prob = self.sticky_action_prob;
+        if (0.0..=1.0).contains(&prob) {
+            return Ok(prob);
+        }
+        Err(Error::OptionValue(format!(
+            "MinAtar: sticky_action_prob is {prob}, and is a probability: 0 to 1"
+        )))
+    }
+}
