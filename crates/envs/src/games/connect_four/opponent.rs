@@ -23,8 +23,8 @@ const INFINITE: i32 = 1000;
 /// Columns in the order in which a search for the best one ends soonest.
 const CENTRE_FIRST: [usize; COLUMNS] = [3, 2, 4, 1, 5, 0, 6];
 
-/// Some of the columns.
-type Chosen = [bool; COLUMNS];
+/// By column, whether it is one of them.
+type ColumnSet = [bool; COLUMNS];
 
 /// The column that the opponent picks, of which one or more have room.
 pub(super) fn pick(kind: OpponentKind, depth: u32, own: u64, other: u64, rng: &mut Rng) -> usize {
@@ -40,7 +40,7 @@ pub(super) fn pick(kind: OpponentKind, depth: u32, own: u64, other: u64, rng: &m
 
 /// The columns with room that fulfil a condition.
 #[inline]
-fn columns(all: u64, condition: impl Fn(usize) -> bool) -> Chosen {
+fn columns(all: u64, condition: impl Fn(usize) -> bool) -> ColumnSet {
     let mut chosen = [false; COLUMNS];
     for (column, is_chosen) in chosen.iter_mut().enumerate() {
         *is_chosen = has_room(all, column) && condition(column);
@@ -50,7 +50,7 @@ fn columns(all: u64, condition: impl Fn(usize) -> bool) -> Chosen {
 
 /// The columns that win at once; else those that keep the other player from winning at once; else
 /// all with room.
-fn greedy(own: u64, other: u64) -> Chosen {
+fn greedy(own: u64, other: u64) -> ColumnSet {
     let all = own | other;
     for stones in [own, other] {
         let winning = columns(all, |column| has_four(stones | dropped(all, column)));
@@ -62,7 +62,7 @@ fn greedy(own: u64, other: u64) -> Chosen {
 }
 
 /// The columns of the highest value.
-fn best(own: u64, other: u64, depth: i32) -> Chosen {
+fn best(own: u64, other: u64, depth: i32) -> ColumnSet {
     let (mut chosen, mut highest) = ([false; COLUMNS], -INFINITE);
     for column in CENTRE_FIRST {
         if !has_room(own | other, column) {
