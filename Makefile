@@ -17,7 +17,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python test-border test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs clean
+.PHONY: help build demo examples test test-rust test-python test-border test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,6 +34,10 @@ $(STAMP): $(SOURCES)
 
 demo: build ## Train PPO on CartPole, evaluate, draw: demo/*.png, *.gif, *.csv.
 	$(BIN)/python demo/train.py
+
+examples: build ## Run the examples: PPO in NumPy on three envs, a tree search.
+	$(BIN)/python examples/ppo.py
+	$(BIN)/python examples/tree_search.py
 
 test: test-rust test-python ## Run the tests.
 

@@ -25,7 +25,7 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
 import corral
-from ppo import Agent, Config, Progress, train
+from corral.examples.ppo import Agent, Config, Progress, train
 
 CONFIG = Config(env="CartPole-v1")
 THRESHOLD = 475.0

@@ -100,11 +100,13 @@ def narrow(case: Case, slot: int, indexed: bool) -> Story:
 
 def shown(observation: Any) -> Any:
     """An observation as libenv carries it with `cast`: float64 and unbounded int32 (Faulty's) are
-    rounded to float32, bool is uint8, labels are int32; the parts of a tuple have numbers for
-    names."""
+    rounded to float32, bool is uint8, labels are int32, and so is int8 (ConnectFour's, from -1),
+    counted from 0; the parts of a tuple have numbers for names."""
 
     def leaf(value: Any) -> Any:
         array = np.asarray(value)
+        if array.dtype == np.int8:
+            return array.astype(np.int32) + 1
         to = {
             "float64": np.float32,
             "bool": np.uint8,

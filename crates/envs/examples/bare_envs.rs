@@ -1,4 +1,4 @@
-//! The bound of each env that Gymnasium, minigrid or minatar has too: a plain loop over a list of one
+//! The bound of each env that Gymnasium, minigrid or minatar has too, and of games: a plain loop over a list of one
 //! env type, which writes observations, rewards, flags, infos and masks as a vec
 //! env does (NEXT_STEP), and nothing more.
 //!
@@ -9,6 +9,7 @@ mod common;
 use common::{take_turns, words};
 use envcore::{Caps, Discrete, Env, Text};
 use envs::classic::{Acrobot, MountainCar, MountainCarContinuous, Pendulum};
+use envs::games::{Catch, CatchSeen, ConnectFour, ConnectFourSeen, Game2048, Snake, SnakeSeen};
 use envs::minatar::{
     Asterix, Breakout, Freeway, MinAtar, MinAtarConfig, MinAtarGame, MinAtarSeen, Planes, Seaquest,
     SpaceInvaders,
@@ -62,15 +63,15 @@ impl Column<MiniGridSeen> for Grids {
 }
 
 /// MinAtar's boards.
-struct Boards {
+struct MinAtarBoards {
     cells: Vec<bool>,
     size: usize,
 }
 
-impl<P: Planes> Column<MinAtarSeen<P>> for Boards {
+impl<P: Planes> Column<MinAtarSeen<P>> for MinAtarBoards {
     fn of(observations: Vec<MinAtarSeen<P>>) -> Self {
         let size = 100 * P::COUNT;
-        let mut boards = Boards { cells: vec![false; observations.len() * size], size };
+        let mut boards = MinAtarBoards { cells: vec![false; observations.len() * size], size };
         observations.into_iter().enumerate().for_each(|(slot, seen)| boards.put(slot, seen));
         boards
     }
@@ -79,6 +80,29 @@ impl<P: Planes> Column<MinAtarSeen<P>> for Boards {
         seen.write_board(&mut self.cells[slot * self.size..][..self.size]);
     }
 }
+
+/// Boards of one size, each drawn into its place by its own observation.
+struct Boards<T, const FIELDS: usize>(Vec<T>);
+
+macro_rules! boards {
+    ($seen:ty, $element:ty, $fields:expr, $write:ident) => {
+        impl Column<$seen> for Boards<$element, { $fields }> {
+            fn of(observations: Vec<$seen>) -> Self {
+                let mut boards = Boards(vec![<$element>::default(); observations.len() * $fields]);
+                observations.into_iter().enumerate().for_each(|(slot, seen)| boards.put(slot, seen));
+                boards
+            }
+
+            fn put(&mut self, slot: usize, seen: $seen) {
+                seen.$write(&mut self.0[slot * $fields..][..$fields]);
+            }
+        }
+    };
+}
+
+boards!(CatchSeen, f32, 10 * 5, write_board);
+boards!(SnakeSeen, f32, 12 * 12 * 5, write_planes);
+boards!(ConnectFourSeen, i8, 6 * 7, write_board);
 
 /// Envs with what an episode needs, and a batch, allocated once.
 struct BareEnvs<E: Env, C> {
@@ -177,7 +201,7 @@ fn play_minatar<G: MinAtarGame>(id: &str, num_envs: usize) -> Result<(), Box<dyn
     let is_minimal = id.ends_with("-v1");
     let config = MinAtarConfig { use_minimal_action_set: Some(is_minimal), ..MinAtarConfig::default() };
     let action = if is_minimal { |word| Discrete((word % G::MOVES.len() as u64) as i64) } else { choice };
-    play_into::<MinAtar<G>, Boards>(config, id, num_envs, 0, action)
+    play_into::<MinAtar<G>, MinAtarBoards>(config, id, num_envs, 0, action)
 }
 
 fn choice<const N: u64>(word: u64) -> Discrete<N> {
@@ -204,6 +228,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "CliffWalkingSlippery-v1" => play::<CliffWalking<true>>(id, n, 4, choice),
         "Taxi-v4" => play::<Taxi>(id, n, 6, choice),
         "Blackjack-v1" => play::<Blackjack>(id, n, 2, choice),
+        "Catch-v0" => play_into::<Catch, Boards<f32, 50>>(Default::default(), id, n, 0, choice),
+        "Snake-v0" => play_into::<Snake, Boards<f32, 720>>(Default::default(), id, n, 4, choice),
+        "2048-v0" => play::<Game2048>(id, n, 4, choice),
+        "ConnectFour-v0" => play_into::<ConnectFour, Boards<i8, 42>>(Default::default(), id, n, 7, choice),
         level if level.starts_with("MiniGrid-") => {
             let config = MiniGridConfig::default().with_level(level);
             let action = if level.contains("Dynamic") { |word| Discrete((word % 3) as i64) } else { choice };
@@ -214,8 +242,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         game if game.starts_with("MinAtar-Freeway") => play_minatar::<Freeway>(id, n),
         game if game.starts_with("MinAtar-Seaquest") => play_minatar::<Seaquest>(id, n),
         game if game.starts_with("MinAtar-SpaceInvaders") => play_minatar::<SpaceInvaders>(id, n),
-        other => {
-            Err(format!("{other} is none of the envs that Gymnasium, minigrid or minatar has too").into())
-        }
+        other => Err(format!(
+            "{other} is no game and none of the envs that Gymnasium, minigrid or minatar has too"
+        )
+        .into()),
     }
 }

@@ -8,6 +8,9 @@
 
 mod canvas;
 pub mod classic;
+#[cfg(test)]
+mod damaged;
+pub mod games;
 mod glyphs;
 pub mod grid;
 pub mod minatar;
@@ -18,8 +21,15 @@ pub mod toy_text;
 pub use envcore::Entry;
 use envcore::Result;
 
-const FAMILIES: [&[Entry]; 6] =
-    [classic::TABLE, toy_text::TABLE, grid::TABLE, minigrid::TABLE, minatar::TABLE, testing::TABLE];
+const FAMILIES: [&[Entry]; 7] = [
+    classic::TABLE,
+    toy_text::TABLE,
+    games::TABLE,
+    grid::TABLE,
+    minigrid::TABLE,
+    minatar::TABLE,
+    testing::TABLE,
+];
 
 const COUNT: usize = {
     let (mut count, mut family) = (0, 0);

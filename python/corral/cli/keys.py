@@ -16,16 +16,19 @@ ARROWS = ("left", "right", "up", "down")
 NAMES = (*ARROWS, "space", "enter")
 """What keys are called that are no single letter."""
 
-# By an id's name, without namespace and version: what Gymnasium and Maze say of their actions.
+# By an id's name, without namespace and version: what an env's page says of its actions.
 _KNOWN = {
+    "2048": "up=0,right=1,down=2,left=3",
     "Acrobot": "left=0,down=1,right=2",
     "CartPole": "left=0,right=1",
+    "Catch": "left=0,down=1,right=2",
     "CliffWalking": "up=0,right=1,down=2,left=3",
     "CliffWalkingSlippery": "up=0,right=1,down=2,left=3",
     "FrozenLake": "left=0,down=1,right=2,up=3",
     "FrozenLake8x8": "left=0,down=1,right=2,up=3",
     "Maze": "space=0,up=1,right=2,down=3,left=4",
     "MountainCar": "left=0,down=1,right=2",
+    "Snake": "up=0,right=1,down=2,left=3",
     "Taxi": "down=0,up=1,right=2,left=3,p=4,d=5",
 }
 # Commas before the next name; those within a list are its own.

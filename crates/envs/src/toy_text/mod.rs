@@ -57,44 +57,10 @@ pub const TABLE: &[Entry] = &[
 
 #[cfg(test)]
 mod tests {
-    use envcore::{Caps, Discrete, Env, Error};
+    use envcore::Discrete;
 
     use super::*;
-
-    /// An env's saved bytes with one of them changed in every way.
-    fn damaged(state: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-        let places = (0..state.len()).flat_map(|at| [0x03, 0x0b, 0x7f, 0xff].map(|value| (at, value)));
-        places.map(|(at, value)| {
-            let mut changed = state.to_vec();
-            changed[at] = value;
-            changed
-        })
-    }
-
-    /// A state that loads is one that can be shown, drawn and played.
-    fn survives<E: Env>(act: E::Act) {
-        let mut env = E::build(&E::Config::default(), 3).unwrap();
-        env.reset(None).unwrap();
-        let state = env.save().unwrap();
-        let mut refused = 0;
-        for bytes in damaged(&state) {
-            match env.load(&bytes) {
-                Ok(()) => {
-                    env.render().unwrap();
-                    if E::CAPS.contains(Caps::ANSI) {
-                        env.ansi().unwrap();
-                    }
-                    env.step(&act).unwrap();
-                }
-                Err(error) => {
-                    assert!(matches!(error, Error::State(_)), "{error}");
-                    refused += 1;
-                }
-            }
-        }
-        assert!(refused > 0);
-        env.load(&state).unwrap();
-    }
+    use crate::damaged::survives;
 
     #[test]
     fn a_state_that_no_episode_has_is_refused() {

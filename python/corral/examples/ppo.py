@@ -1,23 +1,29 @@
 """PPO for discrete actions in NumPy: networks, backpropagation, Adam, GAE and the training loop.
 
 It follows Schulman et al. 2017 (https://arxiv.org/abs/1707.06347), with GAE, normalised advantages,
-an entropy bonus and an annealed learning rate, for flat float observations and `Discrete` actions.
+an entropy bonus and an annealed learning rate, for observations of one array of numbers, which are
+taken as flat float32, and `Discrete` actions.
 
 The environments run in Gymnasium's NEXT_STEP mode: the step after an episode's end only resets, and
 is left out of the loss. In return every other step's successor is the next observation, also when
 it ends an episode, so bootstrapping a truncated one from its final observation is no special case.
 """
 
+from __future__ import annotations
+
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import ndarray as Array
+import numpy.typing as npt
+from gymnasium.spaces import Box, Discrete
 
 import corral
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,7 @@ class Config:
     """The hyper-parameters; the defaults suit CartPole-v1."""
 
     env: str = "CartPole-v1"
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the env
     solved_return: float = 495.0  # stop when the last 100 training episodes average this
     max_seconds: float = 55.0  # stop at the first update after this
     max_steps: int = 500_000  # of all envs together; the learning rate reaches 0 here
@@ -86,10 +93,16 @@ class Adam:
             p -= rate * m / (np.sqrt(s) + 1e-8)
 
 
+def flat(observations: Array) -> Array:
+    """Return observations [rows, …] as float32 [rows, size]."""
+    return observations.reshape(len(observations), -1).astype(np.float32, copy=False)
+
+
 def log_softmax(logits: Array) -> Array:
     """Return the log probabilities of logits [rows, actions]."""
     shifted = logits - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    logs: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logs
 
 
 class Agent:
@@ -103,13 +116,15 @@ class Agent:
         self.value_adam = Adam(self.value.parameters)
 
     def act(self, observations: Array) -> Array:
-        """Return the most probable action [rows] of each observation [rows, size]."""
-        return self.policy.forward(observations)[-1].argmax(axis=1)
+        """Return the most probable action [rows] of each observation [rows, …]."""
+        best: Array = self.policy.forward(flat(observations))[-1].argmax(axis=1)
+        return best
 
     def sample(self, observations: Array) -> Array:
-        """Draw an action [rows] for each observation [rows, size], by the Gumbel-max trick."""
-        logits = self.policy.forward(observations)[-1]
-        return (logits + self.rng.gumbel(size=logits.shape)).argmax(axis=1)
+        """Draw an action [rows] for each observation [rows, …], by the Gumbel-max trick."""
+        logits = self.policy.forward(flat(observations))[-1]
+        drawn: Array = (logits + self.rng.gumbel(size=logits.shape)).argmax(axis=1)
+        return drawn
 
     def estimate(
         self, obs: Array, rewards: Array, terminated: Array, ended: Array
@@ -150,11 +165,12 @@ class Agent:
         # Elsewhere the loss, -min(ratio * A, clipped ratio * A), does not depend on the ratio.
         active = np.where(advantages > 0, ratio < 1 + clip, ratio > 1 - clip)
         weight = -advantages * ratio * active  # d loss / d log probability of the action taken
-        slope = -probabilities * weight[:, None]
+        slope: Array = -probabilities * weight[:, None]
         slope[taken] += weight
         entropy = -(probabilities * logs).sum(axis=1, keepdims=True)
         slope += self.config.entropy_bonus * probabilities * (logs + entropy)
-        return slope / len(actions)
+        slope /= len(actions)
+        return slope
 
 
 class Progress(NamedTuple):
@@ -172,11 +188,18 @@ class Progress(NamedTuple):
 
 def train(seed: int, config: Config = Config()) -> Iterator[Progress]:
     """Train an agent, yielding after every update, until it is solved or out of time or steps."""
-    envs = corral.make_vec(config.env, num_envs=config.num_envs, seed=seed, episode_statistics=True)
-    size, count = envs.single_observation_space.shape[0], int(envs.single_action_space.n)
-    agent = Agent(size, count, config, seed)
-    start, steps, episodes = time.perf_counter(), 0, []
-    observation, _ = envs.reset()
+    envs = corral.make_vec(
+        config.env, config.num_envs, seed=seed, episode_statistics=True, **config.options
+    )
+    seen, actions = envs.single_observation_space, envs.single_action_space
+    if not isinstance(seen, Box) or not isinstance(actions, Discrete):
+        raise TypeError(
+            f"{config.env}: PPO here takes one array and Discrete, not {seen}, {actions}"
+        )
+    agent = Agent(int(np.prod(seen.shape)), int(actions.n), config, seed)
+    start, steps = time.perf_counter(), 0
+    episodes: list[tuple[int, float]] = []
+    observation = flat(envs.reset()[0])
     ended = np.zeros(config.num_envs, bool)
     while steps < config.max_steps and time.perf_counter() - start < config.max_seconds:
         rollout = []  # of arrays that are ours to keep: Corral never changes what it handed out
@@ -186,14 +209,14 @@ def train(seed: int, config: Config = Config()) -> Iterator[Progress]:
             successor, reward, terminated, truncated, infos = envs.step(action)
             ended = terminated | truncated
             rollout.append((observation, action, reward, terminated, ended, valid))
-            observation = successor
+            observation = flat(successor)
             steps += int(valid.sum())
             if ended.any():
                 episodes += [(steps, float(value)) for value in infos["episode"]["r"][ended]]
-        obs, actions, rewards, ends, cuts, valid = map(np.stack, zip(*rollout))
+        obs, taken, rewards, ends, cuts, valid = map(np.stack, zip(*rollout))
         advantages, targets = agent.estimate(np.stack([*obs, observation]), rewards, ends, cuts)
         rate = config.learning_rate * max(0.0, 1 - steps / config.max_steps)
-        agent.update(obs[valid], actions[valid], advantages[valid], targets[valid], rate)
+        agent.update(obs[valid], taken[valid], advantages[valid], targets[valid], rate)
         progress = Progress(agent, steps, time.perf_counter() - start, episodes)
         yield progress
         if progress.mean_return() >= config.solved_return:
