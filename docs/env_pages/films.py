@@ -1,0 +1,84 @@
+"""A film of an episode for each page: small, for there are many."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import corral
+from corral.cli.policies import Random, Single
+from env_pages import pages, policies
+
+# A picture's longer side, in pixels, and how many colours a film has.
+_SIDE, _COLOURS = 180, 48
+_PICTURES = 60
+# How long the last picture stays, in ms.
+_LAST = 1000
+MOST_BYTES = 150_000
+"""How large a film may be."""
+
+
+def missing(texts: dict[str, Any]) -> list[str]:
+    """Pages without a film."""
+    return [name for name in texts["pages"] if not path_of(name).exists()]
+
+
+def path_of(name: str) -> Path:
+    return pages.PAGES / f"{name}.gif"
+
+
+def film(name: str, texts: dict[str, Any]) -> None:
+    """Films an episode of a page's env: that of `policies.FILMED`, or of its first id."""
+    id = policies.FILMED.get(name, pages.ids_of(name, texts)[0])
+    good = policies.of(id)
+    frames, pause = _play(id, good, policies.EPISODES.get(name, 0))
+    every = max(1, -(-len(frames) // _PICTURES)) if pause < 60 else 1
+    chosen = frames[: every * _PICTURES : every]
+    pictures = _same_palette([_small(frame) for frame in chosen])
+    pauses = [pause * every] * len(pictures)
+    pauses[-1] = _LAST
+    path = path_of(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=pauses, loop=0)
+    print(f"{name}: {len(pictures)} pictures, {path.stat().st_size:,} bytes", flush=True)
+
+
+def _play(id: str, good: policies.Good | None, index: int) -> tuple[list[Any], int]:
+    """The pictures of an episode, and how long each is shown, in ms."""
+    config = {} if good is None else good.config
+    options = {**config, "render_mode": "rgb_array", "autoreset_mode": "disabled"}
+    with closing(corral.make_vec(id, 1, **options)) as envs:
+        policy = Single(Random(envs, 0) if good is None else good.make(id), index)
+        observations, infos = envs.reset(options={"index": index})
+        frames, began, is_over = [envs.render()[0]], True, False
+        while not is_over and len(frames) < 4 * _PICTURES:
+            actions = policy(observations, infos, began=began)
+            observations, _, terminations, truncations, infos = envs.step(actions)
+            frames.append(envs.render()[0])
+            began, is_over = False, bool(terminations[0] or truncations[0])
+        # GIFs count in hundredths of a second, and viewers slow faster ones than these down.
+        return frames, max(40, round(100 / envs.metadata["render_fps"]) * 10)
+
+
+def _small(frame: np.ndarray[Any, Any]) -> Image.Image:
+    picture = Image.fromarray(frame)
+    scale = _SIDE / max(picture.size)
+    if scale >= 1:
+        return picture
+    size = tuple(max(1, round(side * scale)) for side in picture.size)
+    return picture.resize(size, Image.Resampling.BOX)
+
+
+def _same_palette(pictures: list[Image.Image]) -> list[Image.Image]:
+    """The pictures in the colours of one palette, so that what stays is the same in each."""
+    width, height = pictures[0].size
+    shown = pictures[:: max(1, len(pictures) // 8)]
+    sheet = Image.new("RGB", (width, height * len(shown)))
+    for k, picture in enumerate(shown):
+        sheet.paste(picture, (0, k * height))
+    palette = sheet.quantize(_COLOURS)
+    return [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
