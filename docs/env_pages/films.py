@@ -14,8 +14,10 @@ from corral.cli.policies import Random, Single
 from env_pages import pages, policies
 
 # A picture's longer side, in pixels, and how many colours a film has.
-_SIDE, _COLOURS = 180, 48
+_SIDE, _COLOURS = 192, 192
 _PICTURES = 60
+# Episodes are shown until there are so many pictures.
+_FEW = 20
 # How long the last picture stays, in ms.
 _LAST = 1000
 MOST_BYTES = 150_000
@@ -32,7 +34,7 @@ def path_of(name: str) -> Path:
 
 
 def film(name: str, texts: dict[str, Any]) -> None:
-    """Films an episode of a page's env: that of `policies.FILMED`, or of its first id."""
+    """Films a page's env: that of `policies.FILMED`, or its first. One episode, or more if short."""
     id = policies.FILMED.get(name, pages.ids_of(name, texts)[0])
     good = policies.of(id)
     frames, pause = _play(id, good, policies.EPISODES.get(name, 0))
@@ -48,18 +50,22 @@ def film(name: str, texts: dict[str, Any]) -> None:
 
 
 def _play(id: str, good: policies.Good | None, index: int) -> tuple[list[Any], int]:
-    """The pictures of an episode, and how long each is shown, in ms."""
+    """The pictures of the episodes from an index on, and how long each is shown, in ms."""
     config = {} if good is None else good.config
     options = {**config, "render_mode": "rgb_array", "autoreset_mode": "disabled"}
+    frames: list[Any] = []
     with closing(corral.make_vec(id, 1, **options)) as envs:
-        policy = Single(Random(envs, 0) if good is None else good.make(id), index)
-        observations, infos = envs.reset(options={"index": index})
-        frames, began, is_over = [envs.render()[0]], True, False
-        while not is_over and len(frames) < 4 * _PICTURES:
-            actions = policy(observations, infos, began=began)
-            observations, _, terminations, truncations, infos = envs.step(actions)
+        while len(frames) < _FEW:
+            policy = Single(Random(envs, 0) if good is None else good.make(id), index)
+            observations, infos = envs.reset(options={"index": index})
             frames.append(envs.render()[0])
-            began, is_over = False, bool(terminations[0] or truncations[0])
+            began, is_over = True, False
+            while not is_over and len(frames) < 4 * _PICTURES:
+                actions = policy(observations, infos, began=began)
+                observations, _, terminations, truncations, infos = envs.step(actions)
+                frames.append(envs.render()[0])
+                began, is_over = False, bool(terminations[0] or truncations[0])
+            index += 1
         # GIFs count in hundredths of a second, and viewers slow faster ones than these down.
         return frames, max(40, round(100 / envs.metadata["render_fps"]) * 10)
 

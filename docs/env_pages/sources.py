@@ -36,7 +36,7 @@ NEEDED = ("observation", "action", "reward", "terminated", "index", "versions", 
 
 _LABEL = re.compile(rf"(?:^|(?<=[.)] ))({'|'.join(LABELS)})(?=:|\b)(?::\s+)?")
 _ENTRY = re.compile(
-    r'Entry::(?:new|custom)(?:::<(?P<type>\w+)(?:<(?P<inner>[^<>]*)>)?>)?\(\s*"(?P<id>[^"]+)"'
+    r'\b(?:Entry::(?:new|custom)|entry)(?:::<(?P<type>\w+)(?:<(?P<inner>[^<>]*)>)?>)?\(\s*"(?P<id>[^"]+)"'
 )
 # An id, the constant that has its text, and the level.
 _LEVEL = re.compile(r'\(\s*"(?P<id>[^"]+-v\d+)",\s*(?P<about>[A-Z][A-Z0-9_]*),\s*&(?P<type>\w+)')
@@ -74,8 +74,9 @@ def listed() -> tuple[Listed, ...]:
             name = inner if re.fullmatch(r"[A-Z]\w+", inner) else match["type"]
             if name is None:
                 raise SourceError(f"{table}: {match['id']} has no type whose docs could be read")
-            space = match["id"].rpartition("/")[0]
-            page = f"{space}-{name}" if space else name
+            # "MinAtar-Asterix-v0" is one of several of MinAtar's.
+            of, dash, _ = match["id"].rpartition("-")[0].partition("-")
+            page = f"{of}-{name}" if dash else name
             found.append(Listed(match["id"], page, family, name))
         for match in _LEVEL.finditer(text):
             kind = "".join(word.capitalize() for word in match["about"].split("_"))

@@ -48,18 +48,19 @@ def mountain_car(id: str) -> Policy:
 
 
 def mountain_car_continuous(id: str) -> Policy:
-    """It pushes the way the car goes, no harder than needed."""
+    """It pushes the way the car goes with 0.3 of the greatest force."""
 
     def policy(seen: Array) -> Array:
-        return np.where(seen[:, 1:] < 0, -0.6, 0.6).astype(np.float32)
+        return np.where(seen[:, 1:] < 0, -0.3, 0.3).astype(np.float32)
 
     return policy
 
 
 def acrobot(id: str) -> Policy:
-    """It turns the second link the way the first one goes, which adds energy."""
+    """It turns the second link on the way that it goes, less half of the first one's velocity: that
+    adds energy."""
 
     def policy(seen: Array) -> Array:
-        return np.where(seen[:, 4] < 0, 0, 2)
+        return np.where(seen[:, 5] < 0.5 * seen[:, 4], 0, 2)
 
     return policy

@@ -1,4 +1,4 @@
-"""Maze: the walls, read off the pixels, and a search among them."""
+"""Maze: a walker who is told whether it gets warmer."""
 
 from __future__ import annotations
 
@@ -9,66 +9,45 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-# Of the default size, in pixels: where the first cell begins, a cell's side, a wall's thickness.
-_CELLS, _MARGIN, _CORRIDOR, _WALL = 7, 2, 6, 3
-_PITCH = _CORRIDOR + _WALL
-# The actions and where they lead, as columns and rows.
-_MOVES = {1: (0, -1), 2: (1, 0), 3: (0, 1), 4: (-1, 0)}
-Cell = tuple[int, int]
+# The first of the actions that walk: up, right, down, left.
+_UP = 1
 
 
-def shortest_path(id: str) -> Callable[..., Array]:
-    """It reads the walls off the first picture of an episode and the agent's place off the infos,
-    and walks a shortest path to the cell that is as far away as the infos say and looks least
-    like floor."""
-    plans: dict[int, list[int]] = {}
+def warmer(id: str) -> Callable[..., Array]:
+    """It walks on while the infos say that the goal gets nearer, and takes back each step that leads
+    away from it. It does not look at the pixels."""
+    walkers: dict[int, Walker] = {}
 
     def policy(seen: Array, *, began: Array, index: Array, infos: dict[str, Array]) -> Array:
-        for row in np.flatnonzero(began):
-            at = tuple(infos["position"][row].tolist())
-            plans[int(index[row])] = _plan(seen[row].astype(int), at, int(infos["distance"][row]))
-        return np.array([plans[int(one)].pop() if plans[int(one)] else 0 for one in index])
+        for one in index[began].tolist():
+            walkers[one] = Walker()
+        each = zip(index.tolist(), infos["distance"].tolist())
+        return np.array([walkers[one].act(distance) for one, distance in each])
 
     return policy
 
 
-def _plan(picture: Array, start: Cell, distance: int) -> list[int]:
-    """The actions to the goal, the last one first."""
-    floor = np.median([_patch(picture, cell) for cell in np.ndindex(_CELLS, _CELLS)], axis=0)
-    wall = np.median(picture[:1], axis=(0, 1))
-    ways: dict[Cell, list[int]] = {start: []}
-    for cell in (reached := [start]):
-        for action, (dx, dy) in _MOVES.items():
-            to = (cell[0] + dx, cell[1] + dy)
-            if to not in ways and _is_open(picture, cell, (dx, dy), floor, wall):
-                ways[to] = [action, *ways[cell]]
-                reached.append(to)
-    far = [cell for cell, way in ways.items() if len(way) == distance]
-    goal = max(far, key=lambda cell: _off(_patch(picture, cell), floor), default=start)
-    return ways[goal]
+class Walker:
+    """What is known in an episode."""
+
+    def __init__(self) -> None:
+        self._least = float("inf")
+        """The least distance so far."""
+        self._last = _UP
+        self._untried: list[int] = []
+
+    def act(self, distance: int) -> int:
+        """The next step, where the goal is so far away."""
+        if distance > self._least:
+            self._last = _turned(self._last, 2)
+            return self._last
+        if distance < self._least:
+            self._least = distance
+            # Straight on first, and back only if nothing else is left, at the start.
+            self._untried = [_turned(self._last, turns) for turns in (0, 1, 3, 2)]
+        self._last = self._untried.pop(0)
+        return self._last
 
 
-def _corner(cell: Cell) -> Cell:
-    return _MARGIN + cell[0] * _PITCH, _MARGIN + cell[1] * _PITCH
-
-
-def _patch(picture: Array, cell: Cell) -> Array:
-    """A cell's usual colour."""
-    x, y = _corner(cell)
-    return np.median(picture[y + 2 : y + _CORRIDOR, x : x + _CORRIDOR], axis=(0, 1))
-
-
-def _is_open(picture: Array, cell: Cell, way: Cell, floor: Array, wall: Array) -> bool:
-    """Whether what is between a cell and its neighbour looks more like floor than like wall."""
-    (x, y), (dx, dy) = _corner(cell), way
-    if not (0 <= cell[0] + dx < _CELLS and 0 <= cell[1] + dy < _CELLS):
-        return False
-    x += {1: _CORRIDOR, -1: -_WALL, 0: 0}[dx]
-    y += {1: _CORRIDOR, -1: -_WALL, 0: 0}[dy]
-    width, height = (_WALL if dx else _CORRIDOR), (_WALL if dy else _CORRIDOR)
-    between = np.median(picture[y : y + height, x : x + width][1:-1, 1:-1], axis=(0, 1))
-    return _off(between, floor) < _off(between, wall)
-
-
-def _off(colour: Array, other: Array) -> float:
-    return float(np.abs(colour - other).sum())
+def _turned(action: int, turns: int) -> int:
+    return (action - _UP + turns) % 4 + _UP

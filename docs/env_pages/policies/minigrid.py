@@ -233,7 +233,9 @@ class Mind:
         if depth > _DEPTH:
             return []
         if kind != DOOR:
-            return self._pursue(self._facing([spot]), PICK_UP, depth)
+            # A box that is opened is gone, or is a key.
+            last = TOGGLE if kind == BOX else PICK_UP
+            return self._pursue(self._facing([spot]), last, depth)
         keys = self._spots(KEY, colour)
         if keys:
             return self._pursue(self._facing(keys), PICK_UP, depth)

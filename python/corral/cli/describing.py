@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 import corral
-from corral import plugins
 from corral.cli import env_texts, ids
 from corral.cli.app import Json, app, errors_told, out, print_json
 from corral.cli.docstrings import meanings, summary
@@ -50,7 +49,7 @@ def info(
 def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
     spec = ids.python_spec(id)
     with closing(ids.make(id, 1, config, autoreset_mode=_MODE)) as envs:
-        described = _described(id) if spec is None else _python_described(spec)
+        described = _described(envs.native.id) if spec is None else _python_described(spec)
         native = envs.native
         limit = envs.max_episode_steps
         if limit is None and spec is not None and "max_episode_steps" not in config:
@@ -73,9 +72,8 @@ def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-def _described(id: str) -> dict[str, Any]:
+def _described(own: str) -> dict[str, Any]:
     """Of an env of ours or a library's; hidden ones are in no table."""
-    own = id.rpartition(":")[2].removeprefix("corral/")
     entry = corral.envs().get(own, {})
     rules = env_texts.of(own)
     known = rules.pop("options") if rules else {}
@@ -84,7 +82,7 @@ def _described(id: str) -> dict[str, Any]:
         text = known.get(name, {"type": _type(default), "meaning": None})
         options.append({"name": name, "default": default, **text})
     return {
-        "source": "library" if plugins.is_loaded(own) else "corral",
+        "source": "library" if entry and "/" in own else "corral",
         "about": entry.get("about", ""),
         "docs": None,
         "rules": rules,
