@@ -16,8 +16,8 @@ from env_pages import pages, policies
 # A picture's longer side, in pixels, and how many colours a film has.
 _SIDE, _COLOURS = 192, 192
 _PICTURES = 60
-# Episodes are shown until there are so many pictures.
-_FEW = 20
+# Episodes are shown until there are so many pictures; the first one is typical of so many.
+_FEW, _TRIED = 20, 21
 # How long the last picture stays, in ms.
 _LAST = 1000
 MOST_BYTES = 150_000
@@ -34,10 +34,10 @@ def path_of(name: str) -> Path:
 
 
 def film(name: str, texts: dict[str, Any]) -> None:
-    """Films a page's env: that of `policies.FILMED`, or its first. One episode, or more if short."""
+    """Films an env of a page, that of `policies.FILMED` or its first: an episode, or more."""
     id = policies.FILMED.get(name, pages.ids_of(name, texts)[0])
     good = policies.of(id)
-    frames, pause = _play(id, good, policies.EPISODES.get(name, 0))
+    frames, pause = _play(id, good, _typical(id, good))
     every = max(1, -(-len(frames) // _PICTURES)) if pause < 60 else 1
     chosen = frames[: every * _PICTURES : every]
     pictures = _same_palette([_small(frame) for frame in chosen])
@@ -49,6 +49,18 @@ def film(name: str, texts: dict[str, Any]) -> None:
     print(f"{name}: {len(pictures)} pictures, {path.stat().st_size:,} bytes", flush=True)
 
 
+def _policy(id: str, good: policies.Good | None, envs: corral.VectorEnv) -> Any:
+    return Random(envs, 0) if good is None else good.make(id)
+
+
+def _typical(id: str, good: policies.Good | None) -> int:
+    """The first index whose return is the middle one of some."""
+    config = {} if good is None else good.config
+    with closing(corral.make_vec(id, _TRIED, autoreset_mode="disabled", **config)) as envs:
+        returns = corral.evaluate(_policy(id, good, envs), envs, range(_TRIED)).returns
+    return int(np.flatnonzero(returns == np.sort(returns)[_TRIED // 2])[0])
+
+
 def _play(id: str, good: policies.Good | None, index: int) -> tuple[list[Any], int]:
     """The pictures of the episodes from an index on, and how long each is shown, in ms."""
     config = {} if good is None else good.config
@@ -56,7 +68,7 @@ def _play(id: str, good: policies.Good | None, index: int) -> tuple[list[Any], i
     frames: list[Any] = []
     with closing(corral.make_vec(id, 1, **options)) as envs:
         while len(frames) < _FEW:
-            policy = Single(Random(envs, 0) if good is None else good.make(id), index)
+            policy = Single(_policy(id, good, envs), index)
             observations, infos = envs.reset(options={"index": index})
             frames.append(envs.render()[0])
             began, is_over = True, False

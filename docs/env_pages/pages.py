@@ -223,7 +223,7 @@ def _who(name: str, envs: list[Described]) -> str:
     seen = ", ".join(f"`{key}={value!r}`" for key, value in good.config.items())
     seen = f" It plays with {seen}: the same episodes, seen in another way." if seen else ""
     where = f"[{good.file}](../{good.file})"
-    return f"The good policy, which the film shows too: {good.told}{seen} {where}"
+    return f"The film shows the good policy. {good.told}{seen} {where}"
 
 
 @cache
@@ -243,7 +243,7 @@ def _speed(envs: list[Described]) -> str:
                 last[row["bench"], row["theirs"]] = [
                     f"`{env.id}`" if len(envs) > 1 else "",
                     row["size"],
-                    f"{float(row['ours_rate']):.3g}",
+                    _rate(float(row["ours_rate"])),
                     row["theirs"],
                     f"{float(row['ratio']):.3g} ×",
                     f"{row['date'][:10]}, {row['cpu']}",
@@ -254,6 +254,10 @@ def _speed(envs: list[Described]) -> str:
         return f"No figures are recorded yet; {command} measures it on your machine. {measured}."
     head = ["env", "size", "steps a second", "beside", "ratio", "when, where"]
     return f"{_table(head, list(last.values()))}\n\n{measured}."
+
+
+def _rate(steps: float) -> str:
+    return f"{steps / 1e6:.3g} M" if steps >= 1e6 else f"{steps / 1e3:.3g} k"
 
 
 def _index(texts: dict[str, Any]) -> str:

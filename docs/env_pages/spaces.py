@@ -72,8 +72,8 @@ def _range(low: float, high: float) -> str:
 
 
 def _is_unbounded(value: float) -> bool:
-    """Beyond what anyone counts or measures: infinite, or the largest number of its dtype."""
-    return abs(value) >= 2**62
+    """Infinite, or the limit of an integer's dtype."""
+    return abs(value) >= 2**31 - 1
 
 
 def _number(value: float) -> str:

@@ -141,16 +141,16 @@ def test_info_tells_the_rules_of_built_in_envs(command: Command):
         "0 turn left, 1 turn right, 2 walk",
         "The mission is fulfilled or cannot be any more",
         "Truncated: After `max_steps` steps",
-        "view (text, default \"partial\"): What the image shows",
+        'view (text, default "partial"): What the image shows',
         "docs/envs/MiniGrid-DoorKey.md",
     ):
         assert text in said, text
-    told = command.json("info", "corral/MiniGrid-DoorKey-5x5-v0")["rules"]
+    told = command.json("info", "corral/MiniGrid-DoorKey-5x5-v0")["texts"]
     assert (ROOT / told["page"]).is_file()
     assert (ROOT / told["source"]).is_file()
     assert "Apache-2.0" in told["licence"]
-    assert command.json("info", "gymnasium:CartPole-v1")["rules"] is None
-    assert command.json("info", "testing/Faulty-v0")["rules"] is None
+    assert command.json("info", "gymnasium:CartPole-v1")["texts"] is None
+    assert command.json("info", "testing/Faulty-v0")["texts"] is None
 
 
 def test_info_says_where_an_index_is_a_level(command: Command):

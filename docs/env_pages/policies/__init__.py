@@ -75,9 +75,6 @@ FILMED: dict[str, str] = {
 }
 """By page, the id that is filmed where it is not the first."""
 
-EPISODES: dict[str, int] = {}
-"""By page, the index of the episode that is filmed where it is not 0."""
-
 
 def of(id: str) -> Good | None:
     """The good policy of an env, if one is known."""

@@ -14,8 +14,8 @@ _UP = 1
 
 
 def warmer(id: str) -> Callable[..., Array]:
-    """It walks on while the infos say that the goal gets nearer, and takes back each step that leads
-    away from it. It does not look at the pixels."""
+    """It walks on while the infos say that the goal gets nearer, and takes back each step that
+    leads away from it. It does not look at the pixels."""
     walkers: dict[int, Walker] = {}
 
     def policy(seen: Array, *, began: Array, index: Array, infos: dict[str, Array]) -> Array:

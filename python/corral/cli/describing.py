@@ -75,8 +75,8 @@ def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
 def _described(own: str) -> dict[str, Any]:
     """Of an env of ours or a library's; hidden ones are in no table."""
     entry = corral.envs().get(own, {})
-    rules = env_texts.of(own)
-    known = rules.pop("options") if rules else {}
+    texts = env_texts.of(own)
+    known = texts.pop("options") if texts else {}
     options = []
     for name, default in entry.get("options", {}).items():
         text = known.get(name, {"type": _type(default), "meaning": None})
@@ -85,7 +85,7 @@ def _described(own: str) -> dict[str, Any]:
         "source": "library" if entry and "/" in own else "corral",
         "about": entry.get("about", ""),
         "docs": None,
-        "rules": rules,
+        "texts": texts,
         "reward_threshold": entry.get("reward_threshold"),
         "options": options,
     }
@@ -113,7 +113,7 @@ def _python_described(spec: EnvSpec) -> dict[str, Any]:
         "source": "gymnasium",
         "about": summary(text),
         "docs": text or None,
-        "rules": None,
+        "texts": None,
         "reward_threshold": spec.reward_threshold,
         "options": options,
     }
@@ -180,7 +180,7 @@ def _table(told: dict[str, Any]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    rewards, limit, rules = told["reward"], told["max_episode_steps"], told["rules"] or {}
+    rewards, limit, texts = told["reward"], told["max_episode_steps"], told["texts"] or {}
     reward = f"{rewards['least']:g} to {rewards['most']:g} in {_STEPS} random steps"
     if told["reward_threshold"] is not None:
         reward += f"; solved at a return of {told['reward_threshold']:g}"
@@ -188,19 +188,20 @@ def _table(told: dict[str, Any]) -> Table:
         ("env", told["id"]),
         ("about", told["about"]),
         ("source", told["source"]),
-        *_rows("observation", [told["observation"]["space"], *_said(rules, "observation")]),
-        *_rows("action", [told["action"]["space"], *_said(rules, "action")]),
-        *_rows("infos", [*map(_info, told["infos"]), *_said(rules, "info")]),
-        *_rows("reward", [*_said(rules, "reward"), reward]),
-        *(_rows("end", _said(rules, "terminated", "truncated")) if rules else []),
+        *_rows("observation", [told["observation"]["space"], *_said(texts, "observation")]),
+        *_rows("action", [told["action"]["space"], *_said(texts, "action")]),
+        *_rows("infos", [*map(_info, told["infos"]), *_said(texts, "info")]),
+        *_rows("reward", [*_said(texts, "reward"), reward]),
+        *(_rows("end", _said(texts, "terminated", "truncated")) if texts else []),
         ("limit", "none" if limit is None else f"{limit} steps"),
         ("index", told["index"] or "it plays no indices"),
         ("pictures", _pictures(told)),
         ("can", ", ".join(told["capabilities"])),
         *_rows("options", [_option(option) for option in told["options"]]),
+        *(_rows("of a reset", _said(texts, "reset_options")) if "reset_options" in texts else []),
     ]
-    if rules:
-        rows.append(("page", rules["page"]))
+    if texts:
+        rows.append(("page", texts["page"]))
     if told["docs"]:
         rows.append(("docs", f"{len(told['docs'].splitlines())} lines: see --json"))
     for name, value in rows:
@@ -213,9 +214,9 @@ def _rows(title: str, values: list[str]) -> list[tuple[str, str]]:
     return list(zip(titles, values or ["none"]))
 
 
-def _said(rules: dict[str, Any], *names: str) -> list[str]:
+def _said(texts: dict[str, Any], *names: str) -> list[str]:
     """What the texts say of these, a label before all but the first."""
-    said = [(name, rules[name]) for name in names if name in rules]
+    said = [(name, texts[name]) for name in names if name in texts]
     return [
         text if k == 0 else f"{name.capitalize()}: {text}" for k, (name, text) in enumerate(said)
     ]
