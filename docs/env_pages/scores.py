@@ -32,9 +32,7 @@ def measure(id: str) -> None:
     """Plays an env, and keeps the score."""
     good = policies.of(id)
     played = {"random": _score(id, None), "policy": None if good is None else _score(id, good)}
-    every = {**known(), id: played}
-    order = [id for id in corral.envs() if id in every]
-    FILE.write_text(json.dumps({id: every[id] for id in order}, indent=1) + "\n")
+    FILE.write_text(json.dumps({**known(), id: played}, indent=1, sort_keys=True) + "\n")
     print(id, json.dumps(played), flush=True)
 
 

@@ -137,14 +137,16 @@ def _module_docs(source: Path) -> list[dict[str, Any]]:
 def _labelled(path: Path) -> dict[str, Any]:
     """What each label of a file's docs is followed by; the paragraphs `before` the first label, and
     those `after` one that have none."""
-    lines = [
+    docs = "\n".join(
         line.removeprefix("//!").strip()
         for line in path.read_text().splitlines()
         if line.startswith("//!")
-    ]
+    )
     found: dict[str, Any] = {"before": [], "after": []}
-    for paragraph in re.split(r"\n\n+", "\n".join(lines)):
-        text = _plain(" ".join(paragraph.split()))
+    for paragraph in re.split(r"\n\n+", docs):
+        # A list keeps its lines.
+        lines = re.split(r"\n(?=- )", paragraph)
+        text = _plain("\n".join(" ".join(line.split()) for line in lines))
         matches = list(_LABEL.finditer(text))
         start = matches[0].start() if matches else len(text)
         if text[:start].strip():
