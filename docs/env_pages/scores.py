@@ -11,8 +11,8 @@ from corral.cli.policies import Random
 from env_pages import policies, sources
 
 FILE = sources.ROOT / "docs" / "envs" / "measured.json"
-# Of one env of many on a page fewer are enough, and they take as long together.
-_EPISODES, _OF_LEVELS = 1000, 200
+# Of MiniGrid's many levels fewer are enough; Snake's episodes are long.
+_EPISODES, _FEWER = 1000, 200
 _NUM_ENVS = 50
 
 
@@ -37,7 +37,7 @@ def measure(id: str) -> None:
 
 
 def _score(id: str, good: policies.Good | None) -> dict[str, Any]:
-    episodes = _OF_LEVELS if id.startswith("MiniGrid-") else _EPISODES
+    episodes = _FEWER if id.startswith(("MiniGrid-", "Snake-")) else _EPISODES
     config = {} if good is None else good.config
     with closing(corral.make_vec(id, _NUM_ENVS, autoreset_mode="disabled", **config)) as envs:
         policy = Random(envs, 0) if good is None else good.make(id)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from env_pages.policies import classic, maze, minigrid, toy_text
+from env_pages.policies import classic, games, maze, minatar, minigrid, toy_text
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,24 @@ _GOOD = {
     "Taxi-v4": Good(toy_text.tabular),
     "Blackjack-v1": Good(toy_text.blackjack),
     "Maze-v0": Good(maze.warmer),
+    "Catch-v0": Good(games.catch),
+    "Snake-v0": Good(games.snake),
+    "2048-v0": Good(games.corner),
+    "ConnectFour-v0": Good(games.connect_four),
+    "MinAtar-Breakout-v0": Good(minatar.breakout),
+    "MinAtar-Breakout-v1": Good(minatar.breakout),
+    "MinAtar-Freeway-v0": Good(minatar.freeway),
+    "MinAtar-Freeway-v1": Good(minatar.freeway),
+    "MinAtar-SpaceInvaders-v0": Good(minatar.space_invaders),
+    "MinAtar-SpaceInvaders-v1": Good(minatar.space_invaders),
 }
 _PLANNER = Good(minigrid.planner, {"view": "full"})
 
-WHY_NONE = {"MiniGrid-Playground": "it has no task, and every return is 0."}
+WHY_NONE = {
+    "MiniGrid-Playground": "it has no task, and every return is 0.",
+    "MinAtar-Asterix": "none has been written.",
+    "MinAtar-Seaquest": "none has been written.",
+}
 """By page, why there is no good policy."""
 
 FILMED: dict[str, str] = {
