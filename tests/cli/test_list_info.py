@@ -126,12 +126,31 @@ def test_info_of_an_env_that_gymnasium_has_says_what_that_says(command: Command)
         assert told["reward_threshold"] == theirs.spec.reward_threshold
         assert told["index"] == "index i plays the episode of seed i"
         assert told["source"] == "corral"
-    assert {"name": "g", "type": "float", "default": 10.0, "meaning": None} in told["options"]
-    blackjack = command.json("info", "Blackjack-v1")["options"]
-    assert blackjack[0]["meaning"].startswith("Whether to give an additional reward for starting")
+    assert [option.pop("meaning") for option in told["options"]] == [
+        "The acceleration of gravity in m/s²."
+    ]
+    assert told["options"] == [{"name": "g", "type": "float", "default": 10.0}]
     # The worst that its formula gives.
     worst = -(np.pi**2 + 0.1 * 8**2 + 0.001 * 2**2)
     assert worst <= told["reward"]["least"] < told["reward"]["most"] <= 0
+
+
+def test_info_tells_the_rules_of_built_in_envs(command: Command):
+    said = command.out("info", "MiniGrid-DoorKey-5x5-v0")
+    for text in (
+        "0 turn left, 1 turn right, 2 walk",
+        "The mission is fulfilled or cannot be any more",
+        "Truncated: After `max_steps` steps",
+        'view (text, default "partial"): What the image shows',
+        "docs/envs/MiniGrid-DoorKey.md",
+    ):
+        assert text in said, text
+    told = command.json("info", "corral/MiniGrid-DoorKey-5x5-v0")["texts"]
+    assert (ROOT / told["page"]).is_file()
+    assert (ROOT / told["source"]).is_file()
+    assert "Apache-2.0" in told["licence"]
+    assert command.json("info", "gymnasium:CartPole-v1")["texts"] is None
+    assert command.json("info", "testing/Faulty-v0")["texts"] is None
 
 
 def test_info_says_where_an_index_is_a_level(command: Command):

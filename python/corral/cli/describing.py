@@ -7,13 +7,12 @@ import json
 from contextlib import closing
 from typing import Any
 
-import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 from rich.table import Table
 from rich.text import Text
 
 import corral
-from corral.cli import ids
+from corral.cli import env_texts, ids
 from corral.cli.app import Json, app, errors_told, out, print_json
 from corral.cli.docstrings import meanings, summary
 from corral.draws import Draws
@@ -76,15 +75,17 @@ def _told(id: str, config: dict[str, Any]) -> dict[str, Any]:
 def _described(own: str) -> dict[str, Any]:
     """Of an env of ours or a library's; hidden ones are in no table."""
     entry = corral.envs().get(own, {})
-    known = _gymnasiums_meanings(own)
-    options = [
-        {"name": name, "type": _type(default), "default": default, "meaning": known.get(name)}
-        for name, default in entry.get("options", {}).items()
-    ]
+    texts = env_texts.of(own)
+    known = texts.pop("options") if texts else {}
+    options = []
+    for name, default in entry.get("options", {}).items():
+        text = known.get(name, {"type": _type(default), "meaning": None})
+        options.append({"name": name, "default": default, **text})
     return {
         "source": "library" if entry and "/" in own else "corral",
         "about": entry.get("about", ""),
         "docs": None,
+        "texts": texts,
         "reward_threshold": entry.get("reward_threshold"),
         "options": options,
     }
@@ -112,6 +113,7 @@ def _python_described(spec: EnvSpec) -> dict[str, Any]:
         "source": "gymnasium",
         "about": summary(text),
         "docs": text or None,
+        "texts": None,
         "reward_threshold": spec.reward_threshold,
         "options": options,
     }
@@ -130,18 +132,6 @@ def _documented(creator: Any) -> dict[str, str]:
     """What each argument means, where the docstrings say so."""
     init = inspect.getdoc(creator.__init__) if inspect.isclass(creator) else None
     return meanings(f"{inspect.getdoc(creator) or ''}\n\n{init or ''}")
-
-
-def _gymnasiums_meanings(id: str) -> dict[str, str]:
-    """What Gymnasium says of its env of the same id, whose options ours has, too."""
-    spec = gymnasium.registry.get(id)
-    if spec is None or ids.is_of_corral(spec):
-        return {}
-    try:
-        return _documented(_creator(spec))
-    # Its module may take packages that are not installed, and ours does not.
-    except (ImportError, gymnasium.error.Error):
-        return {}
 
 
 def _type(default: Any) -> str:
@@ -190,7 +180,7 @@ def _table(told: dict[str, Any]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    rewards, limit = told["reward"], told["max_episode_steps"]
+    rewards, limit, texts = told["reward"], told["max_episode_steps"], told["texts"] or {}
     reward = f"{rewards['least']:g} to {rewards['most']:g} in {_STEPS} random steps"
     if told["reward_threshold"] is not None:
         reward += f"; solved at a return of {told['reward_threshold']:g}"
@@ -198,16 +188,20 @@ def _table(told: dict[str, Any]) -> Table:
         ("env", told["id"]),
         ("about", told["about"]),
         ("source", told["source"]),
-        ("observation", told["observation"]["space"]),
-        ("action", told["action"]["space"]),
-        *_rows("infos", [_info(leaf) for leaf in told["infos"]]),
-        ("reward", reward),
+        *_rows("observation", [told["observation"]["space"], *_said(texts, "observation")]),
+        *_rows("action", [told["action"]["space"], *_said(texts, "action")]),
+        *_rows("infos", [*map(_info, told["infos"]), *_said(texts, "info")]),
+        *_rows("reward", [*_said(texts, "reward"), reward]),
+        *(_rows("end", _said(texts, "terminated", "truncated")) if texts else []),
         ("limit", "none" if limit is None else f"{limit} steps"),
         ("index", told["index"] or "it plays no indices"),
         ("pictures", _pictures(told)),
         ("can", ", ".join(told["capabilities"])),
         *_rows("options", [_option(option) for option in told["options"]]),
+        *(_rows("of a reset", _said(texts, "reset_options")) if "reset_options" in texts else []),
     ]
+    if texts:
+        rows.append(("page", texts["page"]))
     if told["docs"]:
         rows.append(("docs", f"{len(told['docs'].splitlines())} lines: see --json"))
     for name, value in rows:
@@ -218,6 +212,14 @@ def _table(told: dict[str, Any]) -> Table:
 def _rows(title: str, values: list[str]) -> list[tuple[str, str]]:
     titles = [title, *[""] * len(values)]
     return list(zip(titles, values or ["none"]))
+
+
+def _said(texts: dict[str, Any], *names: str) -> list[str]:
+    """What the texts say of these, a label before all but the first."""
+    said = [(name, texts[name]) for name in names if name in texts]
+    return [
+        text if k == 0 else f"{name.capitalize()}: {text}" for k, (name, text) in enumerate(said)
+    ]
 
 
 def _info(leaf: dict[str, Any]) -> str:

@@ -14,6 +14,12 @@
 //! (rad/s). Action: a torque of −1, 0 or 1 N m on the joint. Reward: −1 per step,
 //! 0 for the last one. Terminated: the end is more than 1 m above the fixed point.
 //! Index ix is the episode of seed ix.
+//!
+//! Reset options: `low` and `high`, between which the four state variables start
+//! (−0.1 and 0.1).
+//!
+//! Versions: v1 is Gymnasium's. Its v0 had a limit of 200 steps and showed angles
+//! instead of their cosines and sines.
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 use std::hint::black_box;

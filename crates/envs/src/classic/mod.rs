@@ -1,4 +1,6 @@
 //! Classic control: Gymnasium's own dynamics, bit for bit.
+//!
+//! Licence: the equations are those of Gymnasium (Farama Foundation, MIT), the code is Corral's own.
 
 mod acrobot;
 mod cart_pole;

@@ -10,6 +10,10 @@
 //! accelerates left, 1 not at all, 2 right. Reward: −1 per step, the last one
 //! included. Terminated: position ≥ 0.5 at a velocity of `goal_velocity` or more.
 //! Index ix is the episode of seed ix.
+//!
+//! Reset options: `low` and `high`, between which the position starts (−0.6 and −0.4).
+//!
+//! Versions: v0 is Gymnasium's, which has no other.
 
 use envcore::rng::Streams;
 use envcore::{Caps, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};

@@ -12,6 +12,10 @@
 //! `float32[1]`, the force, clipped to ±1. Reward: −0.1 force² per step, of the
 //! force before it is clipped, and 100 for the goal. Terminated: position ≥ 0.45
 //! at a velocity of `goal_velocity` or more. Index ix is the episode of seed ix.
+//!
+//! Reset options: `low` and `high`, between which the position starts (−0.6 and −0.4).
+//!
+//! Versions: v0 is Gymnasium's, which has no other.
 
 use envcore::rng::Streams;
 use envcore::{Caps, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};

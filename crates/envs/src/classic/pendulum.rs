@@ -11,8 +11,13 @@
 //! positive is counter-clockwise), angular velocity (rad/s). Action:
 //! `float32[1]`, the torque (N m), clipped to ±2. Reward: minus (angle² + 0.1
 //! velocity² + 0.001 torque²), of the state before the step, the angle from −π to
-//! π. An episode has no end but the time limit of 200 steps. Index ix is the
-//! episode of seed ix.
+//! π. Terminated: never. Index ix is the episode of seed ix.
+//!
+//! Reset options: `x_init` and `y_init`, the largest angle and the largest speed at
+//! the start (π and 1).
+//!
+//! Versions: v1 is Gymnasium's, which has simplified v0's equations and changed
+//! nothing else.
 
 use std::f32::consts::TAU as TURN;
 use std::f64::consts::{PI, TAU};

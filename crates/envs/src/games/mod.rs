@@ -1,4 +1,6 @@
 //! Games: small classics for one player, with action masks where a choice can be illegal.
+//!
+//! Versions: v0 is the only one. Licence: the code and the pictures are Corral's own.
 
 mod catch;
 mod connect_four;

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 /// MinAtar's options, the same for every game.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MinAtarConfig {
-    /// The probability that a step plays the action of the step before in place of its own.
+    /// The probability, 0 to 1, that a step plays the action of the step before in place of its
+    /// own.
     pub sticky_action_prob: f64,
     /// Whether the games grow harder as they go on.
     pub difficulty_ramping: bool,

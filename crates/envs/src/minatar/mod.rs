@@ -14,8 +14,11 @@
 //! plays what the step before has played. Before an episode's first step nothing has been played;
 //! the package takes the last step of the episode before.
 //!
-//! Reward: whole numbers, as the game says. The games end by their own rules (`terminated`); there
-//! is no time limit. Index ix is the episode of seed ix: its chance, sticky steps included.
+//! Reward: whole numbers, as the game says. Terminated: by the game's own rules; there is no time
+//! limit. Index ix is the episode of seed ix: its chance, sticky steps included.
+//!
+//! Versions: v0 has six actions, v1 those that do something in the game; the games are alike. Licence:
+//! the code and the pictures are Corral's own.
 
 mod asterix;
 mod board;

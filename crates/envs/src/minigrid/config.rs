@@ -26,13 +26,14 @@ pub struct MiniGridConfig {
     /// Which level the id stands for.
     #[serde(skip)]
     pub(super) level: LevelChoice,
-    /// "partial", "full", "rgb" or "rgb_partial".
+    /// What the image shows: "partial", what the agent sees, three numbers a field; "full", the
+    /// same of the whole grid; "rgb" and "rgb_partial", pictures of these, 8 pixels a field.
     pub view: MiniGridView,
     /// The side of the square that the agent sees: odd, 3 to 63.
     pub agent_view_size: u32,
     /// Whether the agent sees through walls and doors; as the level says where it is none.
     pub see_through_walls: Option<bool>,
-    /// After how many steps an episode is cut; as the level says where it is none.
+    /// After how many steps, from 1 on, an episode is cut; as the level says where it is none.
     pub max_steps: Option<u32>,
 }
 

@@ -18,6 +18,11 @@
 //! more, or the agent stands in lava. Truncated: after `max_steps` steps, which the level sets. Index
 //! ix is the level of seed ix.
 //!
+//! Versions: the package's of these ids.
+//!
+//! Licence: the levels, the rules and the look of the pictures are those of the package (Farama
+//! Foundation, Apache-2.0), the code is Corral's own.
+//!
 //! A kind of level is a file in `levels/`, which only draws levels and names their task. All share
 //! one grid (`world`), the tasks (`aim`), what is seen (`view`) and the pictures (`tile`,
 //! `picture`).

@@ -1,4 +1,7 @@
 //! Toy text: small games of chance in tables, Gymnasium's own, number for number.
+//!
+//! Licence: the rules are those of Gymnasium (Farama Foundation, MIT), the code and the pictures are
+//! Corral's own.
 
 mod blackjack;
 mod chance;

@@ -11,6 +11,11 @@
 //! 10 N. Reward: 1 per step, the last one included. Terminated: |position| > 2.4
 //! or |angle| > 12°. Index ix is the episode of seed ix.
 //!
+//! Reset options: `low` and `high`, between which the four state variables start
+//! (−0.05 and 0.05).
+//!
+//! Versions: v1 is Gymnasium's, which has raised v0's limit of 200 steps.
+//!
 //! `fast=True` steps the same envs by columns (`kernel.rs`): the same seeds,
 //! starts and resets, a step within 1e-12 of the exact one (from states of
 //! usual size), at several times the speed. A saved state says which of the two

@@ -1,4 +1,6 @@
 //! A chain of rooms of any sizes, with closed doors between them and a goal in the last one.
+//!
+//! Versions: `MultiRoom-N4-S5-v0` has six rooms, its v1 has the four that its name says.
 
 use envcore::{Result, Text};
 

@@ -1,5 +1,8 @@
 //! Rooms behind locked doors, whose keys may be in boxes; balls may block the doors. A blue ball is
 //! to be picked up.
+//!
+//! Versions: in v0 a ball may take the place of a key, which is then missing; v1 places the keys after
+//! the balls.
 
 use envcore::{Result, Text};
 

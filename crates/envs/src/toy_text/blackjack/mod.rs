@@ -15,6 +15,8 @@
 //! hand of the dealer's but a natural; without `sab`, `natural` makes a win by it
 //! worth 1.5. Terminated: after sticking, and above 21. There is no time limit.
 //! Index ix is the episode of seed ix.
+//!
+//! Versions: v1 is Gymnasium's, which treats naturals as the book does; its v0 did not.
 
 mod draw;
 mod env;

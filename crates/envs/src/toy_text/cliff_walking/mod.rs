@@ -15,6 +15,8 @@
 //! Terminated: at the goal. There is no time limit. Info: `prob`, the probability
 //! of the step that was made, 1 at a reset. Index ix is the episode of seed ix;
 //! where nothing is slippery, all episodes are alike.
+//!
+//! Versions: v1 is Gymnasium's, which has added slippery cliffs to v0.
 
 mod draw;
 mod env;

@@ -17,13 +17,13 @@ pub struct FrozenLakeConfig<const SIDE: usize> {
     pub map_name: Option<String>,
     /// Whether a step may go to a side of where it is meant to go.
     pub is_slippery: bool,
-    /// On slippery ice, the probability that a step goes where it is meant to go.
+    /// On slippery ice, the probability that a step goes where it is meant to go, 0 to 1.
     pub success_rate: f64,
     /// The rewards for the goal, for a hole and for ice.
     pub reward_schedule: [f64; 3],
-    /// The fields per side of a random map.
+    /// The fields per side of a random map, 2 to 64.
     pub map_size: u32,
-    /// The probability that a field of a random map is ice.
+    /// The probability that a field of a random map is ice, above 0, up to 1.
     pub map_p: f64,
     /// The seed of a random map.
     pub map_seed: u64,

@@ -19,6 +19,8 @@
 //! holds the walker. Reward: `reward_schedule` for goal, hole and ice (1, 0, 0).
 //! Terminated: at the goal and in a hole. Info: `prob`, the probability of the step
 //! that was made, 1 at a reset. Index ix is the episode of seed ix.
+//!
+//! Versions: v1 is Gymnasium's, which has mended v0's rewards.
 
 mod draw;
 mod env;

@@ -19,9 +19,9 @@ pub struct TaxiConfig {
     pub is_rainy: bool,
     /// Whether the passenger may change his destination once.
     pub fickle_passenger: bool,
-    /// In rain, the probability that a drive goes where it is meant to go.
+    /// In rain, the probability that a drive goes where it is meant to go, 0 to 1.
     pub rainy_probability: f64,
-    /// The probability that a fickle passenger does change his destination.
+    /// The probability that a fickle passenger does change his destination, 0 to 1.
     pub fickle_probability: f64,
 }
 

@@ -22,6 +22,8 @@
 //! Terminated: the passenger is where he wants to go. Info: `prob`, the
 //! probability of the transition that was made, 1 at a reset; `action_mask`, which
 //! actions change the state. Index ix is the episode of seed ix.
+//!
+//! Versions: v4 is Gymnasium's, which has mended v3's rain and fickle passengers.
 
 mod draw;
 mod env;
