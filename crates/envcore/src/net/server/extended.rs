@@ -63,12 +63,11 @@ pub(super) fn serve(
             let spec = PackedSpec::of(&served.spec(), &objects(served));
             Ok(BuiltTail { spec, seeded: served.seeded, version: STATES.into() })
         }
-        Err(error) => Err(PackedError::text(error)),
+        Err(error) => {
+            shares.clear(); // the client may come again as soon as it knows
+            Err(PackedError::text(error))
+        }
     };
-    // A client that is refused may come again as soon as it knows.
-    if made.is_err() {
-        shares.clear();
-    }
     let tail = pack(&told).map_err(BrokenConnection::Garbage)?;
     let head = Header::of(Kind::Built, &tail).write().map_err(BrokenConnection::Garbage)?;
     stream.write_parts(&[&head, &tail], PeerPatience::new(idle))?;
