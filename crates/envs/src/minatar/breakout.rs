@@ -67,7 +67,8 @@ impl MinAtarGame for Breakout {
         self.trail = self.ball;
         let (x, y) = self.ball;
         let mut to_x = x + if self.flies_right { 1 } else { -1 };
-        let mut to_y = y + if self.flies_down { 1 } else { -1 };
+        // A ball that was missed stays at the bottom.
+        let mut to_y = (y + if self.flies_down { 1 } else { -1 }).min(BOTTOM);
         if !(0..SIDE).contains(&to_x) {
             to_x = to_x.clamp(0, SIDE - 1);
             self.flies_right = !self.flies_right;
