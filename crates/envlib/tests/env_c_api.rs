@@ -657,10 +657,20 @@ fn a_host_may_call_from_within_a_callback_and_from_two_threads() {
     let shared = Shared(&host);
     std::thread::scope(|scope| {
         let shared = &shared;
-        let stepping = scope.spawn(move || shared.0.advance(1).0);
+        // The other thread's calls refuse this one's, too.
+        let stepping = scope.spawn(move || {
+            loop {
+                let now = shared.0.advance(1).0;
+                if now != status::ERROR {
+                    return now;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
         let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while !shared.0.message().contains("another thread") {
             assert!(std::time::Instant::now() < until);
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert_eq!(stepping.join().unwrap(), status::RUNNING);
     });
