@@ -171,10 +171,11 @@ impl Seaquest {
 
     /// What depth does to the submarine: it breathes, or comes up.
     fn breathe(&mut self, ramps: bool, turn: &mut MinAtarTurn) {
+        // What has just been used up does not last for the step to the surface.
+        turn.is_over |= self.oxygen <= 0;
         if self.place.1 > 0 {
             self.oxygen -= 1;
             self.is_up = false;
-            turn.is_over |= self.oxygen < 0;
         } else if !self.is_up {
             if self.divers_on_board == 0 {
                 turn.is_over = true;
