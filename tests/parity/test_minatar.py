@@ -70,6 +70,12 @@ def test_a_few_seeds_of_every_game_are_the_packages_own() -> None:
     assert all(one["reward"] > 0 for one in found)
 
 
+def test_oxygen_that_is_used_up_does_not_last_for_the_step_to_the_surface() -> None:
+    """Seeds of the long test in which that decides."""
+    request = {"id": "MinAtar/Seaquest-v1", "episodes": 2, "steps": 400}
+    compared([{**request, "seeds": [33]}, {**request, "seeds": [72], "options": OPTIONS[2]}])
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("id", IDS)
 def test_100_seeds_are_the_packages_own(id: str) -> None:
