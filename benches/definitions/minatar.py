@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
 
-import numpy as np
+from batches import bare_loop, ours, sync
+from corral.bench import Bench, Contender, Limit, Turns, needs
 
-import corral
-from corral.bench import Bench, Contender, Limit, Loop, Program, Turns, needs
-
-NUM_ENVS = 1024
-PREPARED = 64
 # The steps a second that gymnax publishes for an A100 with 2,000 envs, where it does.
 ON_A_GPU = {
     "Asterix": 1.1e6,
@@ -24,34 +18,9 @@ ON_A_GPU = {
 }
 
 
-def actions(space: Any, num_envs: int) -> list[Any]:
-    """Batches of random actions of a single env's space."""
-    return list(np.random.default_rng(0).integers(0, space.n, (PREPARED, num_envs)))
-
-
-@contextmanager
-def ours(id: str) -> Iterator[Turns]:
-    envs = corral.make_vec(id, NUM_ENVS, seed=0, num_threads=1)
-    envs.reset()
-    yield Loop(envs.step, actions(envs.single_action_space, NUM_ENVS), NUM_ENVS)
-    envs.close()
-
-
-def bare_loop(id: str) -> AbstractContextManager[Turns]:
-    """The same envs in a Rust loop that writes the same batch into one set of buffers."""
-    return Program.rust_example("envs", "bare_envs", id, str(NUM_ENVS))
-
-
-@contextmanager
-def package(id: str) -> Iterator[Turns]:
-    """The package in Gymnasium's vec env, fewer of them: each step is Python."""
+def package(id: str) -> AbstractContextManager[Turns]:
     needs("minatar.gym").register_envs()
-    few = 64
-    name = id.replace("MinAtar-", "MinAtar/")
-    envs = needs("gymnasium").make_vec(name, num_envs=few, vectorization_mode="sync")
-    envs.reset(seed=0)
-    yield Loop(envs.step, actions(envs.single_action_space, few), few)
-    envs.close()
+    return sync(id.replace("MinAtar-", "MinAtar/"))
 
 
 def bench(game: str, on_a_gpu: float | None) -> Bench:

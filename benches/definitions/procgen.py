@@ -60,7 +60,7 @@ def gym3(threads: int, reuse_arrays: bool = False) -> Iterator[Turns]:
     """gym3's host, in a Python of its own."""
     peers = fetched()
     try:
-        library, python = peers.procgen(), peers.gym3_python()
+        library, python = peers.procgen(), peers.venv_python("gym3")
     except peers.Missing as why:
         raise Skip(str(why)) from None
     job = {

@@ -91,158 +91,74 @@ def procgen_options(library: Path, **more: Any) -> dict[str, Any]:
     }
 
 
-# gym3 wants a NumPy of its age, and pins old versions of what it needs for windows alone: so it
-# comes without dependencies.
-_GYM3 = (
-    "numpy==1.26.*",
-    "gymnasium>=1.2,<1.5",
-    "cloudpickle>=3",
-    "cffi",
-    "imageio",
-    "imageio-ffmpeg",
-    "pytest>=8",
-    "pytest-timeout>=2.3",
-)
-_GYM3_ALONE = ("gym3==0.3.3",)
+_FOR_CORRAL = ("gymnasium>=1.2,<1.5", "cloudpickle>=3", "typing_extensions>=4.3")
+_FOR_PYTEST = ("pytest>=8", "pytest-timeout>=2.3")
 
-
-_DMLAB2D = (
-    "dmlab2d==1.0.2",
-    "numpy>=2",
-    "gymnasium>=1.2,<1.5",
-    "cloudpickle>=3",
-    "typing_extensions>=4.3",
-    "pytest>=8",
-    "pytest-timeout>=2.3",
-)
-
-_MINIGRID = (
-    "minigrid==3.2.*",
-    "numpy>=2",
-    "gymnasium>=1.4,<1.5",
-    "cloudpickle>=3",
-    "typing_extensions>=4.3",
-)
-
-
-_MINATAR = (
-    "minatar==1.0.*",
-    "numpy>=2",
-    "gymnasium>=1.2,<1.5",
-    "cloudpickle>=3",
-    "typing_extensions>=4.3",
-)
-
-
-# Its dependency arch is not of an age with pandas 3.
-_RLIABLE = ("rliable==1.2.0", "pandas<3")
+# What each peer's venv has, where it takes corral by PYTHONPATH.
+_VENVS = {
+    # gym3 wants a NumPy of its age.
+    "gym3": ("numpy==1.26.*", "cffi", "imageio", "imageio-ffmpeg", *_FOR_CORRAL, *_FOR_PYTEST),
+    "dmlab2d": ("dmlab2d==1.0.2", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
+    "minigrid": ("minigrid==3.2.*", "numpy>=2", *_FOR_CORRAL),
+    "minatar": ("minatar==1.0.*", "numpy>=2", *_FOR_CORRAL),
+    # The dependency arch of rliable is not of an age with pandas 3.
+    "rliable": ("rliable==1.2.0", "pandas<3"),
+    # Of what openenv-core depends on, only what its client, server and validation import.
+    "openenv": (
+        *("fastapi>=0.116", "fastmcp>=3,<5", "pydantic>=2", "requests>=2.25", "uvicorn>=0.24"),
+        *("websockets>=15.0.1", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
+    ),
+}
+# What comes without its dependencies: gym3 pins old versions of what it needs for windows alone.
+_ALONE = {"gym3": ("gym3==0.3.3",)}
 
 
 @functools.cache
-def rliable_python() -> Path:
-    """The Python of a venv that has rliable, and scipy with it.
+def venv_python(peer: str) -> Path:
+    """The Python of the venv of `peer`, made where it is not there yet. The peer is one of gym3,
+    dmlab2d, minigrid, minatar, rliable, openenv.
 
     Raises:
-        Missing: without a registry.
+        Missing: without a registry, or where the peer has no wheel for this Python and machine.
     """
     with _alone():
-        return _python_with("rliable", _RLIABLE)
+        return _venv_python(peer)
 
 
-# The newest two. Of what it depends on, only what its client, its server and its validation import.
+def _venv_python(peer: str) -> Path:
+    packages, alone = _VENVS[peer], _ALONE.get(peer, ())
+    venv = PEERS / peer
+    python, stamp = venv / "bin" / "python", venv / "installed.txt"
+    wanted = "\n".join((*packages, *alone))
+    if stamp.exists() and stamp.read_text() == wanted:
+        return python
+    _run(peer, sys.executable, "-m", "venv", "--clear", venv)
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    _run(peer, *pip, "--only-binary=dmlab2d", *packages)
+    if alone:
+        _run(peer, *pip, "--no-deps", *alone)
+    stamp.write_text(wanted)
+    return python
+
+
 OPENENV = ("0.3.0", "0.2.3")
-_OPENENV = (
-    "fastapi>=0.116",
-    "fastmcp>=3,<5",
-    "pydantic>=2",
-    "requests>=2.25",
-    "uvicorn>=0.24",
-    "websockets>=15.0.1",
-    "numpy>=2",
-    "gymnasium>=1.2,<1.5",
-    "cloudpickle>=3",
-    "typing_extensions>=4.3",
-    "pytest>=8",
-    "pytest-timeout>=2.3",
-)
 
 
 @functools.cache
 def openenv(version: str) -> tuple[Path, Path]:
-    """The Python of a venv that has what openenv-core depends on, and the folder that has this
-    version of it. Folder and corral are taken by PYTHONPATH.
+    """The Python of the venv "openenv", and the folder that has this version of openenv-core. The
+    folder is taken by PYTHONPATH.
 
     Raises:
         Missing: without a registry.
     """
     with _alone():
-        python = _python_with("openenv", _OPENENV)
+        python = _venv_python("openenv")
         folder = PEERS / f"openenv-core-{version}"
         if not (folder / "openenv").exists():
             package = f"openenv-core=={version}"
             _run(package, *_pip(), "install", "--quiet", "--no-deps", "--target", folder, package)
         return python, folder
-
-
-@functools.cache
-def gym3_python() -> Path:
-    """The Python of a venv that has gym3, and takes corral by PYTHONPATH.
-
-    Raises:
-        Missing: without a registry.
-    """
-    with _alone():
-        return _python_with("gym3", _GYM3, _GYM3_ALONE)
-
-
-@functools.cache
-def dmlab2d_python() -> Path:
-    """The Python of a venv that has DeepMind Lab2D, and takes corral by PYTHONPATH.
-
-    Raises:
-        Missing: without a registry, or where it has no wheel for this Python and machine.
-    """
-    with _alone():
-        return _python_with("dmlab2d", _DMLAB2D)
-
-
-@functools.cache
-def minigrid_python() -> Path:
-    """The Python of a venv that has minigrid, and takes corral by PYTHONPATH.
-
-    Raises:
-        Missing: without a registry.
-    """
-    with _alone():
-        return _python_with("minigrid", _MINIGRID)
-
-
-@functools.cache
-def minatar_python() -> Path:
-    """The Python of a venv that has minatar, and takes corral by PYTHONPATH.
-
-    Raises:
-        Missing: without a registry.
-    """
-    with _alone():
-        return _python_with("minatar", _MINATAR)
-
-
-def _python_with(name: str, packages: tuple[str, ...], alone: tuple[str, ...] = ()) -> Path:
-    """The Python of the venv `name`, made with these packages where it is not there yet; `alone`
-    come without what they depend on."""
-    venv = PEERS / name
-    python, stamp = venv / "bin" / "python", venv / "installed.txt"
-    wanted = "\n".join((*packages, *alone))
-    if stamp.exists() and stamp.read_text() == wanted:
-        return python
-    _run(name, sys.executable, "-m", "venv", "--clear", venv)
-    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    _run(name, *pip, "--only-binary=dmlab2d", *packages)
-    if alone:
-        _run(name, *pip, "--no-deps", *alone)
-    stamp.write_text(wanted)
-    return python
 
 
 def _pip() -> list[str]:

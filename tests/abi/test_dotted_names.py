@@ -17,6 +17,7 @@ import corral
 from corral import errors
 from tests.abi import peers
 from tests.abi.libenv import compiled, load
+from tests.abi.venvs import fetched
 from tests.support import assert_same
 
 HOST = Path(__file__).with_name("gym3_host.py")
@@ -83,10 +84,7 @@ def test_an_env_here_has_names_with_dots_beside_levels() -> None:
 
 def told_by_gym3(tmp_path: Path, library: Path, options: dict[str, Any]) -> dict[str, Any]:
     """What gym3's own host finds and, after a step with these actions, sees."""
-    try:
-        python = peers.gym3_python()
-    except peers.Missing as why:
-        pytest.skip(str(why))
+    python = fetched(peers.venv_python, "gym3")
     job = tmp_path / "job.json"
     told = {"library": str(library), "num_envs": 2, "options": options}
     job.write_text(json.dumps({**told, "actions": {"a.b": [1, 2], "a": 0.5}}))

@@ -6,16 +6,14 @@ Each test here is the one of that name there.
 from __future__ import annotations
 
 import ast
-import os
-import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
 from tests.abi import peers
+from tests.abi.venvs import fetched, run_suite
 
-ROOT = Path(__file__).parents[2]
 SUITE = Path(__file__).with_name("gym3_suite.py")
 NAMES = [
     node.name
@@ -31,19 +29,8 @@ pytestmark = pytest.mark.xdist_group("gym3")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, str]]]:
     """By test: what became of each of its cases, and what was said of it."""
     report = tmp_path_factory.mktemp("gym3") / "report.xml"
-    options = ["-q", "-p", "no:cacheprovider", "--noconftest", "--junitxml", str(report)]
-    try:
-        python = peers.gym3_python()
-    except peers.Missing as why:
-        pytest.skip(str(why))
-    path = os.pathsep.join((str(ROOT / "python"), str(ROOT)))
-    done = subprocess.run(
-        [python, "-m", "pytest", *options, str(SUITE)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-    )
+    python = fetched(peers.venv_python, "gym3")
+    done = run_suite(python, SUITE, "--junitxml", report)
     assert report.exists(), done.stdout + done.stderr
     found: dict[str, list[tuple[str, str]]] = {}
     for case in ElementTree.parse(report).iter("testcase"):

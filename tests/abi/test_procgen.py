@@ -16,6 +16,7 @@ import pytest
 import corral
 from corral import errors
 from tests.abi import peers
+from tests.abi.venvs import fetched
 from tests.support import assert_same
 
 NUM_ENVS, STEPS = 64, 500
@@ -32,10 +33,7 @@ def digest(array: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def library() -> Path:
-    try:
-        return peers.procgen()
-    except peers.Missing as why:
-        pytest.skip(str(why))
+    return fetched(peers.procgen)
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +57,7 @@ def recorded(library: Path, actions: Any, tmp_path_factory: pytest.TempPathFacto
         "out": str(folder / "seen.npz"),
     }
     (folder / "job.json").write_text(json.dumps(job))
-    try:
-        python = peers.gym3_python()
-    except peers.Missing as why:
-        pytest.skip(str(why))
+    python = fetched(peers.venv_python, "gym3")
     host = Path(__file__).with_name("gym3_host.py")
     done = subprocess.run(
         [python, host, "record", folder / "job.json"], capture_output=True, text=True

@@ -23,6 +23,7 @@ from gymnasium import spaces
 
 import corral
 from tests.abi import peers
+from tests.abi.venvs import fetched
 from tests.matrix.test_matrix import (
     MODES,
     SEED,
@@ -293,10 +294,7 @@ def test_libenv_refuses_an_env_that_shows_a_text(case: Case) -> None:
 
 @pytest.mark.parametrize("case", quick_cases(IN_LIBENV))
 def test_our_library_under_the_real_gym3_tells_the_same_story(case: Case, tmp_path) -> None:
-    try:
-        python = peers.gym3_python()
-    except peers.Missing as why:
-        pytest.skip(str(why))
+    python = fetched(peers.venv_python, "gym3")
     n = 5
     (tmp_path / "libenv.so").symlink_to(corral.libenv_path())
     actions = [actions_at(case, n, np.full(n, k)) for k in range(STEPS)]

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from openenv.core.env_server.types import (
 )
 
 import corral
+from tests.net.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -387,13 +388,3 @@ def test_the_code_of_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture
     for code, expected in pages:
         exec(code, {"__name__": "__main__"})
         assert capsys.readouterr().out == expected
-
-
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Whether it holds within so many seconds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True

@@ -43,8 +43,9 @@ from tests.net.extended import (
     told,
 )
 from tests.net.recorded import SESSIONS, VENVS, by_name, dial, exchanges, read
-from tests.net.test_faults import Elsewhere, held, is_cut, until
+from tests.net.test_faults import Elsewhere, held, is_cut
 from tests.net.test_recording import recorded_actions
+from tests.net.waiting import until
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,20 +22,11 @@ import pytest
 import corral
 from corral import errors
 from tests.net.recorded import VENVS, by_name, descriptors, dial, exchanges
+from tests.net.waiting import until
 
 SESSION = by_name("plain_spaces_wrapped")
 TALK = b"".join(asked for _, asked, _ in exchanges(SESSION))
 HELLO = b"netenv_v1"
-
-
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Whether it holds within so many seconds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def held(server: Any) -> tuple[int, int]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
 import socket
 import ssl
@@ -26,30 +25,21 @@ import pytest
 import corral
 from corral import errors
 from tests.abi import peers
+from tests.abi.venvs import fetched, run_suite
 from tests.net.recorded import descriptors
-from tests.net.test_faults import until
 from tests.net.test_tls import pair
+from tests.net.waiting import until
 from tests.net.websocket import BINARY, PING, PONG, TEXT, WebSocket, frame
 
 ROOT = Path(__file__).parents[2]
+SUITE = Path(__file__).with_name("openenv_suite.py")
 ENV = "CartPole-v1"
 
 
 @pytest.mark.parametrize("version", peers.OPENENV)
 def test_openenvs_own_client_plays(version: str) -> None:
-    try:
-        python, package = peers.openenv(version)
-    except peers.Missing as why:
-        pytest.skip(str(why))
-    path = os.pathsep.join(map(str, (package, ROOT / "python", ROOT)))
-    suite = ROOT / "tests" / "net" / "openenv_suite.py"
-    done = subprocess.run(
-        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", str(suite)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-    )
+    python, package = fetched(peers.openenv, version)
+    done = run_suite(python, SUITE, path=(package,))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -15,7 +15,8 @@ import pytest
 import corral
 from corral import errors
 from tests.net.recorded import dial
-from tests.net.test_faults import held, init, is_cut, until
+from tests.net.test_faults import held, init, is_cut
+from tests.net.waiting import until
 
 ADDR = ("127.0.0.1", 0)
 ENV = "CartPole-v1"

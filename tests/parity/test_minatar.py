@@ -3,10 +3,6 @@ numbers: both play in one run."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +10,8 @@ import pytest
 from gymnasium import spaces
 
 import corral
-from tests.abi import peers
+from tests.abi.venvs import ask
 
-ROOT = Path(__file__).resolve().parents[2]
 GAMES = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
 IDS = [id for id in corral.envs() if id.startswith("MinAtar-")]
 OPTIONS: list[dict[str, Any]] = [
@@ -28,20 +23,7 @@ ALL = 100
 
 
 def beside(request: dict[str, Any]) -> Any:
-    """What the program tells that has the package."""
-    try:
-        python = peers.minatar_python()
-    except peers.Missing as missing:
-        pytest.skip(str(missing))
-    done = subprocess.run(
-        [python, "-m", "tests.parity.beside_minatar", json.dumps(request)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return ask("minatar", "tests.parity.beside_minatar", request)
 
 
 def compared(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:

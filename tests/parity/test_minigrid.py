@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import corral
-from tests.abi import peers
+from tests.abi.venvs import ask
 
-ROOT = Path(__file__).resolve().parents[2]
 IDS = [id for id in corral.envs() if id.startswith("MiniGrid-")]
 PARTS = 2
 FEW, ALL = 2, 100
@@ -44,20 +39,7 @@ WON = {
 
 
 def beside(request: dict[str, Any]) -> Any:
-    """What the program tells that has the package."""
-    try:
-        python = peers.minigrid_python()
-    except peers.Missing as missing:
-        pytest.skip(str(missing))
-    done = subprocess.run(
-        [python, "-m", "tests.parity.beside_minigrid", json.dumps(request)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return ask("minigrid", "tests.parity.beside_minigrid", request)
 
 
 def compared(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ mod py_env;
 mod registry;
 mod replay;
 mod schedule;
+mod server;
 mod settings;
 mod source;
 mod spaces;

@@ -1,12 +1,6 @@
 //! `corral._native.NetServer`: a server of netenv whose envs a Python function makes.
 
-use std::path::PathBuf;
-use std::sync::Mutex;
-use std::time::Duration;
-
-use envcore::net::{
-    Access, Asked, EnvFactory, Render, Served, Server, ServerLimits, ServerMetrics, ServerTls, ToPlain, Token,
-};
+use envcore::net::{Asked, EnvFactory, Render, Served, Server, ServerLimits, ToPlain};
 use envcore::{Error, Object, Options, Result, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -14,13 +8,14 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::errors::{self, OrRaise};
 use crate::interpreter::{self, ENDING, TimeInPython, detach, enter};
 use crate::logs;
+use crate::server::{self, OpenServer, Tls};
 use crate::values::{self, Opaque};
-use crate::vec_env::{VecEnv, seconds};
+use crate::vec_env::VecEnv;
 
 /// A server that runs from its making until it is closed.
 #[pyclass(module = "corral._native", frozen)]
 pub(crate) struct NetServer {
-    server: Mutex<Option<Server>>,
+    server: OpenServer<Server>,
     #[pyo3(get)]
     addresses: Vec<String>,
     /// The SHA-256 of the certificate, where there is TLS.
@@ -35,8 +30,6 @@ impl NetServer {
     /// rewards; what draws (a function of named arguments), or None; what is to live as long as the
     /// envs; whether they are built from the seed that was asked for. `asked` is the id and the vec
     /// env's options that a client chooses, or None for a client that can choose none.
-    /// `tls` has a certificate's file, its key's file, and the host's name; without the files a
-    /// pair is made.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "each is given by name")]
     #[pyo3(signature = (addresses, make, *, max_connections, max_envs, max_payload, idle_timeout, token=None,
@@ -50,79 +43,29 @@ impl NetServer {
         max_payload: usize,
         idle_timeout: &Bound<'_, PyAny>,
         token: Option<&str>,
-        tls: Option<(Option<PathBuf>, Option<PathBuf>, String)>,
+        tls: Option<Tls>,
     ) -> PyResult<Self> {
-        let idle = seconds("idle_timeout", idle_timeout, false).or_raise(py)?;
-        // A wait of this length has no end that a clock can tell.
-        let idle = idle.min(Duration::from_secs(1 << 32));
-        let addresses: Vec<_> =
-            addresses.iter().map(|one| one.parse()).collect::<Result<_>>().or_raise(py)?;
+        let idle = server::idle(py, idle_timeout)?;
+        let addresses = server::parsed(&addresses).or_raise(py)?;
         let limits =
             ServerLimits { connections: max_connections, envs: max_envs, payload: max_payload, idle };
-        let (access, fingerprint) = access(token, tls).or_raise(py)?;
+        let (access, fingerprint) = server::access(token, tls).or_raise(py)?;
         let factory = Box::new(PyFactory(make));
         logs::to_python();
         let server = detach(py, || Server::new(&addresses, factory, limits, access)).or_raise(py)?;
         let addresses = server.addresses().iter().map(ToString::to_string).collect();
-        Ok(NetServer { server: Mutex::new(Some(server)), addresses, fingerprint })
+        Ok(NetServer { server: OpenServer::new(server), addresses, fingerprint })
     }
 
     /// What the server has done so far and has now, by name; empty once it is closed.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let server = self.server.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let metrics = server.as_ref().map(Server::metrics);
-        drop(server);
-        metrics_to_py(py, metrics)
+        self.server.metrics(py, |server| Some(server.metrics()))
     }
 
     /// Ends the server, after the steps in flight. A second call does nothing.
     fn close(&self, py: Python<'_>) {
-        // The lock is held for a moment only, because `metrics` waits for it with the GIL.
-        let server = self.server.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if let Some(mut server) = server {
-            detach(py, || server.close());
-        }
+        self.server.close(py);
     }
-}
-
-impl Drop for NetServer {
-    fn drop(&mut self) {
-        // Its threads may wait for the GIL.
-        let server = self.server.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(mut server) = server.take() {
-            enter(|py| detach(py, || server.close()));
-        }
-    }
-}
-
-/// Who may use a server: who has the token, by TLS with the certificate's file and its key's file
-/// or, without them, by a pair that is made for the host. The fingerprint is the certificate's.
-pub(crate) fn access(
-    token: Option<&str>,
-    tls: Option<(Option<PathBuf>, Option<PathBuf>, String)>,
-) -> Result<(Access, Option<String>)> {
-    let tls = match tls {
-        None => None,
-        Some((Some(certificate), Some(key), _)) => Some(ServerTls::from_files(&certificate, &key)?),
-        Some((_, _, host)) => Some(ServerTls::self_signed(&host)?),
-    };
-    let fingerprint = tls.as_ref().map(ServerTls::fingerprint);
-    Ok((Access { token: token.map(Token::new).transpose()?, tls }, fingerprint))
-}
-
-/// Counts by name; none of a server that is closed.
-pub(crate) fn metrics_to_py(py: Python<'_>, metrics: Option<ServerMetrics>) -> PyResult<Bound<'_, PyDict>> {
-    let counts = PyDict::new(py);
-    if let Some(metrics) = metrics {
-        counts.set_item("connections", metrics.connections)?;
-        counts.set_item("envs", metrics.envs)?;
-        counts.set_item("accepted", metrics.accepted)?;
-        counts.set_item("refused", metrics.refused)?;
-        counts.set_item("broken", metrics.broken)?;
-        counts.set_item("resets", metrics.resets)?;
-        counts.set_item("steps", metrics.steps)?;
-    }
-    Ok(counts)
 }
 
 /// Makes envs by a Python function.

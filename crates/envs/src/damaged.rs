@@ -12,10 +12,16 @@ fn damaged(state: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Panics unless every state that loads is one that can be shown, drawn and played.
-pub(crate) fn survives<E: Env>(act: E::Act) {
+/// Panics unless every state that loads is one that can be shown, drawn and played. The state is the
+/// one after `steps` steps of `acts` in turn; each of `acts` is played from a state that loads.
+pub(crate) fn survives<E: Env>(acts: &[E::Act], steps: usize) {
     let mut env = E::build(&E::Config::default(), 3).unwrap();
     env.reset(None).unwrap();
+    for act in acts.iter().cycle().take(steps) {
+        if is_over(&mut env, act) {
+            env.reset(None).unwrap();
+        }
+    }
     let state = env.save().unwrap();
     let mut refused = 0;
     for bytes in damaged(&state) {
@@ -25,7 +31,7 @@ pub(crate) fn survives<E: Env>(act: E::Act) {
                 if E::CAPS.contains(Caps::ANSI) {
                     env.ansi().unwrap();
                 }
-                env.step(&act).unwrap();
+                let _ = acts.iter().any(|act| is_over(&mut env, act));
             }
             Err(error) => {
                 assert!(matches!(error, Error::State(_)), "{error}");
@@ -35,4 +41,11 @@ pub(crate) fn survives<E: Env>(act: E::Act) {
     }
     assert!(refused > 0);
     env.load(&state).unwrap();
+    assert_eq!(env.save().unwrap(), state);
+}
+
+/// Whether the step ends the episode.
+fn is_over<E: Env>(env: &mut E, act: &E::Act) -> bool {
+    let step = env.step(act).unwrap().0;
+    step.is_terminated || step.is_truncated
 }

@@ -58,10 +58,10 @@ mod tests {
 
     #[test]
     fn a_state_that_no_episode_has_is_refused() {
-        survives::<Catch>(Discrete(2));
-        survives::<Snake>(Discrete(1));
-        survives::<Game2048>(Discrete(0));
-        survives::<ConnectFour>(Discrete(3));
+        survives::<Catch>(&[Discrete(2)], 0);
+        survives::<Snake>(&[Discrete(1)], 0);
+        survives::<Game2048>(&[Discrete(0)], 0);
+        survives::<ConnectFour>(&[Discrete(3)], 0);
     }
 
     #[test]

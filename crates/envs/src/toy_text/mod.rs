@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn a_state_that_no_episode_has_is_refused() {
-        survives::<FrozenLake<4>>(Discrete(1));
-        survives::<CliffWalking<true>>(Discrete(2));
-        survives::<Taxi>(Discrete(0));
-        survives::<Blackjack>(Discrete(1));
+        survives::<FrozenLake<4>>(&[Discrete(1)], 0);
+        survives::<CliffWalking<true>>(&[Discrete(2)], 0);
+        survives::<Taxi>(&[Discrete(0)], 0);
+        survives::<Blackjack>(&[Discrete(1)], 0);
     }
 }
