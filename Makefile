@@ -8,7 +8,7 @@ OLDEST := $(VENV)-oldest
 PEERS := $(VENV)-bench
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How many processes run the Python tests: many tests wait more than they compute.
-JOBS ?= 4
+JOBS ?= 6
 PYTEST := -m pytest --numprocesses $(JOBS) --dist loadgroup
 # What Gymnasium and NumPy have a part in: spaces, arrays, infos, errors, wrappers, trajectories.
 WHAT_DIFFERS := -m "not thorough" tests/contract tests/python_envs tests/gymnasium_tools tests/adapters \

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from corral.spaces import allow, leaves_of
 from corral.vector import VectorEnv
@@ -20,11 +22,12 @@ class Draws:
         self._envs = envs
         self._rng = np.random.default_rng(seed)
         self._masked = any(leaf["name"] == "action_mask" for leaf in envs.native.info_leaves)
-        envs.action_space.seed(seed)
+        self._space = _speakable(envs.action_space)
+        self._space.seed(seed)
 
     def __call__(self) -> Any:
         native = self._envs.native
-        actions = _shortened(self._envs.action_space.sample())
+        actions = self._space.sample()
         if self._masked:
             infos = native.observe()[1]
             leaves = leaves_of(native.action_tree, actions)
@@ -32,11 +35,15 @@ class Draws:
         return actions
 
 
-def _shortened(actions: Any) -> Any:
-    """The same with texts that people might say: a text space without a limit gives a million
+def _speakable(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """A copy with texts that people might say: those of a space without a limit have a million
     letters."""
-    if isinstance(actions, dict):
-        return {name: _shortened(inner) for name, inner in actions.items()}
-    if isinstance(actions, tuple):
-        return tuple(map(_shortened, actions))
-    return actions[:_LETTERS] if isinstance(actions, str) else actions
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict([(name, _speakable(inner)) for name, inner in space.spaces.items()])
+    if isinstance(space, spaces.Tuple):
+        return spaces.Tuple([_speakable(inner) for inner in space.spaces])
+    if isinstance(space, spaces.Text):
+        most = min(space.max_length, max(space.min_length, _LETTERS))
+        letters = "".join(space.character_list)
+        return spaces.Text(most, min_length=space.min_length, charset=letters)
+    return deepcopy(space)

@@ -15,6 +15,7 @@ import pytest
 import corral
 from corral.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from tests.abi import peers
+from tests.abi.venvs import fetched
 
 THEIRS = """
 import json, sys
@@ -23,7 +24,7 @@ from rliable import library, metrics
 
 job = json.load(sys.stdin)
 a, b = np.array(job["a"]), np.array(job["b"])  # (runs, tasks)
-reps = 20000
+reps = 8000
 
 def interval(data, function):
     _, found = library.get_interval_estimates(
@@ -61,10 +62,7 @@ B = np.round(A - 20 + RNG.normal(0, 30, A.shape), 0)
 
 @functools.cache
 def theirs() -> dict[str, Any]:
-    try:
-        python = peers.rliable_python()
-    except peers.Missing as missing:
-        pytest.skip(str(missing))
+    python = fetched(peers.venv_python, "rliable")
     job = json.dumps({"a": A.tolist(), "b": B.tolist()})
     ran = subprocess.run(
         [python, "-c", THEIRS], input=job, capture_output=True, text=True, timeout=280
@@ -98,7 +96,7 @@ def test_the_statistics_are_rliables_and_scipys() -> None:
 @pytest.mark.parametrize("strata", [None, LEVELS, LEVELS.astype(str).tolist()])
 @pytest.mark.parametrize("statistic", ["iqm", "mean"])
 def test_the_intervals_are_rliables(statistic: str, strata: Any) -> None:
-    """Both are drawn at random: the ends agree within the error of 20,000 draws."""
+    """Both are drawn at random: the ends agree within the error of so many draws."""
     expected = theirs()[f"{statistic} {'interval' if strata is None else 'strata'}"]
     ours = of(A).interval(statistic, resamples=20_000, strata=strata)
     width = expected[1] - expected[0]

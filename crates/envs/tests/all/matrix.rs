@@ -4,6 +4,7 @@
 //! vec envs of one env each.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::fast::FastCartPole;
@@ -33,7 +34,7 @@ struct Case {
     statistics: bool,
     modes: &'static [AutoresetMode],
     /// From the mode and the slots' names.
-    oracle: Box<dyn Fn(AutoresetMode, Vec<usize>) -> Box<dyn Oracle>>,
+    oracle: Box<dyn Fn(AutoresetMode, Vec<usize>) -> Box<dyn Oracle> + Sync>,
 }
 
 /// The sources that have a naive loop.
@@ -528,7 +529,17 @@ fn envs_that_reset_themselves_are_the_naive_loops_through_every_runner_and_drive
 
 #[test]
 fn the_rest_of_the_table_is_as_one_env_alone_through_every_runner_and_drive() {
-    cases_of_the_table().iter().for_each(check);
+    let cases = cases_of_the_table();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    check(case);
+                }
+            });
+        }
+    });
 }
 
 #[test]
