@@ -22,16 +22,17 @@ use crate::runner::available_cores;
 /// How many parts are written by one call of the system.
 const MAX_PARTS: usize = 64;
 
-/// How long a thread polls for a message of `bytes` bytes before it sleeps, where `others`
+/// From how many bytes on the copy of a message costs more than several calls of the system.
+pub(super) const LARGE: usize = 1 << 16;
+
+/// How long a thread polls for what the other side sends next before it sleeps, where `others`
 /// threads may poll too. A thread does not poll where the others are as many as the cores, for
-/// they would poll in each other's time, nor for a message whose way takes longer than to be
-/// woken.
-pub(super) fn spin_time(others: usize, bytes: usize) -> Duration {
-    const LARGE: usize = 1 << 16;
+/// they would poll in each other's time.
+pub(super) fn spin_time(others: usize) -> Duration {
     // The system reads files to count the cores.
     static CORES: OnceLock<usize> = OnceLock::new();
     let is_alone = others < *CORES.get_or_init(available_cores);
-    if is_alone && bytes < LARGE { Duration::from_micros(50) } else { Duration::ZERO }
+    if is_alone { Duration::from_micros(50) } else { Duration::ZERO }
 }
 
 /// Why a connection is of no more use.
@@ -169,6 +170,11 @@ impl Stream {
             Stream::Tls(stream) => stream.flush(),
             Stream::Tcp(_) | Stream::Unix(_) => Ok(true),
         }
+    }
+
+    /// Whether what is written becomes records of TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self, Stream::Tls(_))
     }
 
     /// The Unix socket, through which descriptors can be sent.

@@ -93,7 +93,6 @@ pub(super) fn serve(
         most_tail,
         shared,
         buffer: Vec::new(),
-        answered: 0,
         common,
     };
     let played = session.play();
@@ -149,8 +148,6 @@ struct ExtendedSession<'a> {
     shared: Option<SharedPayloads>,
     /// The columns of the last step's actions.
     buffer: Vec<u8>,
-    /// How many bytes the last rows had.
-    answered: usize,
     common: &'a ServerState,
 }
 
@@ -197,7 +194,7 @@ impl ExtendedSession<'_> {
         let mut bytes = [0; HEADER];
         // The client of each other connection may poll, too.
         let connections = self.common.connections.load(Ordering::Relaxed);
-        self.channel.spin(spin_time(connections, self.answered))?;
+        self.channel.spin(spin_time(connections))?;
         let at = loop {
             if let Some(n) = self.channel.read_some(&mut bytes)? {
                 break n;
@@ -363,7 +360,6 @@ impl ExtendedSession<'_> {
         };
         let head = header.write().map_err(BrokenConnection::Garbage)?;
         parts[0] = &head;
-        self.answered = bytes;
         self.channel.write_parts(&parts, self.common.limits.idle)
     }
 }

@@ -11,14 +11,12 @@ use crate::buffer::{Batch, Column, ColumnIn, Fixed, Slots};
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::net::spaces::{Class, NetLeaf, numbers};
-use crate::net::wire::{Payload, Response};
+use crate::net::stream::LARGE;
+use crate::net::wire::{ALIGN, Payload, Response};
 use crate::space::{Array, DType, Options, Scalar, Value};
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::Want;
 use crate::with_element;
-
-/// From how many bytes of step data on a copy costs more than several writes.
-const LARGE: usize = 1 << 16;
 
 pub(super) struct Player {
     served: Served,
@@ -137,6 +135,19 @@ impl Player {
         let column = |number: &usize| batch.observation.get(*number).and_then(Column::as_fixed);
         let columns = self.observation_numbers.iter().map(column);
         self.steps.places.iter().zip(columns).filter_map(|(place, column)| Some((place.at, column?.bytes())))
+    }
+
+    /// The payload of a batch that [`step`](Self::step) returned, in parts; rewards and ends are in
+    /// `payload`.
+    pub(super) fn parts<'a>(&'a self, batch: &'a Batch, payload: &'a [u8]) -> Vec<&'a [u8]> {
+        let padding = |bytes: &[u8]| &[0; ALIGN][..bytes.len().next_multiple_of(ALIGN) - bytes.len()];
+        let arrays = self.arrays(batch).flat_map(|(_, bytes)| [bytes, padding(bytes)]);
+        arrays.chain([&payload[self.rewards_at()..]]).collect()
+    }
+
+    /// Whether observations are large, and travel as the envs show them.
+    pub(super) fn is_direct(&self) -> bool {
+        self.is_direct
     }
 
     /// Where the rewards begin in the payload.

@@ -29,7 +29,7 @@ pub(super) fn serve(stream: Stream, peer: &str, connection: Share, common: &Serv
             Some(tls) => stream.secured(tls, PeerPatience::new(common.limits.idle))?,
             None => stream,
         };
-        Session { shares: vec![connection], stream, answered: 0, common }.run()
+        Session { shares: vec![connection], stream, common }.run()
     });
     match served {
         Ok(Ok(())) | Ok(Err(BrokenConnection::Closed)) => tracing::info!(%peer, "left"),
@@ -54,8 +54,6 @@ struct Session<'a> {
     /// Dropped before the stream: a client that sees its connection closed may come again at once.
     shares: Vec<Share>,
     stream: Stream,
-    /// How many bytes the last answer to a step or a reset had.
-    answered: usize,
     common: &'a ServerState,
 }
 
@@ -125,7 +123,7 @@ impl Session<'_> {
         let (until, mut byte) = (Instant::now() + self.idle(), [0]);
         // The client of each other connection may poll, too.
         let connections = self.common.connections.load(Ordering::Relaxed);
-        self.stream.spin(spin_time(connections, self.answered))?;
+        self.stream.spin(spin_time(connections))?;
         loop {
             if self.stream.read_some(&mut byte)?.is_some() {
                 return Ok(byte[0]);
@@ -218,8 +216,11 @@ impl Session<'_> {
                         Some(shared) => shared.read_actions(&mut actions)?,
                         None => self.stream.read_full(&mut actions, self.patience())?,
                     }
-                    let is_shared = playing.shared.is_some();
-                    let played = playing.player.step(&actions, &mut playing.answer[1..], is_shared);
+                    if self.answers_apart(playing) {
+                        self.write(&[STEP])?;
+                    }
+                    let may_give = playing.shared.is_some() || self.answers_apart(playing);
+                    let played = playing.player.step(&actions, &mut playing.answer[1..], may_give);
                     played.map_err(BrokenConnection::Envs)?
                 }
                 RENDER => {
@@ -232,7 +233,6 @@ impl Session<'_> {
             let count = if command == STEP { &tally.steps } else { &tally.resets };
             count.fetch_add(1, Ordering::Relaxed);
             playing.answer[0] = command;
-            self.answered = if playing.shared.is_some() { 1 } else { playing.answer.len() };
             match &playing.shared {
                 Some(shared) => {
                     if let Some(batch) = direct {
@@ -245,9 +245,25 @@ impl Session<'_> {
                     }
                     self.write(&[command])?;
                 }
-                None => self.write(&playing.answer)?,
+                None => match direct {
+                    Some(batch) => {
+                        let parts = playing.player.parts(&batch, &playing.answer[1..]);
+                        self.stream.write_parts(&parts, self.patience())?;
+                    }
+                    None if command == STEP && self.answers_apart(playing) => {
+                        self.write(&playing.answer[1..])?;
+                    }
+                    None => self.write(&playing.answer)?,
+                },
             }
         }
+    }
+
+    /// Whether the command byte of a step's answer is sent before the envs are stepped, and the
+    /// observations as they lie in the batch. Both sides then copy words from and to places that
+    /// are aligned alike.
+    fn answers_apart(&self, playing: &Playing) -> bool {
+        playing.shared.is_none() && playing.player.is_direct() && !self.stream.is_encrypted()
     }
 
     fn render(&mut self, player: &mut Player) -> Result<(), BrokenConnection> {

@@ -51,8 +51,6 @@ pub(super) struct ServerLink {
     incoming: Incoming,
     /// The bytes of the header, or of what follows the columns, that are there.
     got: Vec<u8>,
-    /// How many bytes the last rows had.
-    answered: usize,
 }
 
 impl ServerLink {
@@ -71,7 +69,6 @@ impl ServerLink {
             shared,
             incoming: Incoming::Head,
             got: Vec::new(),
-            answered: 0,
         }
     }
 
@@ -179,7 +176,6 @@ impl ServerLink {
                     let rest = std::mem::take(&mut self.got);
                     return Ok(Some(match std::mem::replace(&mut self.incoming, Incoming::Head) {
                         Incoming::Rest { header, draft: Some(draft), .. } => {
-                            self.answered = header.bytes;
                             Message::Rows { header, draft, rest }
                         }
                         Incoming::Rest { header, .. } => Message::Other(header.kind, rest),
@@ -232,9 +228,9 @@ impl ServerLink {
 
     /// Waits until `until` for something to do.
     pub(super) fn wait(&self, until: Instant) -> Result<(), BrokenConnection> {
-        if self.got.is_empty() && !self.channel.is_sending() {
+        if !self.channel.is_sending() {
             let left = until.saturating_duration_since(Instant::now());
-            self.channel.spin(spin_time(1, self.answered).min(left))?;
+            self.channel.spin(spin_time(1).min(left))?;
         }
         self.channel.wait_to_move(until)?;
         Ok(())

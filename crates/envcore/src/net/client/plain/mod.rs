@@ -10,6 +10,7 @@
 mod connection;
 mod vec_env;
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use self::connection::Connection;
@@ -40,6 +41,8 @@ pub(super) struct PlainClient {
     told: Response,
     actions: Actions,
     pool: BatchPool,
+    /// The batch that a large answer is copied to while it arrives.
+    incoming: Option<Draft>,
     landing: Landing,
     notes: Vec<Notes>,
     /// What the slots are in flight for, until their rows have landed.
@@ -93,6 +96,7 @@ impl PlainClient {
             connection: Some(connection),
             told,
             pool,
+            incoming: None,
             landing: Landing::new(n),
             notes: (0..n).map(|_| Notes::default()).collect(),
             sent: None,
@@ -126,6 +130,15 @@ impl PlainClient {
         let is_reset = matches!(sent, Sent::Reset(_));
         let limit = self.limits.of(is_reset);
         self.late = limit.and_then(|limit| Some((Instant::now().checked_add(limit.time)?, limit)));
+    }
+
+    /// Takes memory for the batch that a large answer is copied to.
+    fn prepare(&mut self) {
+        let is_large = self.connection.as_ref().is_some_and(|connection| connection.answer.is_large());
+        if is_large && self.incoming.is_none() {
+            // Without memory, whoever receives the batch is told so.
+            self.incoming = self.pool.draft(Slots::All, self.base.spec.num_slots, None).ok();
+        }
     }
 
     /// Notes that the rows of all slots are there.
@@ -174,7 +187,7 @@ impl PlainClient {
     fn await_rows(&mut self, deadline: Option<Instant>) -> bool {
         while self.landing.len() == 0 {
             let Some(connection) = &mut self.connection else { return false };
-            match connection.pump() {
+            match connection.pump(self.incoming.as_mut().map(Draft::batch_mut)) {
                 Ok(true) => {
                     self.land();
                     continue;
@@ -211,12 +224,22 @@ impl PlainClient {
         }
         let n = self.base.spec.num_slots;
         let rows = most.min(self.landing.len());
-        let PlainClient { landing, pool, notes, connection, landed, .. } = self;
+        let PlainClient { landing, pool, incoming, notes, connection, landed, .. } = self;
         let connection = connection.as_ref().filter(|_| *landed != RowKind::Failed);
         if rows == n {
-            let mut draft = pool.draft(Slots::All, n, want.buffers)?;
-            let shown =
-                connection.map_or(Ok(()), |connection| show(connection, &mut draft, (0..n, 0..n), *landed));
+            let arrived = match (connection, *landed, &want.buffers) {
+                (Some(_), RowKind::Step | RowKind::Reset | RowKind::Restarted, None) => incoming.take(),
+                _ => None,
+            };
+            let is_copied = arrived.is_some();
+            let mut draft = match arrived {
+                Some(draft) => draft,
+                None => pool.draft(Slots::All, n, want.buffers)?,
+            };
+            let shown = connection.map_or(Ok(()), |connection| {
+                tell(connection, draft.batch_mut(), (0..n, 0..n), *landed);
+                if is_copied { Ok(()) } else { show(connection, draft.batch_mut(), (0..n, 0..n)) }
+            });
             (0..n).for_each(|row| draft.rows_mut().set_kind(row, *landed));
             let mut batch = pool.finish(draft);
             if connection.is_none() {
@@ -234,7 +257,9 @@ impl PlainClient {
         let (batch, told) = landing.gather(rows, pool, want.buffers, |slot, draft, row, told| {
             match connection {
                 Some(connection) => {
-                    let showing = show(connection, draft, (slot..slot + 1, row..row + 1), *landed);
+                    let at = (slot..slot + 1, row..row + 1);
+                    tell(connection, draft.batch_mut(), at.clone(), *landed);
+                    let showing = show(connection, draft.batch_mut(), at);
                     shown = std::mem::replace(&mut shown, Ok(())).and(showing);
                 }
                 None => draft.batch_mut().clear_row(row),
@@ -259,26 +284,28 @@ impl PlainClient {
     }
 }
 
-/// Writes the rows `from` of the server's answer to the rows `to` of a draft.
+/// Copies the observations `from` of the server's answer to the rows `to` of a batch.
 fn show(
     connection: &Connection,
-    draft: &mut Draft,
-    (from, to): (std::ops::Range<usize>, std::ops::Range<usize>),
-    kind: RowKind,
+    batch: &mut Batch,
+    (from, to): (Range<usize>, Range<usize>),
 ) -> Result<(), BrokenConnection> {
-    let batch = draft.batch_mut();
     for (leaf, column) in batch.observation.iter_mut().enumerate() {
         if let Column::Fixed(fixed) = column {
             fixed.write_rows(to.clone(), |bytes| connection.answer.copy(leaf, from.clone(), bytes))?;
         }
     }
+    Ok(())
+}
+
+/// Writes rewards and ends of the slots `from` to the rows `to` of a batch.
+fn tell(connection: &Connection, batch: &mut Batch, (from, to): (Range<usize>, Range<usize>), kind: RowKind) {
     let told = kind == RowKind::Step;
     for (slot, row) in from.zip(to) {
         batch.reward.as_mut_slice::<f64>()[row] = if told { connection.answer.reward(slot) } else { 0.0 };
         batch.terminated.as_mut_slice::<bool>()[row] = told && connection.answer.ended(slot);
         batch.truncated.as_mut_slice::<bool>()[row] = false;
     }
-    Ok(())
 }
 
 fn connection(

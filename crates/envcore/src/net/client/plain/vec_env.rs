@@ -81,6 +81,7 @@ impl VecEnv for PlainClient {
         (0..self.base.spec.num_slots).for_each(|slot| self.slot_states.depart(slot, begin, None));
         self.depart(slots, Sent::Reset(begin));
         let posted = self.connection.as_mut().map_or(Ok(()), |connection| connection.reset());
+        self.prepare();
         if let Err(broken) = posted {
             self.lose(&broken, Cause::Death);
         }
@@ -102,6 +103,7 @@ impl VecEnv for PlainClient {
         }
         let actions = &self.actions;
         let posted = self.connection.as_mut().map_or(Ok(()), |connection| connection.step(actions));
+        self.prepare();
         if let Err(broken) = posted {
             self.lose(&broken, Cause::Death);
         }
@@ -185,6 +187,7 @@ impl VecEnv for PlainClient {
         }
         self.landing.clear();
         self.sent = None;
+        self.incoming = None;
         self.connection = None;
         Ok(())
     }
