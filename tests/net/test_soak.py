@@ -19,7 +19,8 @@ CONNECTIONS, ENVS = 64, 4
 
 @pytest.mark.thorough
 @pytest.mark.timeout(240)
-def test_sixty_four_clients_leave_memory_and_descriptors_as_they_are() -> None:
+@pytest.mark.parametrize("plain", [False, True])
+def test_sixty_four_clients_leave_memory_and_descriptors_as_they_are(plain: bool) -> None:
     """For 60 seconds; the figures of `docs/netenv.md`, with `pytest -s`."""
     command = [sys.executable, "-m", "corral", "serve", "CartPole-v1", "--addr", "127.0.0.1:0"]
     with subprocess.Popen(
@@ -34,7 +35,7 @@ def test_sixty_four_clients_leave_memory_and_descriptors_as_they_are() -> None:
 
         def play(number: int) -> None:
             try:
-                envs = corral.connect(address, ENVS)
+                envs = corral.connect(address, ENVS, plain=plain)
                 envs.reset()
                 actions = np.zeros(ENVS, np.int64)
                 while time.monotonic() - began < 62:
