@@ -172,8 +172,13 @@ def row(observation: Any, at: int) -> Any:
 
 
 @pytest.mark.parametrize("indexed", [False, True], ids=["seed", "index"])
-@pytest.mark.parametrize(("workers", "n"), [(1, 1), (1, 6), (2, 6)])
-@pytest.mark.parametrize("isolation", ["thread", "process"])
+@pytest.mark.parametrize(
+    ("isolation", "workers", "n"),
+    [
+        *(("thread", 1, 1), ("thread", 1, 6), ("thread", 2, 6), ("process", 2, 6)),
+        *(pytest.param("process", 1, n, marks=pytest.mark.thorough) for n in (1, 6)),
+    ],
+)
 @pytest.mark.parametrize("case", quick_cases(IN_LIBENV))
 def test_our_library_under_our_loader_tells_the_same_story(
     case: Case, isolation: str, workers: int, indexed: bool, n: int

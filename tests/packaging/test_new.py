@@ -162,11 +162,19 @@ def test_rust_and_python_find_the_template_well_formatted(tmp_path: Path) -> Non
 def test_a_bad_name_is_refused_with_a_better_one(
     name: str, why: str, better: str, tmp_path: Path
 ) -> None:
-    done = corral("new", name, cwd=tmp_path)
+    with pytest.raises(errors.ArgumentError) as refused:
+        scaffold.new(name, tmp_path / name)
+    told = str(refused.value)
+    assert f"'{name}' is no name for a project" in told
+    assert why in told
+    assert f"Would '{better}' do?" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_refuses_a_bad_name(tmp_path: Path) -> None:
+    done = corral("new", "my-env", cwd=tmp_path)
     assert done.returncode == 2
-    assert f"corral: '{name}' is no name for a project" in done.stderr
-    assert why in done.stderr
-    assert f"Would '{better}' do?" in done.stderr
+    assert done.stderr.startswith("corral: 'my-env' is no name for a project")
     assert list(tmp_path.iterdir()) == []
 
 
