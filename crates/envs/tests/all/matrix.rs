@@ -472,7 +472,8 @@ fn check(case: &Case) {
             if is_plugin && case.id == "testing/Odd-v0" {
                 continue;
             }
-            let (slow, threads) = Slow::new(source.clone(), Duration::from_micros(20));
+            let wanted = if let Runner::Threaded(n) = runner { n.min(2) } else { 1 };
+            let (slow, threads) = Slow::new(source.clone(), Duration::from_micros(20), wanted);
             let source: &Arc<dyn Source> = match runner {
                 // Else the caller would do such little work alone.
                 Runner::Threaded(_) => &(slow as Arc<dyn Source>),

@@ -18,17 +18,20 @@ pub struct Slow {
     source: Arc<dyn Source>,
     /// How long each call spins.
     spin: Duration,
+    /// As long as fewer threads were seen, each call sleeps, so that a busy machine lets the others
+    /// run.
+    wanted: usize,
     threads: Threads,
 }
 
 impl Slow {
-    pub fn new(source: Arc<dyn Source>, spin: Duration) -> (Arc<Self>, Threads) {
+    pub fn new(source: Arc<dyn Source>, spin: Duration, wanted: usize) -> (Arc<Self>, Threads) {
         let threads = Threads::default();
-        (Arc::new(Slow { source, spin, threads: threads.clone() }), threads)
+        (Arc::new(Slow { source, spin, wanted, threads: threads.clone() }), threads)
     }
 
     fn wrap(&self, chunk: Box<dyn Chunk>) -> Box<dyn Chunk> {
-        Box::new(SlowChunk { chunk, spin: self.spin, threads: self.threads.clone() })
+        Box::new(SlowChunk { chunk, spin: self.spin, wanted: self.wanted, threads: self.threads.clone() })
     }
 }
 
@@ -49,12 +52,19 @@ impl Source for Slow {
 struct SlowChunk {
     chunk: Box<dyn Chunk>,
     spin: Duration,
+    wanted: usize,
     threads: Threads,
 }
 
 impl SlowChunk {
     fn spin(&self) {
-        self.threads.lock().unwrap().insert(std::thread::current().id());
+        let mut threads = self.threads.lock().unwrap();
+        threads.insert(std::thread::current().id());
+        let is_enough = threads.len() >= self.wanted;
+        drop(threads);
+        if !is_enough {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let end = Instant::now() + self.spin;
         while Instant::now() < end {
             std::hint::spin_loop();
