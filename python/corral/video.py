@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,30 +17,24 @@ FPS = 30
 FORMATS = ("mp4", "gif")
 
 
-def writer() -> Callable[..., Any]:
-    """What opens an mp4 file.
+# By format, the module and the package that imageio takes.
+_BESIDE = {"mp4": ("imageio_ffmpeg", "imageio-ffmpeg"), "gif": ("PIL", "pillow")}
+
+
+def writer(format: str = "mp4") -> Callable[..., Any]:
+    """What opens a file of a format.
 
     Raises:
-        UnsupportedError: without imageio and imageio-ffmpeg.
+        UnsupportedError: without the packages that this takes.
     """
+    module, package = _BESIDE[format]
     try:
         import imageio.v2
-        import imageio_ffmpeg  # noqa: F401
+
+        import_module(module)
     except ImportError:
         raise errors.UnsupportedError(
-            "videos need imageio and imageio-ffmpeg: pip install imageio imageio-ffmpeg"
-        ) from None
-    opened: Callable[..., Any] = imageio.v2.get_writer
-    return opened
-
-
-def _gif_writer() -> Callable[..., Any]:
-    try:
-        import imageio.v2
-        import PIL  # noqa: F401
-    except ImportError:
-        raise errors.UnsupportedError(
-            "GIFs need imageio and pillow: pip install imageio pillow"
+            f"{format} videos need imageio and {package}: pip install imageio {package}"
         ) from None
     opened: Callable[..., Any] = imageio.v2.get_writer
     return opened
@@ -55,7 +50,7 @@ def open_video(path: Path, fps: float | None = None) -> Any:
     if path.suffix.lower() == ".gif":
         # The format counts in hundredths of a second, and viewers slow down what takes less than
         # two of them.
-        return _gif_writer()(path, duration=max(20, round(100 / rate) * 10), loop=0)
+        return writer("gif")(path, duration=max(20, round(100 / rate) * 10), loop=0)
     # Frames of an even size are written as they are.
     return writer()(path, fps=rate, macro_block_size=1)
 
