@@ -11,8 +11,9 @@ from corral.cli.policies import Random
 from env_pages import policies, sources
 
 FILE = sources.ROOT / "docs" / "envs" / "measured.json"
-# Of MiniGrid's many levels fewer are enough; Snake's episodes are long.
+# Of MiniGrid's many levels fewer are enough; good episodes of the others are long.
 _EPISODES, _FEWER = 1000, 200
+_OF_FEWER = ("MiniGrid-", "Snake-", "MinAtar-Asterix-", "MinAtar-Seaquest-")
 _NUM_ENVS = 50
 
 
@@ -37,7 +38,7 @@ def measure(id: str) -> None:
 
 
 def _score(id: str, good: policies.Good | None) -> dict[str, Any]:
-    episodes = _FEWER if id.startswith(("MiniGrid-", "Snake-")) else _EPISODES
+    episodes = _FEWER if id.startswith(_OF_FEWER) else _EPISODES
     config = {} if good is None else good.config
     with closing(corral.make_vec(id, _NUM_ENVS, autoreset_mode="disabled", **config)) as envs:
         policy = Random(envs, 0) if good is None else good.make(id)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from env_pages.policies import classic, games, maze, minatar, minigrid, toy_text
+from env_pages.policies import classic, games, maze, minatar, minatar_ahead, minigrid, toy_text
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,14 @@ _GOOD = {
     "Snake-v0": Good(games.snake),
     "2048-v0": Good(games.corner),
     "ConnectFour-v0": Good(games.connect_four),
+    "MinAtar-Asterix-v0": Good(minatar_ahead.asterix),
+    "MinAtar-Asterix-v1": Good(minatar_ahead.asterix),
     "MinAtar-Breakout-v0": Good(minatar.breakout),
     "MinAtar-Breakout-v1": Good(minatar.breakout),
     "MinAtar-Freeway-v0": Good(minatar.freeway),
     "MinAtar-Freeway-v1": Good(minatar.freeway),
+    "MinAtar-Seaquest-v0": Good(minatar_ahead.seaquest),
+    "MinAtar-Seaquest-v1": Good(minatar_ahead.seaquest),
     "MinAtar-SpaceInvaders-v0": Good(minatar.space_invaders),
     "MinAtar-SpaceInvaders-v1": Good(minatar.space_invaders),
 }
@@ -64,8 +68,6 @@ _PLANNER = Good(minigrid.planner, {"view": "full"})
 
 WHY_NONE = {
     "MiniGrid-Playground": "it has no task, and every return is 0.",
-    "MinAtar-Asterix": "none has been written.",
-    "MinAtar-Seaquest": "none has been written.",
 }
 """By page, why there is no good policy."""
 
