@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := $(VENV)-oldest
 PEERS := $(VENV)-bench
+TORCH := $(VENV)-torch
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How many processes run the Python tests: many tests wait more than they compute.
 JOBS ?= 6
@@ -17,7 +18,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo examples test test-rust test-python test-border test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs env-scores clean
+.PHONY: help build demo examples examples-torch torch test test-rust test-python test-border test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs env-scores clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -35,9 +36,19 @@ $(STAMP): $(SOURCES)
 demo: build ## Train PPO on CartPole, evaluate, draw: demo/*.png, *.gif, *.csv.
 	$(BIN)/python demo/train.py
 
-examples: build ## Run the examples: PPO in NumPy on three envs, a tree search.
+examples: build ## Run the examples: PPO in NumPy on three envs, a tree search, and those in PyTorch.
 	$(BIN)/python examples/ppo.py
 	$(BIN)/python examples/tree_search.py
+	$(MAKE) examples-torch
+
+examples-torch: build torch ## Run the examples in PyTorch: PPO with action masks, Stable-Baselines3.
+	PYTHONPATH=python $(TORCH)/bin/python examples/masked_ppo.py
+	PYTHONPATH=python $(TORCH)/bin/python examples/sb3.py
+
+torch: ## Install PyTorch and Stable-Baselines3 into .venv-torch: gigabytes.
+	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(TORCH)/bin/python -m pip install --quiet --no-cache-dir --group torch
 
 test: test-rust test-python ## Run the tests.
 
@@ -130,4 +141,4 @@ env-scores: build ## Score and film envs for docs/envs: IDS="CartPole-v1", or th
 	PYTHONPATH=docs $(BIN)/python -m env_pages --measure $(IDS)
 
 clean: ## Remove what was built.
-	rm -rf target $(VENV) $(OLDEST) $(PEERS) .peers python/corral/lib python/corral/_sources
+	rm -rf target $(VENV) $(OLDEST) $(PEERS) $(TORCH) .peers python/corral/lib python/corral/_sources

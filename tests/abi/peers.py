@@ -17,7 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PEERS = Path(__file__).resolve().parents[2] / ".peers"
+_ROOT = Path(__file__).resolve().parents[2]
+PEERS = _ROOT / ".peers"
+TORCH = _ROOT / ".venv-torch" / "bin" / "python"
 PROCGEN = "procgen==0.10.7"
 # What procgen's wheel was built for; the library in it is tied to no Python.
 _PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_17_x86_64")
@@ -139,6 +141,21 @@ def _venv_python(peer: str) -> Path:
         _run(peer, *pip, "--no-deps", *alone)
     stamp.write_text(wanted)
     return python
+
+
+def torch() -> Path:
+    """The Python of the venv that `make torch` makes, with PyTorch and Stable-Baselines3. It is not
+    made here.
+
+    Raises:
+        Missing: where there is no such venv.
+    """
+    if not TORCH.exists():
+        raise Missing(
+            "PyTorch is not installed here, for it takes gigabytes: `make torch` installs it into "
+            ".venv-torch"
+        )
+    return TORCH
 
 
 OPENENV = ("0.3.0", "0.2.3")

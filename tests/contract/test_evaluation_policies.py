@@ -1,7 +1,8 @@
 """Policies of PyTorch's, and videos of what a policy played.
 
-PyTorch is not among what the tests install: `tensors` stands in its place with those names of it
-that `corral.evaluate` may use, and fails where they are used in another way.
+PyTorch is not among what the tests install: `torch` stands in its place with those names of it
+that `corral.evaluate` may use, and fails where they are used in another way. PyTorch itself has its
+turn in `torch_suite.py`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Tensor:
 
     def __init__(self, array: np.ndarray, device: str = "cpu", has_graph: bool = False) -> None:
         self.array, self.device, self.has_graph = array, device, has_graph
+        self.dtype = array.dtype
 
     def detach(self) -> Tensor:
         return Tensor(self.array, self.device)
@@ -72,7 +74,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
         def __exit__(self, *error: Any) -> None:
             made.grad = True
 
-    made.inference_mode, made.Tensor = Inference, Tensor
+    made.inference_mode, made.Tensor, made.bfloat16 = Inference, Tensor, "bfloat16"
     made.nn = types.SimpleNamespace(Module=Module)
     made.as_tensor = lambda array, device: Tensor(array, device)
     monkeypatch.setitem(sys.modules, "torch", made)
@@ -104,6 +106,23 @@ def test_a_module_without_parameters_gets_tensors_where_torch_puts_them(torch: A
             return Tensor(balance(observations.array))
 
     corral.evaluate(Policy(), "CartPole-v1", INDICES)
+
+
+def test_a_module_around_another_one_takes_what_that_one_takes(torch: Any) -> None:
+    class Policy(Module):
+        def forward(self, observations: Tensor, began: Tensor) -> Tensor:
+            return Tensor(balance(observations.array))
+
+    class Averaged(Module):
+        module = Policy()
+
+        def forward(self, *arguments: Any, **more: Any) -> Any:
+            return self.module(*arguments, **more)
+
+    found = corral.evaluate(Averaged(), "CartPole-v1", INDICES)
+    assert (
+        found.returns.tolist() == corral.evaluate(balance, "CartPole-v1", INDICES).returns.tolist()
+    )
 
 
 def test_nested_observations_actions_and_infos_are_tensors_too(torch: Any) -> None:

@@ -29,7 +29,7 @@ class Actor:
         self._policy = cast(Any, policy)
         self._is_module = _is_module(policy)
         # A module's own call takes anything, and passes it on.
-        takes = self._policy.forward if self._is_module else policy
+        takes = _forward_of(self._policy) if self._is_module else policy
         self.named = _named_parameters(takes)
 
     def __call__(self, observations: Any, more: dict[str, Any]) -> Any:
@@ -54,20 +54,39 @@ def _is_module(policy: Any) -> bool:
     return torch is not None and isinstance(policy, torch.nn.Module)
 
 
+def _forward_of(module: Any) -> Callable[..., Any]:
+    """The function that names a module's arguments. PyTorch's modules around another one
+    (`DataParallel`, `AveragedModel`, what `torch.compile` makes) pass on whatever they get."""
+    takes = module.forward
+    if _takes_any_names(takes):
+        for within in ("module", "_orig_mod"):
+            inner = getattr(module, within, None)
+            if _is_module(inner):
+                return _forward_of(inner)
+    return cast("Callable[..., Any]", takes)
+
+
 def _without_gradients() -> AbstractContextManager[Any]:
     torch = _torch()
     none: AbstractContextManager[Any] = nullcontext()
     return none if torch is None else torch.inference_mode()
 
 
-def _named_parameters(policy: Policy) -> set[str]:
+def _parameters(policy: Policy) -> list[inspect.Parameter]:
     try:
-        parameters = inspect.signature(policy).parameters.values()
+        return list(inspect.signature(policy).parameters.values())
     except (TypeError, ValueError):
-        return set()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return []
+
+
+def _takes_any_names(policy: Policy) -> bool:
+    return any(p.kind is p.VAR_KEYWORD for p in _parameters(policy))
+
+
+def _named_parameters(policy: Policy) -> set[str]:
+    if _takes_any_names(policy):
         return set(_GIVEN_BY_NAME)
-    return {p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY}.intersection(
+    return {p.name for p in _parameters(policy) if p.kind is not p.POSITIONAL_ONLY}.intersection(
         _GIVEN_BY_NAME
     )
 
@@ -92,4 +111,8 @@ def _as_arrays(actions: Any) -> Any:
         return {name: _as_arrays(inner) for name, inner in actions.items()}
     if type(actions) is tuple:
         return tuple(_as_arrays(inner) for inner in actions)
-    return actions.detach().cpu().numpy() if isinstance(actions, torch.Tensor) else actions
+    if not isinstance(actions, torch.Tensor):
+        return actions
+    kept = actions.detach().cpu()
+    # NumPy has no bfloat16; float32 has all of its numbers.
+    return (kept.float() if kept.dtype is torch.bfloat16 else kept).numpy()
