@@ -25,8 +25,9 @@ _FAMILIES = {
     "minatar": "MinAtar",
     "games": "Games",
 }
-# Benchmarks that are not called by the env's id.
+# Benchmarks of one env beside others, by their names; those of a family say which id they are of.
 _BENCHES = {"CartPole-v1": "cartpole-4096", "Maze-v0": "maze-1024"}
+_FAMILY_BENCHES = ("gymnasium-", "minigrid-", "minatar-", "games-")
 
 
 def files(texts: dict[str, Any]) -> dict[Path, str]:
@@ -91,8 +92,7 @@ def _page(name: str, texts: dict[str, Any]) -> str:
         "## Scores",
         _scores(envs),
         _who(name, envs),
-        "## Speed",
-        _speed(envs),
+        *_speed(envs),
         "## Versions",
         told["versions"],
         "## Source and licence",
@@ -227,37 +227,51 @@ def _who(name: str, envs: list[Described]) -> str:
 
 
 @cache
-def _figures() -> list[dict[str, str]]:
-    with FIGURES.open(newline="") as file:
-        return list(csv.DictReader(file))
+def _figures(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as opened:
+        return list(csv.DictReader(opened))
 
 
-def _speed(envs: list[Described]) -> str:
-    """The last recorded figure beside each peer."""
+def _speed(envs: list[Described]) -> list[str]:
+    """The last recorded figure beside each peer; nothing for envs that have none."""
     last: dict[tuple[str, str], list[str]] = {}
     for env in envs:
-        short = env.id.replace("/", "-").removeprefix("MiniGrid-").removeprefix("MinAtar-")
-        for row in _figures():
-            is_of_env = row["bench"] == _BENCHES.get(env.id) or row["bench"].endswith(f"-{short}")
-            if is_of_env and row["ratio"]:
+        for row in _figures(FIGURES):
+            if row["ratio"] and _is_of(row, env.id):
                 last[row["bench"], row["theirs"]] = [
-                    f"`{env.id}`" if len(envs) > 1 else "",
+                    f"`{row['what']}`" if len(envs) > 1 else "",
                     row["size"],
                     _rate(float(row["ours_rate"])),
                     row["theirs"],
-                    f"{float(row['ratio']):.3g} ×",
-                    f"{row['date'][:10]}, {row['cpu']}",
+                    _rate(float(row["theirs_rate"])),
+                    f"{_three_digits(float(row['ratio']))} ×",
+                    f"{row['date'][:10]}, {row['cpu']}, {row['cores']} cores",
                 ]
-    measured = "[How it is measured](../benchmarks.md)"
     if not last:
-        command = f"`corral bench {envs[0].id}`"
-        return f"No figures are recorded yet; {command} measures it on your machine. {measured}."
-    head = ["env", "size", "steps a second", "beside", "ratio", "when, where"]
-    return f"{_table(head, list(last.values()))}\n\n{measured}."
+        return []
+    head = ["env", "size", "steps a second", "beside", "its steps a second", "ratio", "when, where"]
+    told = "Medians of several windows; the ratio is the median of the windows' own ratios."
+    measured = "[How it is measured](../benchmarks.md)"
+    return ["## Speed", _table(head, list(last.values())), f"{told} {measured}."]
+
+
+def _is_of(row: dict[str, str], id: str) -> bool:
+    """Whether a figure is of an env; `what` may have options behind the id."""
+    if id in _BENCHES:
+        return row["bench"] == _BENCHES[id]
+    return row["bench"].startswith(_FAMILY_BENCHES) and row["what"].split(",")[0] == id
 
 
 def _rate(steps: float) -> str:
-    return f"{steps / 1e6:.3g} M" if steps >= 1e6 else f"{steps / 1e3:.3g} k"
+    for unit, letter in ((1e6, " M"), (1e3, " k")):
+        if steps >= unit:
+            return f"{_three_digits(steps / unit)}{letter}"
+    return _three_digits(steps)
+
+
+def _three_digits(number: float) -> str:
+    """Three digits, or all of a longer whole number."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _index(texts: dict[str, Any]) -> str:

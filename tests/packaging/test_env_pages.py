@@ -131,6 +131,41 @@ def test_good_policies_play_as_recorded(writer: Any, id: str) -> None:
     assert result.mean == pytest.approx(recorded["mean"], abs=5 * error + 1e-6)
 
 
+FIGURES = """date,bench,what,size,theirs,ours_rate,theirs_rate,ratio,cores,cpu
+2026-01-01T10:00,minatar-Freeway,MinAtar-Freeway-v1,64 envs,minatar,1e6,2e3,500,2,A
+2026-01-02T10:00,minatar-Freeway,MinAtar-Freeway-v1,64 envs,minatar,2.5e6,2e3,1249,4,B
+2026-01-02T10:00,minatar-Freeway,MinAtar-Freeway-v1,64 envs,was missing,2.5e6,,,4,B
+2026-01-03T10:00,minigrid-pictures,"MiniGrid-FourRooms-v0, view=rgb",64 envs,x,9e3,743,12.1,2,B
+2026-01-03T10:00,python-minigrid,MiniGrid-DoorKey-8x8-v0,64 envs,y,5e3,2e3,2.5,2,B
+2026-01-03T10:00,games-2048,2048-v0,64 envs,a bare Rust loop,9.5e6,1e7,0.95,2,B
+"""
+
+
+def test_a_page_has_the_last_figures_beside_each_peer_and_no_word_without_any(
+    writer: Any, texts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer.pages, "FIGURES", tmp_path / "figures.csv")
+    (tmp_path / "figures.csv").write_text(FIGURES)
+    written = {path.stem: text for path, text in writer.pages.files(texts).items()}
+    with_speed = {name for name, text in written.items() if "## Speed" in text}
+    assert with_speed == {"MinAtar-Freeway", "MiniGrid-FourRooms", "Game2048"}
+
+    def rows(name: str) -> list[str]:
+        speed = written[name].partition("## Speed\n\n")[2].partition("\n\n")[0]
+        return speed.splitlines()[2:]
+
+    assert rows("MinAtar-Freeway") == [
+        "| `MinAtar-Freeway-v1` | 64 envs | 2.5 M | minatar | 2 k | 1,249 × "
+        "| 2026-01-02, B, 4 cores |"
+    ]
+    assert rows("MiniGrid-FourRooms") == [
+        "| 64 envs | 9 k | x | 743 | 12.1 × | 2026-01-03, B, 2 cores |"
+    ]
+    assert rows("Game2048") == [
+        "| 64 envs | 9.5 M | a bare Rust loop | 10 M | 0.95 × | 2026-01-03, B, 2 cores |"
+    ]
+
+
 DOCS = """//! Catch-v0: catch what falls.
 //!
 //! Observation: a board. Action: 0 left, 1 right. {reward}Terminated: it has
