@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import os
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from corral import errors, settings
 from corral.settings import text, whole
@@ -16,7 +19,6 @@ TOKEN_VARIABLE = "CORRAL_NETENV_TOKEN"
 """The environment variable that has the token, where no file is named."""
 
 _KINDS = ("tcp", "unix")
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def net_address(addr: Any, socket_kind: str = "tcp") -> str:
@@ -47,8 +49,14 @@ def host_of(address: str) -> str:
 
 
 def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches the address; a name may be that of any machine."""
     host = host_of(address)
-    return address.startswith("unix:") or host in _LOOPBACK or host.startswith("127.")
+    if address.startswith("unix:") or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def secret(token_file: Any) -> str | None:
@@ -74,12 +82,24 @@ def opened(value: Any) -> Any:
     return [opened(one) for one in value] if isinstance(value, list) else value
 
 
-def packed(value: Any, depth: int = 0) -> Any:
-    """An option as it travels."""
+def packed(value: Any, at: str = "env_options", depth: int = 0) -> Any:
+    """An option as it travels; `at` is where it is among the options."""
     if depth > 64:
         raise errors.ArgumentError("env_options are nested more than 64 deep, or hold themselves")
     if isinstance(value, bytes):
         return {"__kind__": "bytes", "data": base64.b64encode(value).decode()}
     if isinstance(value, Mapping):
-        return {key: packed(one, depth + 1) for key, one in value.items()}
-    return [packed(one, depth + 1) for one in value] if isinstance(value, list | tuple) else value
+        return {key: packed(one, f"{at}[{key!r}]", depth + 1) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [packed(one, f"{at}[{k}]", depth + 1) for k, one in enumerate(value)]
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise errors.OptionValueError(
+            f"{at} is an integer of {value.bit_length()} bits, and integers of 64 bits travel"
+        )
+    is_array = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biuf"
+    if not (value is None or is_array or isinstance(value, bool | int | float | str)):
+        raise errors.OptionValueError(
+            f"{at} is {value!r:.200}: what travels are None, bools, numbers, strings, bytes, "
+            "arrays of numbers, and lists and dicts of these"
+        )
+    return value

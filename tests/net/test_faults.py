@@ -273,7 +273,9 @@ def test_a_client_may_not_choose_what_is_the_servers(tmp_path: Any) -> None:
 
 
 def test_an_address_that_others_reach_is_refused() -> None:
-    for addr in ("0.0.0.0:0", ("", 0), ":0", "example.org:80"):
+    # A name that begins as a loopback address may be that of any machine.
+    others = ("127.example.org:80", "127.0.0.1.example.org:80", "[::]:0", "localhost.org:1")
+    for addr in ("0.0.0.0:0", ("", 0), ":0", "example.org:80", *others):
         with pytest.raises(errors.ArgumentError, match="addr"):
             corral.netenv.Server(addr, "CartPole-v1")
     corral.netenv.Server("0.0.0.0:0", "CartPole-v1", insecure=True)

@@ -239,6 +239,22 @@ def test_options_that_hold_themselves_are_refused() -> None:
         corral.connect("127.0.0.1:1", 1, options, connect_timeout=0.1)
 
 
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({"a": {"b": [0, {1}]}}, r"env_options\['a'\]\['b'\]\[1\] is \{1\}: what travels"),
+        ({"a": object()}, r"env_options\['a'\] is <object"),
+        ({"a": 2**63}, r"env_options\['a'\] is an integer of 64 bits"),
+        ({"a": [10**5000]}, r"env_options\['a'\]\[0\] is an integer of 16610 bits"),
+        ({"a": np.array(["text"])}, r"env_options\['a'\] is array"),
+    ],
+)
+def test_an_option_that_cannot_travel_is_named(options: Any, where: str) -> None:
+    for plain in (True, False):
+        with pytest.raises(errors.OptionValueError, match=where):
+            corral.connect("127.0.0.1:1", 2, options, plain=plain)
+
+
 def test_an_array_of_objects_is_no_option(stub: Any) -> None:
     with pytest.raises(errors.OptionValueError, match="env_options"):
         corral.connect(stub().address, 2, {"x": np.zeros(2, object)})
