@@ -6,6 +6,7 @@ client drives a server that answers with the recorded bytes.
 
 from __future__ import annotations
 
+import inspect
 import threading
 from typing import Any
 
@@ -213,6 +214,42 @@ def test_shared_memory_is_as_the_reference_says(tmp_path: Any) -> None:
                 assert os.pread(memory, 448, 192) == answer[1:]
         finally:
             os.close(memory)
+
+
+def test_all_named_arguments_reach_the_render_of_the_envs() -> None:
+    session = next(one for one in SESSIONS if one["name"] == "dict_spaces")
+    given = {"width": 3, "names": ["a", None], "scale": float("inf"), "deep": {"on": True}}
+    made: list[Any] = []
+    with serving(session, made) as server:
+        client = corral.netenv.Client(
+            server.listen(), session["num_envs"], env_options=session["env_options"]
+        )
+        picture = client.render("rgb_array", **given)
+        recorded = next(one for one in session["exchanges"] if one["op"] == "RENDER")["decoded"]
+        assert picture.tolist() == recorded
+        client.render()
+        assert made[0].drawn == [{"mode": "rgb_array", **given}, {"mode": "human"}]
+        client.close()
+
+
+def test_arguments_are_the_originals_with_its_defaults() -> None:
+    """As the reference has them; what is ours alone is given by name."""
+    for ours, originals in (
+        (
+            corral.netenv.Client,
+            "addr, num_envs, socket_kind='tcp', env_options=None, reuse_arrays=False, "
+            "use_shared_memory=False",
+        ),
+        (corral.netenv.Server, "addr, make_venv, socket_kind='tcp'"),
+    ):
+        bare = [
+            one.replace(annotation=inspect.Parameter.empty)
+            for one in inspect.signature(ours).parameters.values()
+            if one.kind is not inspect.Parameter.KEYWORD_ONLY
+        ]
+        assert str(inspect.Signature(bare)) == f"({originals})"
+    own = inspect.signature(corral.netenv.Server).parameters
+    assert own["idle_timeout"].default == 10.0, "that of the original"
 
 
 def test_the_seeds_usage_runs_with_only_the_import_changed() -> None:

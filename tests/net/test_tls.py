@@ -60,6 +60,15 @@ def test_plain_bytes_to_a_port_of_tls_and_tls_to_a_plain_port_are_closed(
         assert until(lambda: held(server) == held(plain) == (0, 0))
 
 
+def test_a_client_that_is_silent_in_tls_is_closed() -> None:
+    with corral.serve(ENV, ADDR, tls=True, idle_timeout=0.2) as server:
+        for said in (b"", b"\x16\x03\x01"):
+            with dial(server) as connection:
+                connection.sendall(said)
+                assert is_cut(connection)
+        assert until(lambda: held(server) == (0, 0))
+
+
 def test_a_token_and_tls_open_an_address_that_others_reach(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("correct horse battery staple")
