@@ -298,6 +298,20 @@ def test_an_idle_client_is_not_cut_off_and_one_that_stops_in_a_message_is() -> N
         envs.close()
 
 
+def test_a_client_that_reads_nothing_is_closed() -> None:
+    make: Any = lambda num_envs: corral.make_vec("Maze-v0", num_envs)  # noqa: E731
+    with corral.serve(make, ("127.0.0.1", 0), idle_timeout=0.3) as server, dial(server) as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        greet(deaf, 256)
+        deaf.settimeout(0.2)
+        begin = message(RESET, bytes([0, 0x80, 2, *[0] * 256, 2, 0]))
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            while True:
+                deaf.sendall(begin)
+        assert until(lambda: held(server) == (0, 0))
+        assert server.metrics()["resets"] > 0
+
+
 def test_a_server_that_is_killed_in_a_step_is_named_and_a_reset_connects_again(
     tmp_path: Any,
 ) -> None:
