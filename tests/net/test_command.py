@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import re
 import select
 import socket
 import subprocess
@@ -90,3 +91,20 @@ def test_a_thousand_connections_leave_the_memory_as_it_was() -> None:
         last_rss, last_fds = drop(1000)
         assert last_fds == first_fds
         assert last_rss < 1.05 * first_rss
+
+
+def test_a_clients_text_makes_no_further_line_in_the_log() -> None:
+    with serving(stderr=subprocess.PIPE) as (process, [told]):
+        host, _, port = told.split()[-1].rpartition(":")
+        forged = "x\n2026-01-01 00:00:00,000 INFO corral.netenv left\x1b[2J"
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            connection.sendall(init(1, corral={"version": 1, "minimum": 1, "id": forged}))
+            while connection.recv(1 << 16):
+                pass
+        process.terminate()
+        assert process.stderr is not None
+        lines = process.stderr.read().splitlines()
+    assert any("no envs called" in line for line in lines)
+    begins = re.compile(r"[-\d]{10} [:,\d]{12} (INFO|WARNING) corral\.netenv [a-z ]+: peer=")
+    assert all(begins.match(line) for line in lines), lines
+    assert not any("\x1b" in line for line in lines)

@@ -61,7 +61,7 @@ impl Subscriber for ToPython {
     fn event(&self, event: &Event<'_>) {
         let mut text = EventText::default();
         event.record(&mut text);
-        let text: String = format!("{}:{}", text.message, text.fields).chars().take(LONGEST).collect();
+        let text = one_line(&format!("{}:{}", text.message, text.fields));
         let level = match *event.metadata().level() {
             Level::ERROR => 40,
             Level::WARN => 30,
@@ -82,6 +82,19 @@ impl Subscriber for ToPython {
     fn enter(&self, _: &Id) {}
 
     fn exit(&self, _: &Id) {}
+}
+
+/// The text's beginning, with escapes in place of ends of lines and the like: a peer's text makes
+/// no further line in a log.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for letter in text.chars().take(LONGEST) {
+        match letter.is_control() {
+            true => line.extend(letter.escape_default()),
+            false => line.push(letter),
+        }
+    }
+    line
 }
 
 fn tell(py: Python<'_>, logger: &str, level: u8, text: &str) -> PyResult<()> {

@@ -102,6 +102,10 @@ impl Hub {
         self.tally.metrics(self.connections.load(Ordering::SeqCst), sessions)
     }
 
+    fn is_ending(&self) -> bool {
+        *self.ending.borrow()
+    }
+
     /// Waits until the server is to end.
     async fn ended(&self) {
         // An error is the end, too: the server is gone.

@@ -93,7 +93,7 @@ impl Talk {
                 }
                 continue;
             };
-            let answer = match self.meanwhile(answer(session, text)).await {
+            let answer = match self.meanwhile(answer(session, text), hub).await {
                 Ok(ControlFlow::Continue(answer)) => answer,
                 Ok(ControlFlow::Break(())) => return Farewell::Left,
                 Err(farewell) => return farewell,
@@ -143,14 +143,14 @@ impl Talk {
         }
     }
 
-    /// What `work` gives. The socket is read meanwhile.
-    async fn meanwhile<R>(&mut self, work: impl Future<Output = R>) -> Result<R, Farewell> {
+    /// What `work` gives. The socket is read meanwhile, unless the server is ending.
+    async fn meanwhile<R>(&mut self, work: impl Future<Output = R>, hub: &Hub) -> Result<R, Farewell> {
         let mut work = std::pin::pin!(work);
         loop {
             let received = tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
-                received = self.socket.recv(), if self.next.is_none() => received,
+                received = self.socket.recv(), if self.next.is_none() && !hub.is_ending() => received,
             };
             self.next = self.message_of(received).await?;
         }

@@ -93,6 +93,7 @@ pub(super) fn serve(
         most_tail,
         shared,
         buffer: Vec::new(),
+        had_last: false,
         common,
     };
     let played = session.play();
@@ -148,6 +149,8 @@ struct ExtendedSession<'a> {
     shared: Option<SharedPayloads>,
     /// The columns of the last step's actions.
     buffer: Vec<u8>,
+    /// Whether the last message was read that is answered when the server is to end.
+    had_last: bool,
     common: &'a ServerState,
 }
 
@@ -192,6 +195,7 @@ impl ExtendedSession<'_> {
     /// messages: its system answers for it. A server that ends says so between two messages.
     fn header(&mut self) -> Result<Header, BrokenConnection> {
         let mut bytes = [0; HEADER];
+        self.common.check_next(&mut self.had_last)?;
         // The client of each other connection may poll, too.
         let connections = self.common.connections.load(Ordering::Relaxed);
         self.channel.spin(spin_time(connections))?;
@@ -199,7 +203,7 @@ impl ExtendedSession<'_> {
             if let Some(n) = self.channel.read_some(&mut bytes)? {
                 break n;
             }
-            if self.common.ending.load(Ordering::Relaxed) {
+            if self.common.is_ending() {
                 return Err(BrokenConnection::Ending);
             }
             self.channel.wait(PollFlags::IN, Instant::now() + SLICE)?;

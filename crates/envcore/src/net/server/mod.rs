@@ -8,8 +8,8 @@ mod extended;
 mod player;
 mod session;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::address::{Listener, ServerAddress};
 use super::extension::{Asked, ToPlain};
-use super::stream::wait_for;
+use super::stream::{BrokenConnection, wait_for};
 use super::tls::ServerTls;
 use super::token::Token;
 use crate::error::{Error, Result};
@@ -27,6 +27,10 @@ use crate::vec_env::VecEnv;
 
 /// How long the server waits before it looks whether it is to end.
 const SLICE: Duration = Duration::from_millis(100);
+
+/// How long what clients send is still answered when the server is to end: it may have been under
+/// way before.
+const LATE: Duration = Duration::from_secs(1);
 
 /// How long the end waits for steps in flight.
 const GRACE: Duration = Duration::from_secs(10);
@@ -135,10 +139,28 @@ struct ServerState {
     factory: Box<dyn EnvFactory>,
     limits: ServerLimits,
     access: Access,
-    ending: AtomicBool,
+    /// Since when the server is to end.
+    ending: OnceLock<Instant>,
     connections: Arc<AtomicUsize>,
     envs: Arc<AtomicUsize>,
     tally: Tally,
+}
+
+impl ServerState {
+    fn is_ending(&self) -> bool {
+        self.ending.get().is_some()
+    }
+
+    /// Ends a connection whose next command is not answered any more. When the server is to end,
+    /// commands are answered for a moment, and in any case one, which `had_last` notes.
+    fn check_next(&self, had_last: &mut bool) -> Result<(), BrokenConnection> {
+        match self.ending.get() {
+            Some(since) if since.elapsed() >= LATE && std::mem::replace(had_last, true) => {
+                Err(BrokenConnection::Ending)
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A number of things that were taken from a limit, and are given back at the end.
@@ -213,7 +235,7 @@ impl Server {
     /// Asks the server to end: no connection is accepted any more, steps in flight are answered,
     /// and then each connection is closed.
     pub fn stop(&self) {
-        self.common.ending.store(true, Ordering::SeqCst);
+        let _ = self.common.ending.set(Instant::now());
     }
 
     /// Ends the server, and waits for steps in flight. In the child of a fork, which has none of
@@ -235,7 +257,7 @@ impl Drop for Server {
 
 fn accept_all(common: &Arc<ServerState>, listeners: &[Listener]) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    while !common.ending.load(Ordering::SeqCst) {
+    while !common.is_ending() {
         let mut fds: Vec<PollFd<'_>> = listeners.iter().map(|one| PollFd::new(one, PollFlags::IN)).collect();
         if !matches!(wait_for(&mut fds, Instant::now() + SLICE), Ok(true)) {
             continue;

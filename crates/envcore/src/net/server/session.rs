@@ -29,7 +29,7 @@ pub(super) fn serve(stream: Stream, peer: &str, connection: Share, common: &Serv
             Some(tls) => stream.secured(tls, PeerPatience::new(common.limits.idle))?,
             None => stream,
         };
-        Session { shares: vec![connection], stream, common }.run()
+        Session { shares: vec![connection], stream, had_last: false, common }.run()
     });
     match served {
         Ok(Ok(())) | Ok(Err(BrokenConnection::Closed)) => tracing::info!(%peer, "left"),
@@ -54,6 +54,8 @@ struct Session<'a> {
     /// Dropped before the stream: a client that sees its connection closed may come again at once.
     shares: Vec<Share>,
     stream: Stream,
+    /// Whether the last command was read that is answered when the server is to end.
+    had_last: bool,
     common: &'a ServerState,
 }
 
@@ -121,6 +123,7 @@ impl Session<'_> {
     /// The next command, once it comes. A server that ends says so between two commands.
     fn command(&mut self) -> Result<u8, BrokenConnection> {
         let (until, mut byte) = (Instant::now() + self.idle(), [0]);
+        self.common.check_next(&mut self.had_last)?;
         // The client of each other connection may poll, too.
         let connections = self.common.connections.load(Ordering::Relaxed);
         self.stream.spin(spin_time(connections))?;
@@ -128,7 +131,7 @@ impl Session<'_> {
             if self.stream.read_some(&mut byte)?.is_some() {
                 return Ok(byte[0]);
             }
-            if self.common.ending.load(Ordering::Relaxed) {
+            if self.common.is_ending() {
                 return Err(BrokenConnection::Ending);
             }
             let now = Instant::now();

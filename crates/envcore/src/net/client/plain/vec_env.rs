@@ -174,7 +174,14 @@ impl VecEnv for PlainClient {
             error.failure.phase = Phase::Render;
             Some(error)
         });
-        Err(Error::Slots(failures.collect()))
+        match failures.collect::<Vec<_>>() {
+            // No episode has begun, so none is lost.
+            none if none.is_empty() => {
+                let at = &self.config.address;
+                Err(Error::env(format!("the connection to {at} broke: {broken}")))
+            }
+            failures => Err(Error::Slots(failures)),
+        }
     }
 
     fn allocations(&self) -> u64 {
