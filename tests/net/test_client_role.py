@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -22,13 +23,22 @@ def connect(parrot: Parrot) -> corral.VectorEnv:
     return corral.connect(parrot.address, NUM_ENVS, plain=True, timeout=5.0, connect_timeout=5.0)
 
 
-def test_every_beginning_of_a_servers_answers_is_an_error_of_the_client() -> None:
-    whole = HELLO + b"".join(ANSWERS)
-    # Within the JSON, which is one text, every eighth.
-    counts = {*range(20), *range(20, len(HELLO), 8), *range(len(HELLO) - 2, len(whole))}
+WHOLE = HELLO + b"".join(ANSWERS)
+# Within the JSON, which is one text, every eighth.
+SOME = sorted({*range(20), *range(20, len(HELLO), 8), *range(len(HELLO) - 2, len(WHOLE))})
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param(SOME, id="some"),
+        pytest.param(range(len(WHOLE)), id="every", marks=pytest.mark.thorough),
+    ],
+)
+def test_a_beginning_of_a_servers_answers_is_an_error_of_the_client(counts: Sequence[int]) -> None:
     with Parrot() as parrot:
-        for count in sorted(counts):
-            parrot.says = whole[:count]
+        for count in counts:
+            parrot.says = WHOLE[:count]
             with pytest.raises(errors.EnvError):
                 play(parrot)
 
