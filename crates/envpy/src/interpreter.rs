@@ -162,31 +162,36 @@ impl Drop for Park {
     }
 }
 
-/// The type of `PyObject_Call` as it really is: it may unwind (see the module).
-type Unwinding = unsafe extern "C-unwind" fn(
+/// `PyObject_Call` as it really is: it may unwind (see the module).
+type Call = unsafe extern "C-unwind" fn(
     *mut ffi::PyObject,
     *mut ffi::PyObject,
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 
-/// `PyObject_Call`, which PyO3 declares as a function that never unwinds. The compiler must
-/// not see which function this is. It believes PyO3's declaration of the symbol in the
-/// whole program, and would leave out the code that an unwinding runs.
-fn unwinding_call() -> Unwinding {
-    let declared: unsafe extern "C" fn(_, _, _) -> _ = ffi::PyObject_Call;
+/// `PyObject_Call` as PyO3 declares it.
+type DeclaredCall =
+    unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+
+/// `PyObject_CallFunctionObjArgs` as it really is.
+type CallWith = unsafe extern "C-unwind" fn(*mut ffi::PyObject, ...) -> *mut ffi::PyObject;
+
+/// `PyObject_CallFunctionObjArgs` as PyO3 declares it.
+type DeclaredCallWith = unsafe extern "C" fn(*mut ffi::PyObject, ...) -> *mut ffi::PyObject;
+
+/// Python's functions that call the user's code. PyO3 declares them as functions that never
+/// unwind. The compiler must not see which functions these are. It believes PyO3's
+/// declaration of a symbol in the whole program, and would leave out the code that an
+/// unwinding runs.
+#[inline]
+fn unwinding() -> (Call, CallWith) {
     // SAFETY: both types are those of the same function with the same arguments, and a
     // function may be declared as one that may unwind even if it does not.
-    let call = unsafe {
-        std::mem::transmute::<
-            unsafe extern "C" fn(
-                *mut ffi::PyObject,
-                *mut ffi::PyObject,
-                *mut ffi::PyObject,
-            ) -> *mut ffi::PyObject,
-            Unwinding,
-        >(declared)
-    };
-    std::hint::black_box(call)
+    let call = unsafe { std::mem::transmute::<DeclaredCall, Call>(ffi::PyObject_Call) };
+    // SAFETY: as above.
+    let call_with =
+        unsafe { std::mem::transmute::<DeclaredCallWith, CallWith>(ffi::PyObject_CallFunctionObjArgs) };
+    std::hint::black_box((call, call_with))
 }
 
 /// Calls the user's own code, which may take its time.
@@ -198,19 +203,42 @@ pub(crate) fn call<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = callable.py();
     let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
-    let park = Park;
     // SAFETY: all three pointers are valid and of the types that Python requires, and the GIL
-    // is held. If the interpreter ends meanwhile and unwinds this thread, the unwinding stops
-    // at `park`.
-    let result = unsafe { unwinding_call()(callable.as_ptr(), args.as_ptr(), kwargs) };
+    // is held. Python returns a new reference, or null with an exception set.
+    unsafe { outcome(callable.py(), || unwinding().0(callable.as_ptr(), args.as_ptr(), kwargs)) }
+}
+
+/// Calls the user's own code as [`call`] does, with one argument, for which Python makes no tuple.
+///
+/// # Errors
+/// The exception that the code raises.
+#[inline]
+pub(crate) fn call_with_one<'py>(
+    callable: &Bound<'py, PyAny>,
+    arg: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let end = std::ptr::null_mut::<ffi::PyObject>();
+    // SAFETY: both pointers are those of objects, null ends the arguments, and the GIL is
+    // held. Python returns a new reference, or null with an exception set.
+    unsafe { outcome(callable.py(), || unwinding().1(callable.as_ptr(), arg.as_ptr(), end)) }
+}
+
+/// What `call` returns. If the interpreter ends meanwhile and unwinds this thread, the
+/// unwinding stops here.
+///
+/// # Safety
+/// `call` must return a new reference, or null with an exception set.
+#[inline]
+unsafe fn outcome(py: Python<'_>, call: impl FnOnce() -> *mut ffi::PyObject) -> PyResult<Bound<'_, PyAny>> {
+    let park = Park;
+    let result = call();
     std::mem::forget(park);
     if is_late() && is_ending() {
         // Nobody waits for this thread, and what it would do next may meet the end.
         py.detach(|| drop(Park));
     }
-    // SAFETY: the result is a new reference, or null with an exception set.
+    // SAFETY: the caller guarantees what the result is.
     unsafe { Bound::from_owned_ptr_or_err(py, result) }
 }
 

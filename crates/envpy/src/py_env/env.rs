@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::observe::{self, Refused};
 use super::shape::Shape;
-use crate::interpreter::{call, call_method};
+use crate::interpreter::{call, call_method, call_with_one};
 use crate::values::{self, Opaque};
 
 /// How many characters of an env's value are shown in a message.
@@ -98,8 +98,7 @@ impl PyEnv {
         side: &mut Side,
     ) -> Result<(), Failure> {
         let fail = |error: PyErr| failure(py, Phase::Step, error);
-        let args = (action,).into_pyobject(py).map_err(fail)?;
-        let result = call(self.step.bind(py), &args, None).map_err(fail)?;
+        let result = call_with_one(self.step.bind(py), &action).map_err(fail)?;
         let Ok(result) = result.cast_into::<PyTuple>() else {
             let why = "step must return a tuple of 5 (or, as old gym's, of 4)";
             return Err(Failure::new(Phase::Step, Cause::Error, why));

@@ -73,14 +73,14 @@ impl Plan {
         3 * (2 * self.parts + self.leaves) + 2 * self.num_slots
     }
 
-    fn worker_words(&self, worker: usize) -> usize {
-        (0..worker).map(|k| 3 + 2 * self.capacity(k)).sum()
+    /// The number of words before those of `worker`; of all words for a worker after the last.
+    fn words_before(&self, worker: usize) -> usize {
+        self.common_words() + (0..worker).map(|k| 3 + 2 * self.capacity(k)).sum::<usize>()
     }
 
     /// The board's size in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let words = self.common_words() + self.worker_words(self.workers.len());
-        self.lines() * LINE + words * 8
+        self.lines() * LINE + self.words_before(self.workers.len()) * 8
     }
 }
 
@@ -140,6 +140,10 @@ pub(super) struct Board {
     pub(super) plan: Plan,
     /// How long to poll before sleeping.
     spin: Duration,
+    /// The number of lines, which come first.
+    lines: usize,
+    /// The number of the first word of each worker, and of the word after the last.
+    worker_words: Vec<usize>,
 }
 
 // SAFETY: all access to the memory is through atomics.
@@ -156,20 +160,20 @@ impl Board {
     /// plan may use them.
     pub(super) unsafe fn new(base: *mut u8, plan: Plan, spin: Duration) -> Self {
         assert!((base as usize).is_multiple_of(LINE));
-        Board { base, plan, spin }
+        let worker_words = (0..=plan.workers.len()).map(|worker| plan.words_before(worker)).collect();
+        Board { base, spin, lines: plan.lines(), worker_words, plan }
     }
 
     fn line(&self, k: usize) -> &AtomicU32 {
-        assert!(k < self.plan.lines());
+        assert!(k < self.lines);
         // SAFETY: the line is within the board, aligned, and accessed only as an atomic.
         unsafe { &*self.base.add(k * LINE).cast() }
     }
 
     fn word(&self, k: usize) -> &AtomicU64 {
-        let at = self.plan.lines() * LINE + k * 8;
-        assert!(at + 8 <= self.plan.bytes());
+        assert!(k < self.worker_words[self.plan.workers.len()]);
         // SAFETY: the word is within the board, aligned, and accessed only as an atomic.
-        unsafe { &*self.base.add(at).cast() }
+        unsafe { &*self.base.add(self.lines * LINE + k * 8).cast() }
     }
 
     fn worker_line(&self, worker: usize, which: usize) -> &AtomicU32 {
@@ -177,7 +181,7 @@ impl Board {
     }
 
     fn worker_word(&self, worker: usize, k: usize) -> &AtomicU64 {
-        self.word(self.plan.common_words() + self.plan.worker_words(worker) + k)
+        self.word(self.worker_words[worker] + k)
     }
 
     /// The words for the time at which the worker began its work, and for the slot.

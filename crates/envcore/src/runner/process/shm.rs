@@ -8,7 +8,7 @@
 
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -158,12 +158,12 @@ impl SharedBlock {
 /// The memory as a worker sees it.
 pub(super) struct Mapped {
     file: File,
-    segments: HashMap<u64, MmapRaw>,
+    segments: BTreeMap<u64, MmapRaw>,
 }
 
 impl Mapped {
     pub(super) fn new(fd: OwnedFd) -> Self {
-        Mapped { file: File::from(fd), segments: HashMap::new() }
+        Mapped { file: File::from(fd), segments: BTreeMap::new() }
     }
 
     /// The address of `span`, where `bytes` bytes are.
@@ -172,7 +172,7 @@ impl Mapped {
     /// [`Error::Memory`] where this process has no room to map the span, or `span` is not
     /// valid, as another process may have written the board.
     pub(super) fn at(&mut self, span: Span, bytes: usize) -> Result<NonNull<u8>> {
-        use std::collections::hash_map::Entry;
+        use std::collections::btree_map::Entry;
         let map = match self.segments.entry(span.segment) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
