@@ -24,13 +24,17 @@ impl Deref for MazePicture {
 }
 
 /// One maze. Immutable: a game and its views share it.
+///
+/// In this order, what a step reads first lies before the picture that it then copies, and behind the
+/// picture of the level that was made before: the CPU fetches it early.
+#[repr(C)]
 pub struct Level {
     pub(super) scene: Scene,
     start: usize,
     distances: Vec<u16>,
-    /// The 64×64×3 frame without the agent.
-    pub(super) background: Box<MazePicture>,
     pub(super) skin: &'static Skin,
+    /// The 64×64×3 frame without the agent.
+    pub(super) background: MazePicture,
 }
 
 impl Level {
@@ -51,7 +55,7 @@ impl Level {
         let layout = MazeLayout::new(size);
         let skin = Skin::shared(layout, theme);
         let scene = Scene { grid, layout, theme, grain, goal };
-        let mut background = Box::new(MazePicture([0; FRAME_SIDE * FRAME_SIDE * 3]));
+        let mut background = MazePicture([0; FRAME_SIDE * FRAME_SIDE * 3]);
         background.0.copy_from_slice(&draw::background(&scene, 1, skin));
         Ok(Self { scene, start, distances, background, skin })
     }

@@ -174,30 +174,37 @@ unsafe fn locate(handle: &mut ChunkHandle, rows: *const sys::Rows) -> Result<usi
     Ok(rows.num_rows)
 }
 
-/// What the host's `reset` asks for, in a chunk of `num_slots` slots and `num_rows` rows.
-///
-/// # Safety
-/// The options of `reset` must be null or the host's options of this call.
-unsafe fn reset_of(reset: &sys::Reset, num_slots: usize, num_rows: usize) -> Result<ResetArgs> {
-    let &sys::Reset { slot, row, value, .. } = reset;
-    if row >= num_rows {
-        return Err(Error::Argument(format!("row {row} of {num_rows}")));
+/// How the host's `reset` begins a slot; `None` for no way to begin.
+#[inline]
+fn begin_of(reset: &sys::Reset) -> Option<Begin> {
+    match reset.how {
+        sys::CORRAL_BEGIN_OWN => Some(Begin::Own),
+        sys::CORRAL_BEGIN_SEED => Some(Begin::Seed(reset.value)),
+        sys::CORRAL_BEGIN_INDEX => Some(Begin::Index(reset.value as u64)),
+        sys::CORRAL_BEGIN_KEEP => Some(Begin::Keep),
+        _ => None,
     }
-    check(slot, 1, num_slots)?;
-    let begin = match reset.how {
-        sys::CORRAL_BEGIN_OWN => Begin::Own,
-        sys::CORRAL_BEGIN_SEED => Begin::Seed(value),
-        sys::CORRAL_BEGIN_INDEX => Begin::Index(value as u64),
-        sys::CORRAL_BEGIN_KEEP => Begin::Keep,
-        other => return Err(Error::Argument(format!("{other} is no way to begin"))),
-    };
-    let options = match reset.options.is_null() {
-        true => None,
-        // SAFETY: the caller guarantees what this function requires.
-        false => Some(Arc::new(unsafe { decode_map(reset.options) }?)),
-    };
+}
+
+/// The error for a reset that a chunk of `num_slots` slots and `num_rows` rows cannot do, if
+/// there is one.
+fn check_resets(resets: &[sys::Reset], num_slots: usize, num_rows: usize) -> Result<()> {
+    let is_good =
+        |reset: &sys::Reset| reset.row < num_rows && reset.slot < num_slots && begin_of(reset).is_some();
+    let Some(bad) = resets.iter().find(|reset| !is_good(reset)) else { return Ok(()) };
+    if bad.row >= num_rows {
+        return Err(Error::Argument(format!("row {} of {num_rows}", bad.row)));
+    }
+    check(bad.slot, 1, num_slots)?;
+    Err(Error::Argument(format!("{} is no way to begin", bad.how)))
+}
+
+/// What the host's `reset`, which was checked, asks for, but for its options.
+#[inline]
+fn reset_of(reset: &sys::Reset) -> ResetArgs {
     let rebuild = (reset.rebuild != 0).then_some(reset.rebuild_seed);
-    Ok(ResetArgs { begin, rebuild, options, ..ResetArgs::own(slot, row) })
+    let begin = begin_of(reset).unwrap_or_default();
+    ResetArgs { begin, rebuild, ..ResetArgs::own(reset.slot, reset.row) }
 }
 
 pub(super) unsafe extern "C" fn reset(
@@ -213,11 +220,16 @@ pub(super) unsafe extern "C" fn reset(
         }
         // SAFETY: the host guarantees what `corral.h` requires.
         let len = unsafe { locate(handle, rows) }?;
-        handle.resets.clear();
         // SAFETY: the host guarantees that there are `num_resets` resets.
-        for reset in unsafe { slice(resets, num_resets) } {
-            // SAFETY: the host guarantees that the options are null or valid in this call.
-            handle.resets.push(unsafe { reset_of(reset, handle.num_slots, len) }?);
+        let resets = unsafe { slice(resets, num_resets) };
+        check_resets(resets, handle.num_slots, len)?;
+        handle.resets.clear();
+        handle.resets.extend(resets.iter().map(reset_of));
+        for (args, reset) in handle.resets.iter_mut().zip(resets) {
+            if !reset.options.is_null() {
+                // SAFETY: the host guarantees that the options are valid in this call.
+                args.options = Some(Arc::new(unsafe { decode_map(reset.options) }?));
+            }
         }
         // SAFETY: the host guarantees that the rows belong to this call.
         let mut rows = unsafe { handle.rows.at(&handle.addresses, len) };
