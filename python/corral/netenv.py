@@ -171,7 +171,8 @@ def connect(
         env_options: the envs' options: None, bools, numbers, strings, bytes, arrays, and lists and
             dicts of these.
         id: which envs, of a server that has several; None for its first ones.
-        plain: whether netenv alone is spoken, with corral's servers too.
+        plain: whether netenv alone is spoken, with corral's servers too. Its envs have begun when
+            they are made: a step may come before a reset.
         token_file: a file with the secret that the server asks for; None for the environment
             variable CORRAL_NETENV_TOKEN, if there is one.
         fingerprint: the SHA-256 of the certificate of a server with TLS, as that server tells it.
@@ -291,18 +292,13 @@ class Client:
         self.reward_range = tuple(told.pop("reward_range"))
         self.metadata = told
         self.spec: Any = None
-        self._has_begun = False
 
     def reset(self) -> Any:
         """Begins an episode in every env; the first observations."""
-        self._has_begun = True
         return self.envs.reset()[0]
 
     def step_async(self, actions: Any) -> None:
-        """Sends the actions."""
-        if not self._has_begun:
-            # The protocol allows it: the server's envs have begun.
-            self.reset()
+        """Sends the actions. The server's envs have begun, so a step may come before a reset."""
         self.envs.send(actions)
 
     def step_wait(self) -> tuple[Any, Any, Any, list[dict[str, Any]]]:

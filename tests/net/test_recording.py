@@ -94,6 +94,36 @@ def test_a_step_before_the_first_reset_is_answered(session: dict[str, Any]) -> N
         assert read(connection, len(answer)) == answer
 
 
+def test_our_client_steps_before_a_reset_with_the_originals_bytes(session: dict[str, Any]) -> None:
+    first, *rest = session["exchanges"]
+    step = next(one for one in rest if one["op"] == "STEP")
+    server = Recorded({**session, "exchanges": [first, step]})
+    client = corral.netenv.Client(
+        server.address, session["num_envs"], env_options=session["env_options"]
+    )
+    with pytest.raises(corral.errors.ResetNeededError):
+        client.envs.observe()
+    observations, rewards, *_ = client.step(_actions(step))
+    venv = VENVS[session["name"]](session["num_envs"], session)
+    _check(observations, venv.shown(step))
+    assert rewards.tolist() == step["decoded"]["rews"]
+    _check(client.envs.observe(), venv.shown(step))
+    with pytest.raises(corral.errors.EnvError, match="broke"):
+        client.step(_actions(step))
+    with pytest.raises(corral.errors.ResetNeededError):
+        client.step(_actions(step))
+    client.close()
+    server.join(20)
+    assert server.received[1] == bytes.fromhex(step["c2s_hex"])
+
+
+def _actions(step: dict[str, Any]) -> Any:
+    given = step["action"]
+    if isinstance(given, dict):
+        return {"move": np.array(given["move"]), "force": np.array(given["force"], np.float32)}
+    return np.array(given)
+
+
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
 def test_our_client_says_what_the_originals_said_and_reads_what_it_read(
     session: dict[str, Any], kind: str, tmp_path: Any
@@ -108,13 +138,7 @@ def test_our_client_says_what_the_originals_said_and_reads_what_it_read(
         if one["op"].startswith("RESET"):
             _check(client.reset(), venv.shown(one))
         elif one["op"] == "STEP":
-            given = one["action"]
-            actions = (
-                {"move": np.array(given["move"]), "force": np.array(given["force"], np.float32)}
-                if isinstance(given, dict)
-                else np.array(given)
-            )
-            observations, rewards, dones, infos = client.step(actions)
+            observations, rewards, dones, infos = client.step(_actions(one))
             _check(observations, venv.shown(one))
             assert rewards.dtype == np.float32
             assert rewards.tolist() == one["decoded"]["rews"]

@@ -163,7 +163,7 @@ impl Drop for Park {
 }
 
 /// `PyObject_Call` as it really is: it may unwind (see the module).
-type Call = unsafe extern "C-unwind" fn(
+type UnwindingCall = unsafe extern "C-unwind" fn(
     *mut ffi::PyObject,
     *mut ffi::PyObject,
     *mut ffi::PyObject,
@@ -174,7 +174,7 @@ type DeclaredCall =
     unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
 
 /// `PyObject_CallFunctionObjArgs` as it really is.
-type CallWith = unsafe extern "C-unwind" fn(*mut ffi::PyObject, ...) -> *mut ffi::PyObject;
+type UnwindingCallWith = unsafe extern "C-unwind" fn(*mut ffi::PyObject, ...) -> *mut ffi::PyObject;
 
 /// `PyObject_CallFunctionObjArgs` as PyO3 declares it.
 type DeclaredCallWith = unsafe extern "C" fn(*mut ffi::PyObject, ...) -> *mut ffi::PyObject;
@@ -184,13 +184,14 @@ type DeclaredCallWith = unsafe extern "C" fn(*mut ffi::PyObject, ...) -> *mut ff
 /// declaration of a symbol in the whole program, and would leave out the code that an
 /// unwinding runs.
 #[inline]
-fn unwinding() -> (Call, CallWith) {
+fn unwinding() -> (UnwindingCall, UnwindingCallWith) {
     // SAFETY: both types are those of the same function with the same arguments, and a
     // function may be declared as one that may unwind even if it does not.
-    let call = unsafe { std::mem::transmute::<DeclaredCall, Call>(ffi::PyObject_Call) };
+    let call = unsafe { std::mem::transmute::<DeclaredCall, UnwindingCall>(ffi::PyObject_Call) };
     // SAFETY: as above.
-    let call_with =
-        unsafe { std::mem::transmute::<DeclaredCallWith, CallWith>(ffi::PyObject_CallFunctionObjArgs) };
+    let call_with = unsafe {
+        std::mem::transmute::<DeclaredCallWith, UnwindingCallWith>(ffi::PyObject_CallFunctionObjArgs)
+    };
     std::hint::black_box((call, call_with))
 }
 

@@ -20,7 +20,7 @@ use rustix::net::{
 };
 
 use super::patience::PeerPatience;
-use super::stream::{BrokenConnection, wait_for};
+use super::stream::{BrokenConnection, MAX_PARTS, wait_for};
 use super::wire::SEND_FD;
 
 /// The memory of one connection.
@@ -122,9 +122,24 @@ impl SharedPayloads {
         self.file.read_exact_at(bytes, self.steps_at + at as u64).map_err(cut_short)
     }
 
-    /// Writes step data from byte `at` of it on.
-    pub(super) fn write_steps(&self, at: usize, bytes: &[u8]) -> Result<(), BrokenConnection> {
-        self.file.write_all_at(bytes, self.steps_at + at as u64).map_err(cut_short)
+    /// Writes `parts`, one after the other, as step data. They need not be copied together.
+    pub(super) fn write_steps(&self, parts: &[&[u8]]) -> Result<(), BrokenConnection> {
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let (mut rest, mut at) = (&mut slices[..], self.steps_at);
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            let some = &rest[..rest.len().min(MAX_PARTS)];
+            match rustix::io::pwritev(&self.file, some, at) {
+                Ok(0) => return Err(cut_short(ErrorKind::UnexpectedEof.into())),
+                Ok(written) => {
+                    at += written as u64;
+                    IoSlice::advance_slices(&mut rest, written);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(cut_short(error.into())),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -154,7 +169,7 @@ mod tests {
         ours.send(&a).unwrap();
         let theirs = SharedPayloads::receive(&b, (192, 702), soon()).unwrap();
         theirs.write_actions(0, &[1, 2, 3]).unwrap();
-        ours.write_steps(0, &[4, 5, 6]).unwrap();
+        ours.write_steps(&[&[4], &[], &[5, 6]]).unwrap();
         let mut three = [0; 3];
         ours.read_actions(&mut three).unwrap();
         assert_eq!(three, [1, 2, 3]);

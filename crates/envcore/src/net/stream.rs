@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::runner::available_cores;
 
 /// How many parts are written by one call of the system.
-const MAX_PARTS: usize = 64;
+pub(super) const MAX_PARTS: usize = 64;
 
 /// From how many bytes on the copy of a message costs more than several calls of the system.
 pub(super) const LARGE: usize = 1 << 16;

@@ -341,17 +341,14 @@ impl ExtendedSession<'_> {
         let columns = columns(&batch, self.layout.has_finals);
         let (ended, finals) = if self.layout.has_finals { last_rows(&batch) } else { (0, Vec::new()) };
         let shared = self.shared.as_ref().filter(|_| batch.slots == Slots::All);
+        let head = [0; HEADER];
         let mut parts: Vec<&[u8]> = Vec::with_capacity(2 * columns.len() + 3);
-        let (mut size, head) = (0, [0; HEADER]);
         parts.push(&head);
-        for column in columns {
-            let bytes = column.bytes();
-            let padding = &PADDING[..bytes.len().next_multiple_of(ALIGN) - bytes.len()];
-            match shared {
-                Some(shared) => shared.write_steps(size, bytes)?,
-                None => parts.extend([bytes, padding]),
-            }
-            size += bytes.len() + padding.len();
+        let padding = |bytes: &[u8]| &PADDING[..bytes.len().next_multiple_of(ALIGN) - bytes.len()];
+        let arrays = columns.iter().map(|column| column.bytes()).flat_map(|bytes| [bytes, padding(bytes)]);
+        match shared {
+            Some(shared) => shared.write_steps(&arrays.collect::<Vec<_>>())?,
+            None => parts.extend(arrays),
         }
         parts.extend([&finals[..], &tail[..]]);
         let bytes = parts.iter().map(|part| part.len()).sum::<usize>() - HEADER;

@@ -5,6 +5,8 @@
 //! episode ended, where their source can do that. What ended shows the next episode's first
 //! observation then, as the original's envs do.
 
+use std::borrow::Cow;
+
 use super::Served;
 use crate::begin::Begin;
 use crate::buffer::{Batch, Column, ColumnIn, Fixed, Slots};
@@ -28,8 +30,8 @@ pub(super) struct Player {
     /// For each of these leaves, its number in the observation space.
     observation_numbers: Vec<usize>,
     steps: Payload,
-    /// Whether observations are large, and travel as the envs show them.
-    is_direct: bool,
+    /// Whether observations travel as the envs show them, byte for byte.
+    shows_as_is: bool,
     has_begun: bool,
 }
 
@@ -59,10 +61,9 @@ impl Player {
             let size = leaves[number].as_fixed().map(|tensor| tensor.dtype.size());
             size == Some(leaf.dtype.size()) && start(leaf) == 0
         };
-        let is_direct =
-            steps.bytes >= LARGE && told.observation.iter().zip(numbers(&spec.observation)).all(is_same);
+        let shows_as_is = told.observation.iter().zip(numbers(&spec.observation)).all(is_same);
         Ok(Player {
-            is_direct,
+            shows_as_is,
             action: told.action.iter().cloned().zip(places).collect(),
             action_numbers,
             observation: told.observation.clone(),
@@ -87,9 +88,9 @@ impl Player {
         Ok(())
     }
 
-    /// Plays the actions of a payload. Where `may_give` allows it, and the observations are large
-    /// and need no change, they are not copied to `payload`: they are those of the batch that is
-    /// returned, array by array.
+    /// Plays the actions of a payload. Where `may_give` allows it, and the observations need no
+    /// change, they are not copied to `payload`: they are those of the batch that is returned,
+    /// array by array.
     pub(super) fn step(
         &mut self,
         actions: &[u8],
@@ -103,7 +104,7 @@ impl Player {
         let n = self.num_envs();
         let columns = self.action.iter().map(|(leaf, place)| {
             let shape: Vec<usize> = std::iter::once(n).chain(leaf.shape().iter().copied()).collect();
-            (leaf.dtype, shape, shifted(leaf, &actions[place.clone()]))
+            (leaf.dtype, shape, counted(leaf, &actions[place.clone()]))
         });
         let columns: Vec<_> = columns.collect();
         let column = |on_wire: &usize| {
@@ -118,7 +119,7 @@ impl Player {
         let ended: Vec<usize> = (0..n).filter(|row| terminated[*row] || truncated[*row]).collect();
         self.tell(&batch, payload);
         let has_followers = self.served.envs.spec().autoreset != AutoresetMode::SameStep && !ended.is_empty();
-        if may_give && self.is_direct && !has_followers && batch.slots == Slots::All {
+        if may_give && self.shows_as_is && !has_followers && batch.slots == Slots::All {
             return Ok(Some(batch));
         }
         self.show(&batch, payload);
@@ -129,30 +130,19 @@ impl Player {
         Ok(None)
     }
 
-    /// The observations of a batch that [`step`](Self::step) returned: where each array lies in
-    /// the payload, and its bytes.
-    pub(super) fn arrays<'a>(&'a self, batch: &'a Batch) -> impl Iterator<Item = (usize, &'a [u8])> {
-        let column = |number: &usize| batch.observation.get(*number).and_then(Column::as_fixed);
-        let columns = self.observation_numbers.iter().map(column);
-        self.steps.places.iter().zip(columns).filter_map(|(place, column)| Some((place.at, column?.bytes())))
-    }
-
     /// The payload of a batch that [`step`](Self::step) returned, in parts; rewards and ends are in
     /// `payload`.
     pub(super) fn parts<'a>(&'a self, batch: &'a Batch, payload: &'a [u8]) -> Vec<&'a [u8]> {
+        let column = |number: &usize| batch.observation.get(*number).and_then(Column::as_fixed);
+        let arrays = self.observation_numbers.iter().filter_map(column).map(Fixed::bytes);
         let padding = |bytes: &[u8]| &[0; ALIGN][..bytes.len().next_multiple_of(ALIGN) - bytes.len()];
-        let arrays = self.arrays(batch).flat_map(|(_, bytes)| [bytes, padding(bytes)]);
-        arrays.chain([&payload[self.rewards_at()..]]).collect()
+        let rewards = self.steps.places[self.observation.len()].at;
+        arrays.flat_map(|bytes| [bytes, padding(bytes)]).chain([&payload[rewards..]]).collect()
     }
 
     /// Whether observations are large, and travel as the envs show them.
     pub(super) fn is_direct(&self) -> bool {
-        self.is_direct
-    }
-
-    /// Where the rewards begin in the payload.
-    pub(super) fn rewards_at(&self) -> usize {
-        self.steps.places[self.observation.len()].at
+        self.shows_as_is && self.steps.bytes >= LARGE
     }
 
     /// Shows the next episode's first observation of the envs whose episode has ended.
@@ -298,10 +288,10 @@ fn label(column: &Fixed, row: usize) -> i64 {
 }
 
 /// The actions of a leaf as the envs count them.
-fn shifted(leaf: &NetLeaf, bytes: &[u8]) -> Vec<u8> {
+fn counted<'a>(leaf: &NetLeaf, bytes: &'a [u8]) -> Cow<'a, [u8]> {
     let start = start(leaf);
     if start == 0 || leaf.dtype != DType::I64 {
-        return bytes.to_vec();
+        return bytes.into();
     }
     let shift = |label: &[u8]| i64::from_ne_bytes(label.try_into().expect("eight bytes")).wrapping_add(start);
     bytes.chunks_exact(8).flat_map(|label| shift(label).to_ne_bytes()).collect()

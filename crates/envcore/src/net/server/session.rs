@@ -66,6 +66,10 @@ struct Playing {
     /// The command byte and the payload of the last answer, which the next one overwrites.
     answer: Vec<u8>,
     shared: Option<SharedPayloads>,
+    /// Whether the command byte of a step's answer is sent before the envs are stepped, and the
+    /// observations as they lie in the batch. Both sides then copy words from and to places that
+    /// are aligned alike.
+    answers_apart: bool,
 }
 
 impl Session<'_> {
@@ -198,7 +202,8 @@ impl Session<'_> {
             }
             _ => None,
         };
-        Ok(Playing { player, actions, answer, shared })
+        let answers_apart = shared.is_none() && player.is_direct() && !self.stream.is_encrypted();
+        Ok(Playing { player, actions, answer, shared, answers_apart })
     }
 
     fn write(&mut self, message: &[u8]) -> Result<(), BrokenConnection> {
@@ -209,6 +214,7 @@ impl Session<'_> {
         let mut actions = vec![0; playing.actions.bytes];
         loop {
             let command = self.command()?;
+            let answers_apart = command == STEP && playing.answers_apart;
             let direct = match command {
                 RESET => {
                     playing.player.reset(&mut playing.answer[1..]).map_err(BrokenConnection::Envs)?;
@@ -219,10 +225,10 @@ impl Session<'_> {
                         Some(shared) => shared.read_actions(&mut actions)?,
                         None => self.stream.read_full(&mut actions, self.patience())?,
                     }
-                    if self.answers_apart(playing) {
+                    if answers_apart {
                         self.write(&[STEP])?;
                     }
-                    let may_give = playing.shared.is_some() || self.answers_apart(playing);
+                    let may_give = playing.shared.is_some() || answers_apart;
                     let played = playing.player.step(&actions, &mut playing.answer[1..], may_give);
                     played.map_err(BrokenConnection::Envs)?
                 }
@@ -236,37 +242,20 @@ impl Session<'_> {
             let count = if command == STEP { &tally.steps } else { &tally.resets };
             count.fetch_add(1, Ordering::Relaxed);
             playing.answer[0] = command;
+            let (whole, payload) = (&playing.answer[..], &playing.answer[1..]);
+            let parts = match &direct {
+                Some(batch) => playing.player.parts(batch, payload),
+                None => vec![payload],
+            };
             match &playing.shared {
                 Some(shared) => {
-                    if let Some(batch) = direct {
-                        let rest = playing.player.rewards_at();
-                        let mut arrays = playing.player.arrays(&batch);
-                        arrays.try_for_each(|(at, bytes)| shared.write_steps(at, bytes))?;
-                        shared.write_steps(rest, &playing.answer[1 + rest..])?;
-                    } else {
-                        shared.write_steps(0, &playing.answer[1..])?;
-                    }
+                    shared.write_steps(&parts)?;
                     self.write(&[command])?;
                 }
-                None => match direct {
-                    Some(batch) => {
-                        let parts = playing.player.parts(&batch, &playing.answer[1..]);
-                        self.stream.write_parts(&parts, self.patience())?;
-                    }
-                    None if command == STEP && self.answers_apart(playing) => {
-                        self.write(&playing.answer[1..])?;
-                    }
-                    None => self.write(&playing.answer)?,
-                },
+                None if answers_apart => self.stream.write_parts(&parts, self.patience())?,
+                None => self.write(whole)?,
             }
         }
-    }
-
-    /// Whether the command byte of a step's answer is sent before the envs are stepped, and the
-    /// observations as they lie in the batch. Both sides then copy words from and to places that
-    /// are aligned alike.
-    fn answers_apart(&self, playing: &Playing) -> bool {
-        playing.shared.is_none() && playing.player.is_direct() && !self.stream.is_encrypted()
     }
 
     fn render(&mut self, player: &mut Player) -> Result<(), BrokenConnection> {

@@ -6,6 +6,7 @@ use super::PlainClient;
 use crate::begin::Begin;
 use crate::buffer::{Batch, ColumnIn, Slots};
 use crate::call::{Call, CallKind};
+use crate::episode::Status;
 use crate::error::{Cause, Error, Phase, Result};
 use crate::frame::Frame;
 use crate::net::stream::BrokenConnection;
@@ -21,6 +22,12 @@ const UNLIMITED: Duration = Duration::from_secs(1 << 32);
 const DRAW: &str = "render";
 
 impl PlainClient {
+    /// Whether nobody has reset or stepped the envs of this connection. The server's envs have begun,
+    /// so that a step may come first.
+    fn is_untouched(&self) -> bool {
+        self.connection.is_some() && self.slot_states.lives.status(0) == Status::Fresh
+    }
+
     /// The error of what netenv cannot do with `slots`.
     fn unable(&self, slots: &Slots, what: &str) -> Error {
         let named = self.base.check_slots(slots);
@@ -61,9 +68,10 @@ impl VecEnv for PlainClient {
 
     fn check_send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.base.check_together(slots, None)?;
-        let lives = &self.slot_states.lives;
-        lives.check_steps()?;
-        self.actions.store(slots, actions, lives.pending())
+        if !self.is_untouched() {
+            self.slot_states.lives.check_steps()?;
+        }
+        self.actions.store(slots, actions, self.slot_states.lives.pending())
     }
 
     fn send_reset(&mut self, slots: &Slots, begin: &[Begin], options: Option<&Options>) -> Result<()> {
@@ -97,6 +105,10 @@ impl VecEnv for PlainClient {
 
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_send(slots, actions)?;
+        if self.is_untouched() {
+            let slots = 0..self.base.spec.num_slots;
+            slots.for_each(|slot| self.slot_states.lives.began(slot, Begin::Own));
+        }
         self.depart(slots, Sent::Step);
         if self.land_unreported(Sent::Step) {
             return Ok(());
