@@ -71,6 +71,7 @@ mod linux {
     #[cfg(feature = "load")]
     use std::fs::File;
     use std::io;
+    use std::ptr::NonNull;
 
     use rustix::thread::CpuSet;
 
@@ -104,6 +105,21 @@ mod linux {
         let _ = rustix::thread::sched_setaffinity(None, &set);
     }
 
+    /// Asks for huge pages for the `bytes` bytes at `start`, which nobody has used yet. Without
+    /// them the memory is as good, but slower.
+    #[allow(unsafe_code)]
+    pub(crate) fn prefer_huge_pages(start: NonNull<u8>, bytes: usize) {
+        /// The smallest page of Linux.
+        const PAGE: usize = 4096;
+        let before = start.as_ptr().align_offset(PAGE);
+        let Some(pages) = bytes.checked_sub(before) else { return };
+        // SAFETY: the memory from the first page within it on belongs to the caller, and the
+        // advice changes none of its bytes.
+        let _ = unsafe {
+            libc::madvise(start.as_ptr().add(before).cast(), pages / PAGE * PAGE, libc::MADV_HUGEPAGE)
+        };
+    }
+
     /// A file in memory with the content of `file`, and a path that opens it.
     #[cfg(feature = "load")]
     pub(crate) fn copy_in_memory(name: &str, mut file: &File) -> io::Result<std::path::PathBuf> {
@@ -133,6 +149,10 @@ mod linux {
 #[cfg(not(all(target_os = "linux", not(portable))))]
 mod not_linux {
     use std::io;
+    use std::ptr::NonNull;
+
+    /// Does nothing, because the system chooses its pages.
+    pub(crate) fn prefer_huge_pages(_start: NonNull<u8>, _bytes: usize) {}
 
     /// More than any request, because such a system itself refuses what it does not have.
     pub(crate) fn memory() -> u64 {

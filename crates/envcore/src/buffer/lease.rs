@@ -9,7 +9,7 @@
 //! nothing, and a loop that keeps the last k batches allocates k + 1. Blocks that stay
 //! unused for a whole window of takes are surplus and are freed.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
@@ -22,6 +22,10 @@ use crate::os;
 
 /// Alignment of every block, in bytes.
 const ALIGN: usize = 64;
+
+/// From this size on, a block lies in huge pages where the system has some: a step that writes
+/// more than the caches hold has fewer addresses to look up. NumPy's arrays do from this size on.
+const LARGE: usize = 4 << 20;
 
 /// The number of takes after which blocks that stayed unused meanwhile are freed. A
 /// training loop takes several times a step, so the window spans many rollouts.
@@ -78,8 +82,16 @@ impl PoolState {
         let lack = || Error::Memory(self.bytes);
         check_machine_has(self.bytes)?;
         let layout = self.layout().ok_or_else(lack)?;
+        if self.bytes < LARGE {
+            // SAFETY: the layout's size is at least 1.
+            return NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(lack);
+        }
         // SAFETY: the layout's size is at least 1.
-        NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(lack)
+        let block = NonNull::new(unsafe { alloc(layout) }).ok_or_else(lack)?;
+        os::prefer_huge_pages(block, self.bytes);
+        // SAFETY: the block has as many bytes, and nobody else uses it.
+        unsafe { block.write_bytes(0, self.bytes) }
+        Ok(block)
     }
 
     /// The layout of a block; `None` where no block can be so large.
@@ -112,7 +124,7 @@ impl PoolState {
 
     fn free(&self, block: Block) {
         let layout = self.layout().expect("there is a block of it");
-        // SAFETY: the block came from `alloc_zeroed` with this layout, and is freed once.
+        // SAFETY: the block came from `fetch` with this layout, and is freed once.
         unsafe { dealloc(block.0.as_ptr(), layout) }
     }
 
@@ -316,6 +328,19 @@ mod tests {
             assert_eq!(lease.as_ptr() as usize % ALIGN, 0);
         }
         assert_eq!(pool.allocations(), 2);
+    }
+
+    #[test]
+    fn a_large_block_is_of_zeros_whatever_was_in_its_memory_before() {
+        for bytes in [LARGE - 1, LARGE, 3 * LARGE + 77] {
+            for _ in 0..3 {
+                let lease = Pool::new(bytes).take().unwrap();
+                // SAFETY: the block has as many bytes, and nobody else uses it.
+                let block = unsafe { std::slice::from_raw_parts_mut(lease.as_ptr(), bytes) };
+                assert!(block.iter().all(|byte| *byte == 0));
+                block.fill(7);
+            }
+        }
     }
 
     #[test]
