@@ -169,30 +169,35 @@ type UnwindingCall = unsafe extern "C-unwind" fn(
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 
-/// `PyObject_Call` as PyO3 declares it.
+/// `PyObject_Call` as PyO3 declares it: it never unwinds.
 type DeclaredCall =
     unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
 
-/// `PyObject_CallFunctionObjArgs` as it really is.
+/// `PyObject_CallFunctionObjArgs` as it really is: it may unwind.
 type UnwindingCallWith = unsafe extern "C-unwind" fn(*mut ffi::PyObject, ...) -> *mut ffi::PyObject;
 
-/// `PyObject_CallFunctionObjArgs` as PyO3 declares it.
+/// `PyObject_CallFunctionObjArgs` as PyO3 declares it: it never unwinds.
 type DeclaredCallWith = unsafe extern "C" fn(*mut ffi::PyObject, ...) -> *mut ffi::PyObject;
 
-/// Python's functions that call the user's code. PyO3 declares them as functions that never
-/// unwind. The compiler must not see which functions these are. It believes PyO3's
-/// declaration of a symbol in the whole program, and would leave out the code that an
+/// `PyObject_Call`. The compiler must not see which function this is. It believes PyO3's
+/// declaration of the symbol in the whole program, and would leave out the code that an
 /// unwinding runs.
 #[inline]
-fn unwinding() -> (UnwindingCall, UnwindingCallWith) {
+fn unwinding_call() -> UnwindingCall {
     // SAFETY: both types are those of the same function with the same arguments, and a
     // function may be declared as one that may unwind even if it does not.
     let call = unsafe { std::mem::transmute::<DeclaredCall, UnwindingCall>(ffi::PyObject_Call) };
-    // SAFETY: as above.
-    let call_with = unsafe {
+    std::hint::black_box(call)
+}
+
+/// `PyObject_CallFunctionObjArgs`, which the compiler must not see either.
+#[inline]
+fn unwinding_call_with() -> UnwindingCallWith {
+    // SAFETY: as in `unwinding_call`.
+    let call = unsafe {
         std::mem::transmute::<DeclaredCallWith, UnwindingCallWith>(ffi::PyObject_CallFunctionObjArgs)
     };
-    std::hint::black_box((call, call_with))
+    std::hint::black_box(call)
 }
 
 /// Calls the user's own code, which may take its time.
@@ -207,7 +212,7 @@ pub(crate) fn call<'py>(
     let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
     // SAFETY: all three pointers are valid and of the types that Python requires, and the GIL
     // is held. Python returns a new reference, or null with an exception set.
-    unsafe { outcome(callable.py(), || unwinding().0(callable.as_ptr(), args.as_ptr(), kwargs)) }
+    unsafe { outcome(callable.py(), || unwinding_call()(callable.as_ptr(), args.as_ptr(), kwargs)) }
 }
 
 /// Calls the user's own code as [`call`] does, with one argument, for which Python makes no tuple.
@@ -222,7 +227,7 @@ pub(crate) fn call_with_one<'py>(
     let end = std::ptr::null_mut::<ffi::PyObject>();
     // SAFETY: both pointers are those of objects, null ends the arguments, and the GIL is
     // held. Python returns a new reference, or null with an exception set.
-    unsafe { outcome(callable.py(), || unwinding().1(callable.as_ptr(), arg.as_ptr(), end)) }
+    unsafe { outcome(callable.py(), || unwinding_call_with()(callable.as_ptr(), arg.as_ptr(), end)) }
 }
 
 /// What `call` returns. If the interpreter ends meanwhile and unwinds this thread, the

@@ -9,7 +9,7 @@
 //! nothing, and a loop that keeps the last k batches allocates k + 1. Blocks that stay
 //! unused for a whole window of takes are surplus and are freed.
 
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
@@ -82,13 +82,11 @@ impl PoolState {
         let lack = || Error::Memory(self.bytes);
         check_machine_has(self.bytes)?;
         let layout = self.layout().ok_or_else(lack)?;
-        if self.bytes < LARGE {
-            // SAFETY: the layout's size is at least 1.
-            return NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(lack);
-        }
         // SAFETY: the layout's size is at least 1.
         let block = NonNull::new(unsafe { alloc(layout) }).ok_or_else(lack)?;
-        os::prefer_huge_pages(block, self.bytes);
+        if self.bytes >= LARGE {
+            os::prefer_huge_pages(block, self.bytes);
+        }
         // SAFETY: the block has as many bytes, and nobody else uses it.
         unsafe { block.write_bytes(0, self.bytes) }
         Ok(block)

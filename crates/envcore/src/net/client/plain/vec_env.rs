@@ -22,8 +22,8 @@ const UNLIMITED: Duration = Duration::from_secs(1 << 32);
 const DRAW: &str = "render";
 
 impl PlainClient {
-    /// Whether nobody has reset or stepped the envs of this connection. The server's envs have begun,
-    /// so that a step may come first.
+    /// Whether nobody has reset or stepped the envs. The server's envs have begun when they are made,
+    /// so a step may come first.
     fn is_untouched(&self) -> bool {
         self.connection.is_some() && self.slot_states.lives.status(0) == Status::Fresh
     }
@@ -106,8 +106,8 @@ impl VecEnv for PlainClient {
     fn send(&mut self, slots: &Slots, actions: &[ColumnIn<'_>]) -> Result<()> {
         self.check_send(slots, actions)?;
         if self.is_untouched() {
-            let slots = 0..self.base.spec.num_slots;
-            slots.for_each(|slot| self.slot_states.lives.began(slot, Begin::Own));
+            let lives = &mut self.slot_states.lives;
+            (0..lives.len()).for_each(|slot| lives.began(slot, Begin::Own));
         }
         self.depart(slots, Sent::Step);
         if self.land_unreported(Sent::Step) {
