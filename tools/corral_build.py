@@ -2,9 +2,9 @@
 
 Maturin builds one library a wheel. Corral's carries more: the built-in envs for hosts without
 Python (`corral/lib/`), and what `corral new` and `corral vendor` write (`corral/_sources/`: the
-core's sources and the templates, in the folders that they have in the repository). Both are laid
-into the package, where git ignores them and pyproject.toml's `include` names them, before maturin
-packs it.
+core's sources, the pages on how an env is written and the templates, in the folders that they have
+in the repository). Both are laid into the package, where git ignores them and pyproject.toml's
+`include` names them, before maturin packs it.
 
 pip calls this as the build backend (PEP 517). `make build` runs it as a program before `maturin
 develop`, and lays down the library alone: in a checkout the sources are the repository's.
@@ -39,6 +39,8 @@ SOURCES = (
     "crates/envcore-derive/src",
     "crates/envcore/Cargo.toml",
     "crates/envcore/src",
+    "docs/how-do-i.md",
+    "docs/writing-an-env.md",
     "templates",
 )
 

@@ -1,9 +1,12 @@
-"""A project for one's own envs: `new` writes it, `vendor` brings the core's sources up to date.
+"""A project for one's own envs: `new` writes it, `vendor` brings what is Corral's in it up to date.
 
-The template is a crate that could be anybody's, but for its name: `my_env` wherever it stands, in
-files and in paths, is replaced, and nothing else is. The core is not on crates.io, so its sources
-go with each project, in `vendor/`, with the versions of their dependencies that Corral was tested
-with.
+A template is a project that could be anybody's, but for its names: `my_env` (the project's), and
+`Walk` and `walk` (the env's, as a type and as a file) are replaced wherever they stand, in files
+and in paths. Each kind has a folder of its own in `templates/`, beside what several kinds share.
+
+The core is not on crates.io, so its sources go with each project in Rust, in `vendor/`, with the
+versions of their dependencies that Corral was tested with, and so do the pages on how an env is
+written. A project in C has the header alone.
 """
 
 from __future__ import annotations
@@ -12,13 +15,32 @@ import importlib.metadata
 import json
 import keyword
 import re
+import shutil
 import sys
 import tempfile
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from corral import errors, paths
 
-_PLACEHOLDER = "my_env"
+# The folders of `templates/` that make up a project of each kind.
+KINDS = {
+    "control": ("common", "rust", "control"),
+    "grid": ("common", "rust", "grid"),
+    "pixels": ("common", "rust", "pixels"),
+    "c": ("common", "c"),
+}
+_PROJECT = "my_env"
+_ENV = re.compile(r"(?<![A-Za-z])(Walk|walk)(?![a-z])")
+# The pages that say how an env is written.
+_GUIDE = ("docs/writing-an-env.md", "docs/how-do-i.md")
+# What the templates name themselves.
+_USED = (
+    "Arc Body Box Caps Clone Config Default Discrete Env Err Error Frame From Leaf None Observation "
+    "Ok Option Picture Push Record Result Rng Row Screen Self Some Space Step Streams String Told ToRow "
+    "Vec World"
+)
 _CRATES = ("envcore", "envcore-derive")
 _HEAD = "# Corral's core, written by `corral vendor`: what is changed here is lost at the next one."
 _RUST_WORDS = (
@@ -45,16 +67,36 @@ _TOOLS = (
 )
 
 
-def new(name: str, folder: Path | None = None) -> Path:
+def new(
+    name: str,
+    folder: Path | None = None,
+    *,
+    env: str = "Walk",
+    kind: str = "control",
+    wheel: Path | None = None,
+) -> Path:
     """Writes a project called `name` to `folder`, by default `./name`, and says where it is.
 
+    Args:
+        name: of the crate and the Python module.
+        folder: where to write.
+        env: the env's name, as a type: its id is `name/env-v0`.
+        kind: one of `KINDS`.
+        wheel: Corral's wheel, which is copied into the project for those who build it elsewhere.
+
     Raises:
-        ArgumentError: for a name that Rust or Python does not take, or a folder that has something
-            in it. Nothing has been written.
+        ArgumentError: for a name that Rust or Python does not take, a kind that there is not, a
+            wheel that is not Corral's, or a folder that has something in it. Nothing has been
+            written.
         OSError: where it cannot be written. Nothing of it is left.
         MissingFileError: if this corral has no template.
     """
     check_name(name)
+    check_env_name(env)
+    if kind not in KINDS:
+        raise errors.ArgumentError(f"'{kind}' is no kind of env: there are {', '.join(KINDS)}")
+    if wheel is not None:
+        _check_wheel(wheel)
     target = Path(name) if folder is None else folder
     if target.exists() and not target.is_dir():
         raise errors.ArgumentError(f"{target} is a file: give another --path")
@@ -67,7 +109,10 @@ def new(name: str, folder: Path | None = None) -> Path:
     # A project that is not whole would keep the next one from being written.
     with tempfile.TemporaryDirectory(prefix=".corral-new-", dir=room) as unfinished:
         whole = Path(unfinished) / "project"
-        _write_project(name, whole)
+        _write_project(name, env, kind, whole)
+        if wheel is not None:
+            (whole / "wheels").mkdir()
+            shutil.copyfile(wheel, whole / "wheels" / wheel.name)
         if target.is_dir():
             for child in whole.iterdir():
                 child.rename(target / child.name)
@@ -76,16 +121,73 @@ def new(name: str, folder: Path | None = None) -> Path:
     return target
 
 
-def _write_project(name: str, target: Path) -> None:
-    template = paths.sources() / "templates" / "env"
-    for source in sorted(template.rglob("*")):
-        # pip compiles all Python that it installs, the template's too.
-        if source.is_file() and source.parent.name != "__pycache__":
-            place = str(source.relative_to(template)).replace(_PLACEHOLDER, name)
-            text = source.read_text("utf-8").replace(_PLACEHOLDER, name)
-            _write(target / place, text.encode())
-    _write(target / "Cargo.lock", (paths.sources() / "Cargo.lock").read_bytes())
+def _write_project(name: str, env: str, kind: str, target: Path) -> None:
+    names = {"Walk": env, "walk": module_of(env)}
+
+    def renamed(text: str) -> str:
+        return _ENV.sub(lambda found: names[found[1]], text.replace(_PROJECT, name))
+
+    for place, source in _template(kind):
+        text = source.read_text("utf-8").replace("{{requires}}", f">={_version()}")
+        _write(target / renamed(place), renamed(text).encode())
+    if "rust" in KINDS[kind]:
+        _write(target / "Cargo.lock", (paths.sources() / "Cargo.lock").read_bytes())
     vendor(target)
+
+
+def _template(kind: str) -> Iterator[tuple[str, Path]]:
+    """The files of a kind: their places in a project, and where they are."""
+    for part in KINDS[kind]:
+        folder = paths.sources() / "templates" / part
+        for source in sorted(folder.rglob("*")):
+            # pip compiles all Python that it installs, the template's too.
+            if source.is_file() and source.parent.name != "__pycache__":
+                yield str(source.relative_to(folder)), source
+
+
+def _version() -> str:
+    """Corral's own, as its core is numbered."""
+    workspace = (paths.sources() / "Cargo.toml").read_text("utf-8")
+    found = re.search(r'^version = "([^"]*)"', workspace, re.M)
+    return "" if found is None else found[1]
+
+
+def _check_wheel(wheel: Path) -> None:
+    """An error where `wheel` is no wheel of Corral's."""
+    name = wheel.name
+    if not wheel.is_file():
+        raise errors.ArgumentError(f"{wheel} is no file: --corral takes the path of Corral's wheel")
+    if not (name.startswith("corral-") and name.endswith(".whl") and zipfile.is_zipfile(wheel)):
+        raise errors.ArgumentError(
+            f"{wheel} is no wheel of Corral: its name would be like corral-{_version()}-….whl"
+        )
+
+
+def module_of(env: str) -> str:
+    """The name of an env's file: `CartPole` gives `cart_pole`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", env).lower()
+
+
+def check_env_name(env: str) -> None:
+    """An error, with a name that would do, where `env` is no name for an env's type and file."""
+    why = _env_fault(env)
+    if why is None:
+        return
+    words = re.findall(r"[A-Za-z][a-z0-9]*", re.sub(r"-v\d+$", "", env))
+    better = "".join(word[0].upper() + word[1:] for word in words) or "Walk"
+    if _env_fault(better) is not None:
+        better = f"{better}Env"
+    raise errors.ArgumentError(f"'{env}' is no name for an env: {why}. Would '{better}' do?")
+
+
+def _env_fault(env: str) -> str | None:
+    if re.fullmatch(r"[A-Z][A-Za-z0-9]*", env) is None:
+        return "it is a type in Rust, so letters and digits, a capital first; its id is made of it"
+    if env in _USED.split():
+        return "the project uses that word itself"
+    if module_of(env) in (*_RUST_WORDS.split(), "lib", "main"):
+        return "Rust uses the name of its file itself"
+    return None
 
 
 def check_name(name: str) -> None:
@@ -132,27 +234,31 @@ def _hint(name: str) -> str:
 
 
 def vendor(project: Path) -> Path:
-    """Writes the core's sources anew to `project/vendor`, and says where they are.
+    """Writes anew what is Corral's in a project, and says where it is.
 
-    What else is in that folder stays, and so does the time of files that are right already, by
-    which cargo goes.
+    That is, of a crate, the core's sources in `vendor/` and the pages on how an env is written in
+    `docs/`; of a project in C, `vendor/corral.h`. What else is in these folders stays, and so does
+    the time of files that are right already, by which cargo goes.
 
     Raises:
-        ArgumentError: if `project` is no crate, or if its vendor/ is the workspace of something
-            else. Nothing has been written.
+        ArgumentError: if `project` is no project for envs, or if its vendor/ is the workspace of
+            something else. Nothing has been written.
         MissingFileError: if this corral has no sources.
     """
+    target = project / "vendor"
+    sources = paths.sources()
+    if (project / "hatch_build.py").is_file():
+        _write(target / "corral.h", Path(paths.include_dir(), "corral.h").read_bytes())
+        return target
     if not (project / "Cargo.toml").is_file():
         raise errors.ArgumentError(
             f"{project.resolve()} has no Cargo.toml: run this in a project's folder, or name one"
         )
-    target = project / "vendor"
     manifest = target / "Cargo.toml"
     if manifest.exists() and not manifest.read_text("utf-8").startswith(_HEAD):
         raise errors.ArgumentError(
             f"{manifest} was not written by corral: move it away, or name another project"
         )
-    sources = paths.sources()
     files = {"Cargo.toml": _manifest((sources / "Cargo.toml").read_text("utf-8")).encode()}
     files["LICENSE"] = (sources / "LICENSE").read_bytes()
     for crate in _CRATES:
@@ -165,6 +271,8 @@ def vendor(project: Path) -> Path:
                 old.unlink()
     for name, text in files.items():
         _write(target / name, text)
+    for page in _GUIDE:
+        _write(project / page, (sources / page).read_bytes())
     return target
 
 

@@ -1,28 +1,25 @@
 //! What `Walk-v0` promises. `corral.testing.check_env` (`tests/test_my_env.py`)
 //! asks what every environment must answer; here stand its own rules.
 
-use envcore::{Discrete, Env, Error};
+use envcore::{Env, Error};
 
-use my_env::{Observation, Walk, WalkConfig};
+use my_env::{Observation, Push, Walk, WalkConfig};
 
-const RIGHT: Discrete<4> = Discrete(0);
+const RIGHT: Push = Push([1.0, 0.0]);
 
 fn calm(seed: i64) -> Walk {
     Walk::build(&WalkConfig { wind: 0.0 }, seed).unwrap()
 }
 
-/// Walks towards the goal until the episode ends; its steps and return.
-fn walk_to_the_goal(env: &mut Walk, mut seen: Observation) -> (usize, f64) {
+/// Pushes towards the goal until the episode ends; its steps and return.
+fn steer_to_the_goal(env: &mut Walk, mut seen: Observation) -> (usize, f64) {
     let mut total = 0.0;
     for count in 1..=100 {
-        let [dx, dy] = [0, 1].map(|axis| seen.goal[axis] - seen.position[axis]);
-        let (axis, far) = if dx.abs() > dy.abs() {
-            (0, dx)
-        } else {
-            (1, dy)
-        };
-        let way = axis + if far > 0.0 { 0 } else { 2 };
-        let (step, _) = env.step(&Discrete(way)).unwrap();
+        let push = std::array::from_fn(|axis| {
+            let far = seen.goal[axis] - seen.position[axis];
+            (10.0 * far - 30.0 * seen.velocity[axis]).clamp(-1.0, 1.0)
+        });
+        let (step, _) = env.step(&Push(push)).unwrap();
         (seen, total) = (step.obs, total + step.reward);
         if step.is_terminated {
             return (count, total);
@@ -32,23 +29,24 @@ fn walk_to_the_goal(env: &mut Walk, mut seen: Observation) -> (usize, f64) {
 }
 
 #[test]
-fn a_stride_to_the_right_is_a_tenth_of_a_unit() {
+fn a_push_moves_the_agent_and_friction_slows_it() {
     let mut env = calm(1);
     let before = env.reset(None).unwrap();
-    let after = env.step(&RIGHT).unwrap().0.obs;
-    assert!((after.position[0] - before.position[0] - 0.1).abs() < 1e-6);
-    assert_eq!(after.position[1], before.position[1]);
-    assert_eq!(after.goal, before.goal);
+    let first = env.step(&RIGHT).unwrap().0.obs;
+    assert!((first.position[0] - before.position[0] - 0.024).abs() < 1e-6);
+    assert_eq!((first.position[1], first.goal), (before.position[1], before.goal));
+    let second = env.step(&Push([0.0; 2])).unwrap().0.obs;
+    assert!((second.velocity[0] - 0.8 * first.velocity[0]).abs() < 1e-6);
 }
 
 #[test]
-fn who_walks_to_the_goal_gets_there_and_is_paid() {
+fn who_steers_to_the_goal_gets_there_and_is_paid() {
     for ix in 0..20 {
         let mut env = calm(1);
         let first = env.reset_with_index(ix).unwrap();
-        let (steps, total) = walk_to_the_goal(&mut env, first);
-        assert!(steps <= 40, "index {ix}: {steps} steps");
-        assert!(total > -0.1, "index {ix}: return {total}");
+        let (steps, total) = steer_to_the_goal(&mut env, first);
+        assert!(steps <= 60, "index {ix}: {steps} steps");
+        assert!(total > -0.2, "index {ix}: return {total}");
     }
 }
 
