@@ -25,9 +25,7 @@ use std::f64::consts::{FRAC_PI_2, PI, TAU};
 use std::hint::black_box;
 
 use envcore::rng::Streams;
-use envcore::{
-    Caps, Discrete, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
-};
+use envcore::{Caps, Config, Discrete, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
 use serde::{Deserialize, Serialize};
 
 use super::{numpy_f32, start};
@@ -51,7 +49,7 @@ pub enum AcrobotEquations {
 }
 
 /// Acrobot's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct AcrobotConfig {
     /// The equations of motion: "book" or "nips".
     pub book_or_nips: AcrobotEquations,

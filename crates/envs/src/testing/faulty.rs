@@ -2,10 +2,7 @@
 //! random length, and any fault on demand.
 
 use envcore::rng::Streams;
-use envcore::{
-    Caps, Discrete, Env, Error, Frame, FromRow, Leaf, Options, Record, Result, Row, Space, Step, ToRow,
-    Value, state, wants_reset,
-};
+use envcore::{Caps, Config, Discrete, Env, Error, Frame, FromRow, Leaf, Options, Record, Result, Row, Space, Step, ToRow, Value, state, wants_reset};
 use serde::{Deserialize, Serialize};
 
 /// What goes wrong.
@@ -38,7 +35,7 @@ pub enum Fault {
 }
 
 /// Faulty's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct FaultyConfig {
     /// What goes wrong.
     pub fault: Fault,
