@@ -281,13 +281,13 @@ mod tests {
                 "pond['colour'] is one of 'Red', 'Green', not 'Grean': did you mean 'Green'?",
             ),
             ("pond", pond("deep", 3i64.into()), "pond is a dict of 'depth', 'colour', not {'deep': 3}"),
-            ("rewards", list(vec![1i64.into(); 2]), "rewards is a list of 3, each a finite number, not [1, 1]"),
-            ("rewards", list(vec!["a".into(); 3]), "rewards[0] is a finite number, not 'a'"),
             (
-                "rows",
-                list(vec![list(vec![(-1i64).into()])]),
-                "rows[0][0] is an int from 0 to 65535, not -1",
+                "rewards",
+                list(vec![1i64.into(); 2]),
+                "rewards is a list of 3, each a finite number, not [1, 1]",
             ),
+            ("rewards", list(vec!["a".into(); 3]), "rewards[0] is a finite number, not 'a'"),
+            ("rows", list(vec![list(vec![(-1i64).into()])]), "rows[0][0] is an int from 0 to 65535, not -1"),
             ("far", (-1i64).into(), "far is an int of 0 or more, not -1"),
         ];
         for (name, value, wanted) in cases {

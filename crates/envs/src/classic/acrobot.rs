@@ -25,7 +25,9 @@ use std::f64::consts::{FRAC_PI_2, PI, TAU};
 use std::hint::black_box;
 
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Discrete, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{numpy_f32, start};

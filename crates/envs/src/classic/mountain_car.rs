@@ -16,7 +16,9 @@
 //! Versions: v0 is Gymnasium's, which has no other.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::hills::{POSITIONS, draw};

@@ -24,7 +24,9 @@ use std::f64::consts::{PI, TAU};
 use std::hint::black_box;
 
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::start;

@@ -13,7 +13,10 @@
 //! the episode of seed ix.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state,
+    wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::check_range;

@@ -3,7 +3,10 @@
 //! A ball is at a height. Each letter of a word lifts it by 1, and gravity lowers
 //! it once a step; on the ground the episode ends.
 
-use envcore::{Call, Caps, Config, Env, Error, Event, Leaf, Property, Record, Result, Space, Step, Value, state, wants_reset};
+use envcore::{
+    Call, Caps, Config, Env, Error, Event, Leaf, Property, Record, Result, Space, Step, Value, state,
+    wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 /// Its options.

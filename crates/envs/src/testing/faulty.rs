@@ -2,7 +2,10 @@
 //! random length, and any fault on demand.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Discrete, Env, Error, Frame, FromRow, Leaf, Options, Record, Result, Row, Space, Step, ToRow, Value, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Error, Frame, FromRow, Leaf, Options, Record, Result, Row, Space, Step,
+    ToRow, Value, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 /// What goes wrong.

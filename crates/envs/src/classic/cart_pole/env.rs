@@ -3,7 +3,9 @@
 use std::f64::consts::PI;
 
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::draw::draw;

@@ -1,7 +1,10 @@
 //! The rules as an [`Env`].
 
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state,
+    wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::board::{self, BOARD, COLUMNS, ROWS, dropped, field, has_four, has_room};

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state,
+    wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::draw;

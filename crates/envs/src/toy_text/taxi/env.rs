@@ -1,7 +1,9 @@
 //! The rules.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::draw;

@@ -210,7 +210,9 @@ impl RunningEnv {
             }
             key if is_own(key) => Err(denied(key, "listed")),
             CONFIG => Ok(self.config.fields.keys().map(|name| (format!("{CONFIG}.{name}"), WRITE)).collect()),
-            OPTIONS => Ok(self.config.fields.keys().map(|name| (format!("{OPTIONS}.{name}"), READ)).collect()),
+            OPTIONS => {
+                Ok(self.config.fields.keys().map(|name| (format!("{OPTIONS}.{name}"), READ)).collect())
+            }
             STATISTICS => {
                 Ok(Played::NAMES.iter().map(|name| (format!("{STATISTICS}.{name}"), READ)).collect())
             }
