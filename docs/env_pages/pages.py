@@ -8,10 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from corral.cli.describing import option_values
 from env_pages import policies, scores, sources
 from env_pages.spaces import Described, described
-
-from corral.cli.describing import option_values
 
 ROOT = sources.ROOT
 PAGES = ROOT / "docs" / "envs"

@@ -194,7 +194,7 @@ def source(id: str, config: dict[str, Any]) -> _native.Source:
             return _native.Source.plugin(_loaded[namespace].plugin, namespace, name, config)
         return _native.Source.builtin(id, config)
     except errors.UnknownEnvError as error:
-        raise errors.UnknownEnvError(f"unknown env '{id}'.{_near(id)} {_there_are(id)}") from error
+        raise errors.UnknownEnvError(_unknown(id)) from error
 
 
 def _near(id: str) -> str:
@@ -227,15 +227,14 @@ def _ids() -> list[str]:
     return [*(entry["id"] for entry in _native.entries()), *libraries]
 
 
-def _there_are(id: str) -> str:
-    """Which ids there are where `id` seems to be looked for."""
+def _unknown(id: str) -> str:
+    """The message for an id that nobody has: a near one, and which there are where it is sought."""
     namespace, slash, _ = id.partition("/")
-    if slash and namespace in _loaded:
-        return f"{namespace} has: {', '.join(_loaded[namespace].entries)}"
-    libraries = ", ".join(sorted(_loaded)) or "none"
-    if slash and namespace not in _OURS:
+    if slash and namespace not in _OURS and namespace not in _loaded:
+        libraries = ", ".join(sorted(_loaded)) or "none"
         return (
-            f"No library called '{namespace}' is installed or loaded (there are: {libraries}); "
-            "corral.load(path) loads one"
+            f"unknown env '{id}': no library called '{namespace}' is installed or loaded (there "
+            f"are: {libraries}); corral.load(path) loads one.{_near(id)}"
         )
-    return f"There are: {', '.join(_ids())}"
+    ids = _loaded[namespace].entries if slash and namespace in _loaded else _ids()
+    return f"unknown env '{id}'.{_near(id)} There are: {', '.join(ids)}"

@@ -136,7 +136,7 @@ def test_info_of_an_env_that_gymnasium_has_says_what_that_says(command: Command)
 
 
 def test_info_tells_the_rules_of_built_in_envs(command: Command):
-    said = command.out("info", "MiniGrid-DoorKey-5x5-v0")
+    said = " ".join(command.out("info", "MiniGrid-DoorKey-5x5-v0").split())
     for text in (
         "0 turn left, 1 turn right, 2 walk",
         "The mission is fulfilled or cannot be any more",
