@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 
 use super::nearest;
-use super::trace::{Node, node};
+use super::trace::{ReadKind, node};
 use super::words::{number, quoted, words};
 use crate::space::{Array, Options, Scalar, Value};
 
@@ -64,13 +64,13 @@ pub enum OptionKind {
 
 /// A value that is none of an option: where in the option it is, what it would have to be, and
 /// what it is.
-pub(super) struct Misfit {
+pub(super) struct OptionMisfit {
     place: String,
     takes: String,
     value: String,
 }
 
-impl Misfit {
+impl OptionMisfit {
     fn at(mut self, place: &str) -> Self {
         self.place.insert_str(0, place);
         self
@@ -78,7 +78,7 @@ impl Misfit {
 
     /// The message, for the option `name` of `env`.
     pub(super) fn told(&self, env: &str, name: &str) -> String {
-        let Misfit { place, takes, value } = self;
+        let OptionMisfit { place, takes, value } = self;
         format!("{env}: {name}{place} is {takes}, not {value}")
     }
 }
@@ -101,13 +101,13 @@ impl OptionKind {
             kind
         };
         match here {
-            Node::Bool => OptionKind::Bool,
-            Node::Int(low, high) => OptionKind::Int(low, high),
-            Node::Float(most) => OptionKind::Float(-most, most),
-            Node::Text => OptionKind::Text,
-            Node::Optional => OptionKind::Optional(Box::new(below(0, default))),
-            Node::List => OptionKind::List(Box::new(below(0, &Json::Null))),
-            Node::Tuple(len) => {
+            ReadKind::Bool => OptionKind::Bool,
+            ReadKind::Int(low, high) => OptionKind::Int(low, high),
+            ReadKind::Float(most) => OptionKind::Float(-most, most),
+            ReadKind::Text => OptionKind::Text,
+            ReadKind::Optional => OptionKind::Optional(Box::new(below(0, default))),
+            ReadKind::List => OptionKind::List(Box::new(below(0, &Json::Null))),
+            ReadKind::Tuple(len) => {
                 // Only the first element can be asked for; the default tells whether the others are
                 // of its kind.
                 let first = below(0, &Json::Null);
@@ -115,19 +115,19 @@ impl OptionKind {
                 let alike = items.len() == len && items.iter().all(|item| first.has(item));
                 if alike { OptionKind::Array(len, Box::new(first)) } else { OptionKind::Other }
             }
-            Node::Struct(fields) => {
+            ReadKind::Struct(fields) => {
                 let each = fields.iter().enumerate();
                 OptionKind::Struct(each.map(|(k, name)| (*name, below(k, &default[*name]))).collect())
             }
-            Node::Enum(variants) => {
+            ReadKind::Enum(variants) => {
                 let is_name = |k: usize| {
                     let path = [&path[..], &[k]].concat();
-                    node::<T>(&path) == Node::Unit
+                    node::<T>(&path) == ReadKind::Unit
                 };
                 let all = (0..variants.len()).all(is_name);
                 if all { OptionKind::Choice(variants.to_vec()) } else { OptionKind::Other }
             }
-            Node::Unit | Node::Other => OptionKind::Other,
+            ReadKind::Unit | ReadKind::Other => OptionKind::Other,
         }
     }
 
@@ -163,8 +163,8 @@ impl OptionKind {
     }
 
     /// `value` as JSON, if the option takes it.
-    pub(super) fn read(&self, value: &Value) -> Result<Json, Misfit> {
-        let misfit = || Misfit { place: String::new(), takes: self.takes(), value: words(value) };
+    pub(super) fn read(&self, value: &Value) -> Result<Json, OptionMisfit> {
+        let misfit = || OptionMisfit { place: String::new(), takes: self.takes(), value: words(value) };
         let scalar = scalar_of(value);
         match (self, scalar.as_ref().unwrap_or(value)) {
             (OptionKind::Bool, Value::Bool(flag)) => Ok((*flag).into()),
@@ -347,7 +347,7 @@ fn items_of(value: &Value) -> Option<Vec<Value>> {
     }
 }
 
-fn read_items(kind: &OptionKind, items: &[Value]) -> Result<Json, Misfit> {
+fn read_items(kind: &OptionKind, items: &[Value]) -> Result<Json, OptionMisfit> {
     let each = items.iter().enumerate();
     each.map(|(k, item)| kind.read(item).map_err(|misfit| misfit.at(&format!("[{k}]")))).collect()
 }
@@ -355,8 +355,8 @@ fn read_items(kind: &OptionKind, items: &[Value]) -> Result<Json, Misfit> {
 fn read_fields(
     fields: &[(&'static str, OptionKind)],
     map: &Options,
-    misfit: impl Fn() -> Misfit,
-) -> Result<Json, Misfit> {
+    misfit: impl Fn() -> OptionMisfit,
+) -> Result<Json, OptionMisfit> {
     let each = map.iter().map(|(name, value)| {
         let (_, kind) = fields.iter().find(|(field, _)| *field == name).ok_or_else(&misfit)?;
         let json = kind.read(value).map_err(|misfit| misfit.at(&format!("['{name}']")))?;

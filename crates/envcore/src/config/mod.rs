@@ -21,7 +21,7 @@ pub use doc::{OptionDoc, OptionKind, OptionText};
 use crate::error::{Error, Result};
 use crate::space::Options;
 use doc::OptionKind as Kind;
-use trace::Node;
+use trace::ReadKind;
 use words::words;
 
 /// How the errors begin that serde words itself; every other text is an author's own.
@@ -106,7 +106,7 @@ fn docs_of<C: Config>(defaults: &serde_json::Map<String, Json>) -> Vec<OptionDoc
     TOLD.set(Some(Vec::new()));
     let root = trace::node::<C>(&[]);
     let texts = TOLD.take().unwrap_or_default();
-    let fields = if let Node::Struct(fields) = root { fields } else { &[] };
+    let fields = if let ReadKind::Struct(fields) = root { fields } else { &[] };
     let mut docs: Vec<OptionDoc> = Vec::new();
     for (k, &name) in fields.iter().enumerate() {
         let Some(default) = defaults.get(name) else { continue };
@@ -224,52 +224,52 @@ mod tests {
     }
 
     #[derive(Clone, Default, Serialize, Deserialize)]
-    enum Colour {
+    enum Tint {
         #[default]
         Red,
         Green,
     }
 
     #[derive(Clone, Default, Serialize, Deserialize)]
-    struct Pond {
+    struct PondConfig {
         depth: i8,
-        colour: Colour,
+        colour: Tint,
     }
 
     /// An even number.
     #[derive(Clone, Default, Serialize, Deserialize)]
     #[serde(try_from = "u8")]
-    struct Even(u8);
+    struct EvenNumber(u8);
 
-    impl TryFrom<u8> for Even {
+    impl TryFrom<u8> for EvenNumber {
         type Error = &'static str;
 
         fn try_from(number: u8) -> Result<Self, &'static str> {
-            if number.is_multiple_of(2) { Ok(Even(number)) } else { Err("it must be even") }
+            if number.is_multiple_of(2) { Ok(EvenNumber(number)) } else { Err("it must be even") }
         }
     }
 
     #[derive(Clone, Default, Serialize, Deserialize)]
-    enum Shape {
+    enum Outline {
         #[default]
         Point,
         Circle(f64),
     }
 
     #[derive(Clone, Default, Serialize, Deserialize)]
-    struct Nested {
-        pond: Pond,
+    struct ManyKinds {
+        pond: PondConfig,
         rewards: [f64; 3],
         pair: (u8, String),
         rows: Vec<Vec<u16>>,
-        even: Even,
-        shape: Shape,
+        even: EvenNumber,
+        shape: Outline,
         far: u64,
     }
 
     #[test]
     fn the_types_of_any_config_are_found_and_checked() {
-        let types: Vec<_> = Nested::docs().iter().map(|doc| doc.kind.type_name()).collect();
+        let types: Vec<_> = ManyKinds::docs().iter().map(|doc| doc.kind.type_name()).collect();
         assert_eq!(types, ["dict", "3 × float", "any", "list of list of int", "int", "any", "int"]);
         let pond = |name: &str, value: Value| Value::from(Options::new().with(name, value));
         let list = |items: Vec<Value>| Value::from(items);
@@ -291,22 +291,25 @@ mod tests {
             ("far", (-1i64).into(), "far is an int of 0 or more, not -1"),
         ];
         for (name, value, wanted) in cases {
-            assert_eq!(refused::<Nested>(name, value), format!("E-v0: {wanted}"));
+            assert_eq!(refused::<ManyKinds>(name, value), format!("E-v0: {wanted}"));
         }
         let good = Options::new().with("rewards", crate::Array::from_slice(&[1i32, 2, 3])).with("even", 4i64);
-        assert_eq!(Nested::from_options("E-v0", &good).unwrap().rewards, [1.0, 2.0, 3.0]);
+        assert_eq!(ManyKinds::from_options("E-v0", &good).unwrap().rewards, [1.0, 2.0, 3.0]);
     }
 
     #[test]
     fn what_only_the_type_itself_can_tell_is_said_in_its_words_and_never_in_serdes() {
-        assert_eq!(refused::<Nested>("even", 3i64), "E-v0: even cannot be 3: it must be even (default: 0)");
-        assert_eq!(refused::<Nested>("shape", 3i64), "E-v0: shape cannot be 3 (default: \"Point\")");
-        let pair = refused::<Nested>("pair", vec![Value::from(300i64), "x".into()]);
+        assert_eq!(
+            refused::<ManyKinds>("even", 3i64),
+            "E-v0: even cannot be 3: it must be even (default: 0)"
+        );
+        assert_eq!(refused::<ManyKinds>("shape", 3i64), "E-v0: shape cannot be 3 (default: \"Point\")");
+        let pair = refused::<ManyKinds>("pair", vec![Value::from(300i64), "x".into()]);
         assert_eq!(pair, "E-v0: pair cannot be [300, 'x'] (default: [0,\"\"])");
         let object: crate::Object = std::sync::Arc::new(());
-        let text = refused::<Nested>("shape", Value::Object(object));
+        let text = refused::<ManyKinds>("shape", Value::Object(object));
         assert!(text.ends_with("not an object"), "{text}");
-        let text = refused::<Nested>("shape", vec![Value::from(f64::NAN)]);
+        let text = refused::<ManyKinds>("shape", vec![Value::from(f64::NAN)]);
         assert!(text.ends_with("not [nan]"), "{text}");
     }
 }

@@ -13,7 +13,7 @@ use serde::de::{
 
 /// What a type reads at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Node {
+pub(super) enum ReadKind {
     Bool,
     /// The least and the greatest.
     Int(i128, i128),
@@ -31,16 +31,16 @@ pub(super) enum Node {
 
 /// What `T` reads at the end of `path`: the number of a field, of a variant or of an element at
 /// each level; 0 for what an option holds.
-pub(super) fn node<T: DeserializeOwned>(path: &[usize]) -> Node {
+pub(super) fn node<T: DeserializeOwned>(path: &[usize]) -> ReadKind {
     match T::deserialize(Tracer { path }) {
         Err(Found(node)) => node,
-        Ok(_) => Node::Other,
+        Ok(_) => ReadKind::Other,
     }
 }
 
 /// What was found, in the place of an error.
 #[derive(Debug)]
-struct Found(Node);
+struct Found(ReadKind);
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,7 +52,7 @@ impl std::error::Error for Found {}
 
 impl serde::de::Error for Found {
     fn custom<T: fmt::Display>(_: T) -> Self {
-        Found(Node::Other)
+        Found(ReadKind::Other)
     }
 }
 
@@ -62,7 +62,7 @@ struct Tracer<'p> {
 
 impl<'p> Tracer<'p> {
     /// The child to follow and the tracer there; the `node` itself where the path ends.
-    fn child(&self, node: Node) -> Result<(usize, Tracer<'p>), Found> {
+    fn child(&self, node: ReadKind) -> Result<(usize, Tracer<'p>), Found> {
         match self.path {
             [child, path @ ..] => Ok((*child, Tracer { path })),
             [] => Err(Found(node)),
@@ -81,7 +81,7 @@ macro_rules! scalars {
 
 macro_rules! int {
     ($t:ty) => {
-        Node::Int(<$t>::MIN as i128, <$t>::MAX as i128)
+        ReadKind::Int(<$t>::MIN as i128, <$t>::MAX as i128)
     };
 }
 
@@ -89,8 +89,8 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
     type Error = Found;
 
     scalars! {
-        deserialize_any => Node::Other,
-        deserialize_bool => Node::Bool,
+        deserialize_any => ReadKind::Other,
+        deserialize_bool => ReadKind::Bool,
         deserialize_i8 => int!(i8),
         deserialize_i16 => int!(i16),
         deserialize_i32 => int!(i32),
@@ -100,26 +100,26 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         deserialize_u16 => int!(u16),
         deserialize_u32 => int!(u32),
         deserialize_u64 => int!(u64),
-        deserialize_u128 => Node::Int(0, i128::MAX),
-        deserialize_f32 => Node::Float(f32::MAX.into()),
-        deserialize_f64 => Node::Float(f64::MAX),
-        deserialize_char => Node::Other,
-        deserialize_str => Node::Text,
-        deserialize_string => Node::Text,
-        deserialize_bytes => Node::Other,
-        deserialize_byte_buf => Node::Other,
-        deserialize_unit => Node::Unit,
-        deserialize_map => Node::Other,
-        deserialize_identifier => Node::Other,
-        deserialize_ignored_any => Node::Other,
+        deserialize_u128 => ReadKind::Int(0, i128::MAX),
+        deserialize_f32 => ReadKind::Float(f32::MAX.into()),
+        deserialize_f64 => ReadKind::Float(f64::MAX),
+        deserialize_char => ReadKind::Other,
+        deserialize_str => ReadKind::Text,
+        deserialize_string => ReadKind::Text,
+        deserialize_bytes => ReadKind::Other,
+        deserialize_byte_buf => ReadKind::Other,
+        deserialize_unit => ReadKind::Unit,
+        deserialize_map => ReadKind::Other,
+        deserialize_identifier => ReadKind::Other,
+        deserialize_ignored_any => ReadKind::Other,
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Found> {
-        visitor.visit_some(self.child(Node::Optional)?.1)
+        visitor.visit_some(self.child(ReadKind::Optional)?.1)
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, _: V) -> Result<V::Value, Found> {
-        Err(Found(Node::Unit))
+        Err(Found(ReadKind::Unit))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -131,11 +131,11 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Found> {
-        visitor.visit_seq(Items(self.child(Node::List)?.1))
+        visitor.visit_seq(TracedItems(self.child(ReadKind::List)?.1))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Found> {
-        visitor.visit_seq(Items(self.child(Node::Tuple(len))?.1))
+        visitor.visit_seq(TracedItems(self.child(ReadKind::Tuple(len))?.1))
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -153,7 +153,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Found> {
-        let (child, below) = self.child(Node::Struct(fields))?;
+        let (child, below) = self.child(ReadKind::Struct(fields))?;
         visitor.visit_map(OneField { name: fields[child], below })
     }
 
@@ -163,14 +163,14 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Found> {
-        visitor.visit_enum(OneVariant(variants[self.child(Node::Enum(variants))?.0]))
+        visitor.visit_enum(OneVariant(variants[self.child(ReadKind::Enum(variants))?.0]))
     }
 }
 
 /// A list whose first element is traced.
-struct Items<'p>(Tracer<'p>);
+struct TracedItems<'p>(Tracer<'p>);
 
-impl<'de> SeqAccess<'de> for Items<'_> {
+impl<'de> SeqAccess<'de> for TracedItems<'_> {
     type Error = Found;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Found> {
@@ -214,18 +214,18 @@ impl<'de> VariantAccess<'de> for OneVariant {
     type Error = Found;
 
     fn unit_variant(self) -> Result<(), Found> {
-        Err(Found(Node::Unit))
+        Err(Found(ReadKind::Unit))
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Found> {
-        Err(Found(Node::Other))
+        Err(Found(ReadKind::Other))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Found> {
-        Err(Found(Node::Other))
+        Err(Found(ReadKind::Other))
     }
 
     fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Found> {
-        Err(Found(Node::Other))
+        Err(Found(ReadKind::Other))
     }
 }
