@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from corral.cli.describing import option_values
 from env_pages import policies, scores, sources
 from env_pages.spaces import Described, described
 
@@ -87,7 +88,7 @@ def _page(name: str, texts: dict[str, Any]) -> str:
         "## Index",
         told["index"],
         "## Options",
-        _options(told, envs),
+        _options(envs),
         *_reset_options(told),
         "## Scores",
         _scores(envs),
@@ -159,16 +160,24 @@ def _limit(envs: list[Described], told: dict[str, Any]) -> list[str]:
     return [f"Truncated: after so many steps, unless `max_episode_steps` says otherwise: {each}."]
 
 
-def _options(told: dict[str, Any], envs: list[Described]) -> str:
+def _options(envs: list[Described]) -> str:
     rows = []
-    for name, option in told["options"].items():
-        values = {json.dumps(env.defaults[name]): f"`{env.id}`" for env in reversed(envs)}
-        if len(values) == 1:
-            default = f"`{next(iter(values))}`"
+    for name, option in envs[0].options.items():
+        if option["meaning"] is None:
+            raise sources.SourceError(
+                f"{envs[0].id}: the option {name} has no doc: say above its field, in the env's "
+                "Config, what it means"
+            )
+        defaults = {json.dumps(env.defaults[name]): f"`{env.id}`" for env in reversed(envs)}
+        if len(defaults) == 1:
+            default = f"`{next(iter(defaults))}`"
         else:
-            default = ", ".join(f"`{value}` ({id} …)" for value, id in reversed(values.items()))
-        rows.append([f"`{name}`", option["type"], default, option["meaning"]])
-    return _table(["option", "type", "default", "meaning"], rows) if rows else "None of its own."
+            default = ", ".join(f"`{value}` ({id} …)" for value, id in reversed(defaults.items()))
+        values = option_values(option)
+        rows.append([f"`{name}`", option["type"], values, default, option["meaning"]])
+    if not rows:
+        return "None of its own."
+    return _table(["option", "type", "values", "default", "meaning"], rows)
 
 
 def _reset_options(told: dict[str, Any]) -> list[str]:

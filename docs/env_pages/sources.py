@@ -2,8 +2,7 @@
 
 A family's tables name ids and types. The docs of the module that declares a type describe the env:
 first what it is, then sentences that begin with a label ("Reward: …"). A label that the module
-lacks is its folder's `mod.rs`'s, or that of the folder around it. An option's meaning is the doc of
-its field in the env's `Config`.
+lacks is its folder's `mod.rs`'s, or that of the folder around it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ _ENTRY = re.compile(
 # An id, the constant that has its text, and the level.
 _LEVEL = re.compile(r'\(\s*"(?P<id>[^"]+-v\d+)",\s*(?P<about>[A-Z][A-Z0-9_]*),\s*&(?P<type>\w+)')
 _TITLE = re.compile(r"[\w/-]+-v\d+(?:(?:,| and) [\w/-]+-v\d+)*: ")
-_NUMBERS = {"bool": "bool", "f32": "float", "f64": "float", "String": "text"}
 
 
 class SourceError(Exception):
@@ -108,7 +106,6 @@ def _page(one: Listed) -> dict[str, Any]:
             )
         if said is not None:
             told[name] = _capital(said)
-    told["options"] = _options(one, source)
     told["source"] = str(source.relative_to(ROOT))
     return told
 
@@ -185,56 +182,3 @@ def _rules(module: list[dict[str, Any]]) -> list[str]:
 def _capital(text: str) -> str:
     is_version = re.match(r"v\d", text)
     return text if is_version else text[:1].upper() + text[1:]
-
-
-def _options(one: Listed, source: Path) -> dict[str, dict[str, str]]:
-    """The options of the env's `Config`: their types and meanings."""
-    family = sorted((ENVS / one.family).rglob("*.rs"))
-    configs = (
-        re.search(r"type Config = (\w+|\(\))", path.read_text()) for path in [source, *family]
-    )
-    config = next((match[1] for match in configs if match), "()")
-    if config == "()":
-        return {}
-    for path in [source, *family]:
-        match = re.search(rf"pub struct {config}\b[^{{]*\{{(.*?)\n\}}", path.read_text(), re.DOTALL)
-        if match:
-            return _fields(match[1], path)
-    raise SourceError(f"{one.id}: no file of {ENVS / one.family} declares the struct {config}")
-
-
-def _fields(body: str, path: Path) -> dict[str, dict[str, str]]:
-    options: dict[str, dict[str, str]] = {}
-    docs: list[str] = []
-    is_skipped = False
-    for line in map(str.strip, body.splitlines()):
-        field = re.fullmatch(r"(?:pub(?:\([^)]*\))? )?(\w+): (.+),", line)
-        if line.startswith("///"):
-            docs.append(line.removeprefix("///").strip())
-        elif line.startswith("#["):
-            is_skipped |= "serde(skip" in line
-        elif field:
-            name, kind = field.groups()
-            if not is_skipped:
-                if not docs:
-                    raise SourceError(
-                        f"{path.relative_to(ROOT)}: the option {name} has no doc: say above its "
-                        "field what it means and between which values it may be"
-                    )
-                options[name] = {"type": _kind(kind), "meaning": _plain(" ".join(docs))}
-            docs, is_skipped = [], False
-    return options
-
-
-def _kind(rust: str) -> str:
-    """A Rust type in Python's words."""
-    if inner := re.fullmatch(r"Option<(.+)>", rust):
-        return f"{_kind(inner[1])} or None"
-    if inner := re.fullmatch(r"Vec<(.+)>", rust):
-        return f"list of {_kind(inner[1])}"
-    if inner := re.fullmatch(r"\[(.+); (\d+)\]", rust):
-        return f"{inner[2]} × {_kind(inner[1])}"
-    if re.fullmatch(r"[iu](\d+|size)", rust):
-        return "int"
-    # An enum goes by its variants' names.
-    return _NUMBERS.get(rust, "text")

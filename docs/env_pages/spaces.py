@@ -24,6 +24,8 @@ class Described:
     limit: int | None
     threshold: float | None
     defaults: dict[str, Any]
+    options: dict[str, dict[str, Any]]
+    """Of each option what `corral.envs` tells: its type, values and meaning."""
 
 
 def described(id: str) -> Described:
@@ -44,6 +46,7 @@ def described(id: str) -> Described:
             limit=entry["max_episode_steps"],
             threshold=entry["reward_threshold"],
             defaults=entry["options"],
+            options=entry["option_docs"],
         )
 
 

@@ -175,6 +175,8 @@ def _told(what: str, given: Any) -> dict[str, str]:
     if not isinstance(given, Mapping):
         raise errors.ArgumentTypeError(f"{what} are a dict, not {given!r}")
     told = {}
+    if isinstance(id := given.get("env_id"), str):
+        what = f"{id}: {what}"
     for key, value in given.items():
         if not isinstance(key, str):
             raise errors.ArgumentTypeError(f"{what}: keys are strings, not {key!r}")

@@ -209,7 +209,9 @@ def _typed(options: Any) -> list[Typed]:
             raise errors.OptionValueError(
                 f"option '{name}': a name has from 1 to {_MAX_NAME_BYTES} bytes, none of them NUL"
             )
-    return [(name, *_elements(name, value)) for name, value in options.items()]
+    id = options.get("env_id")
+    env = f"{id}: " if isinstance(id, str) else ""
+    return [(name, *_elements(env, name, value)) for name, value in options.items()]
 
 
 def _of(value: Any) -> np.ndarray[Any, Any] | None:
@@ -233,20 +235,20 @@ def _of(value: Any) -> np.ndarray[Any, Any] | None:
     return None
 
 
-def _elements(name: str, value: Any) -> tuple[str, bytes]:
+def _elements(env: str, name: str, value: Any) -> tuple[str, bytes]:
     try:
         elements = _of(value)
     except UnicodeEncodeError:
         raise errors.OptionValueError(
-            f"option '{name}' cannot be {value!r}: it has no UTF-8"
+            f"{env}option '{name}' cannot be {value!r}: it has no UTF-8"
         ) from None
     except (OverflowError, FloatingPointError):
         raise errors.OptionValueError(
-            f"option '{name}' cannot be {value!r}: libenv's numbers are int32 and float32"
+            f"{env}option '{name}' cannot be {value!r}: libenv's numbers are int32 and float32"
         ) from None
     if elements is None:
         raise errors.OptionValueError(
-            f"option '{name}' cannot be {value!r}: libenv takes bytes, str, bool, int, float, and "
-            "NumPy's uint8, int32 and float32"
+            f"{env}option '{name}' cannot be {value!r}: libenv takes bytes, str, bool, int, float, "
+            "and NumPy's uint8, int32 and float32"
         )
     return elements.dtype.name, elements.tobytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import difflib
 import importlib.metadata
 import json
 import os
@@ -22,6 +23,7 @@ function, without arguments, returns the library's path. `name` comes before the
 _NAMESPACE = re.compile(r"[\w-]+")
 _ID = re.compile(r"[\w.-]+")
 _OURS = ("corral", "testing", "MinAtar")
+_TYPES = {bool: "bool", int: "int", float: "float", str: "text", list: "list", dict: "dict"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +32,10 @@ class _Library:
     # By id, namespace and all.
     entries: dict[str, dict[str, Any]]
 
+
+# How much an id must be like another to be a guess at it.
+_NEAR = 0.7
+_VERSION = re.compile(r"-v\d+$")
 
 # By namespace: only what has passed every check, and is registered with Gymnasium.
 _loaded: dict[str, _Library] = {}
@@ -103,18 +109,33 @@ def _entries_of(plugin: _native.Plugin, namespace: str) -> dict[str, dict[str, A
             )
         if id in entries:
             raise errors.LibraryError(f"{plugin.path}: it has two envs called {name!r}")
-        try:
-            options = json.loads(entry["options"])
-        except (ValueError, RecursionError) as error:
-            raise errors.LibraryError(
-                f"{plugin.path}: the options of {name!r} are no JSON: {error}"
-            ) from error
-        if not isinstance(options, dict | None):
-            raise errors.LibraryError(
-                f"{plugin.path}: the options of {name!r} are no JSON object, but {options!r}"
-            )
-        entries[id] = {**entry, "id": id, "options": options or {}}
+        what = f"{plugin.path}: the options of {name!r}"
+        options = _json_object(entry["options"], what)
+        docs = _json_object(entry["option_docs"], f"{what}, as option_docs tells of them,")
+        for option, doc in docs.items():
+            if option not in options or not isinstance(doc, dict):
+                raise errors.LibraryError(
+                    f"{what}: option_docs has an object for each option, not {option!r}: {doc!r}"
+                )
+        told = {option: _told(docs.get(option, {}), options[option]) for option in options}
+        entries[id] = {**entry, "id": id, "options": options, "option_docs": told}
     return entries
+
+
+def _json_object(text: str, what: str) -> dict[str, Any]:
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise errors.LibraryError(f"{what} are no JSON: {error}") from error
+    if not isinstance(read, dict | None):
+        raise errors.LibraryError(f"{what} are no JSON object, but {read!r}")
+    return read or {}
+
+
+def _told(doc: dict[str, Any], default: Any) -> dict[str, Any]:
+    """What a library tells of an option; its type by its default where the library is silent."""
+    kind = "any" if default is None else _TYPES.get(type(default), type(default).__name__)
+    return {"type": kind, "meaning": None, **doc}
 
 
 def namespace_of(path: str | os.PathLike[str]) -> str | None:
@@ -168,15 +189,52 @@ def source(id: str, config: dict[str, Any]) -> _native.Source:
         UnknownOptionError, OptionValueError: as the env says.
     """
     namespace, slash, name = id.partition("/")
-    if not slash or namespace not in _loaded:
-        try:
-            return _native.Source.builtin(id, config)
-        except errors.UnknownEnvError as error:
-            if not slash or namespace in _OURS:
-                raise
-            known = ", ".join(sorted(_loaded)) or "none"
-            raise errors.UnknownEnvError(
-                f"unknown env '{id}': no library called '{namespace}' is installed or loaded "
-                f"(there are: {known}); corral.load(path) loads one"
-            ) from error
-    return _native.Source.plugin(_loaded[namespace].plugin, namespace, name, config)
+    try:
+        if slash and namespace in _loaded:
+            return _native.Source.plugin(_loaded[namespace].plugin, namespace, name, config)
+        return _native.Source.builtin(id, config)
+    except errors.UnknownEnvError as error:
+        raise errors.UnknownEnvError(_unknown(id)) from error
+
+
+def _near(id: str) -> str:
+    """A hint at the id, of whomever, that `id` may stand for; empty if none is near."""
+    namespace, slash, name = id.rpartition("/")
+    if namespace == "MinAtar":
+        name = f"MinAtar-{name}"
+    is_ours = namespace in _OURS
+    known = [one for one in _ids() if "/" not in one or not is_ours]
+
+    def likeness(one: str) -> float:
+        its_namespace, _, its_name = one.rpartition("/")
+        by_name = _likeness(_VERSION.sub("", name), _VERSION.sub("", its_name))
+        # Some leave the namespace out.
+        if is_ours or not slash:
+            return by_name
+        return (3 * by_name + _likeness(namespace, its_namespace)) / 4
+
+    found = max(known, key=likeness)
+    return f" Did you mean '{found}'?" if likeness(found) > _NEAR else ""
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()
+
+
+def _ids() -> list[str]:
+    """All ids, those of libraries last."""
+    libraries = (id for library in _loaded.values() for id in library.entries)
+    return [*(entry["id"] for entry in _native.entries()), *libraries]
+
+
+def _unknown(id: str) -> str:
+    """The message for an id that nobody has: a near one, and which there are where it is sought."""
+    namespace, slash, _ = id.partition("/")
+    if slash and namespace not in _OURS and namespace not in _loaded:
+        libraries = ", ".join(sorted(_loaded)) or "none"
+        return (
+            f"unknown env '{id}': no library called '{namespace}' is installed or loaded (there "
+            f"are: {libraries}); corral.load(path) loads one.{_near(id)}"
+        )
+    ids = _loaded[namespace].entries if slash and namespace in _loaded else _ids()
+    return f"unknown env '{id}'.{_near(id)} There are: {', '.join(ids)}"

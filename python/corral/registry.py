@@ -22,9 +22,15 @@ _NAMESPACE = "corral/"
 
 def envs() -> dict[str, dict[str, Any]]:
     """All envs, the built-in ones and those of libraries: by id, what each is (`about`,
-    `max_episode_steps`, `reward_threshold`, `render_fps`, `options`)."""
+    `max_episode_steps`, `reward_threshold`, `render_fps`), its `options` with their defaults, and
+    `option_docs`: of each option its `type` and `meaning`, and `low`, `high`, `choices` or `fields`
+    where it has any."""
     built_in = {
-        entry["id"]: {**entry, "options": json.loads(entry["options"]) or {}}
+        entry["id"]: {
+            **entry,
+            "options": json.loads(entry["options"]) or {},
+            "option_docs": json.loads(entry["option_docs"]),
+        }
         for entry in _native.entries()
     }
     return {**built_in, **plugins.entries()}

@@ -98,6 +98,30 @@ def test_the_conformance_check_and_gymnasium_take_it(counter):
     assert corral.envs()["counting/Counter-v0"]["options"] == {"most": 9}
 
 
+def test_what_a_library_says_of_its_options_is_listed(counter, tmp_path):
+    told = corral.envs()["counting/Counter-v0"]["option_docs"]
+    assert told == {"most": {"type": "int", "meaning": None}}
+    docs = '{"most": {"type": "int", "low": 5, "high": 1000, "meaning": "The greatest target."}}'
+    quoted = docs.replace('"', r"\"")
+    more = (r'    .options = "{\"most\": 9}",' + "\n", f'    .option_docs = "{quoted}",\n')
+    library = variant(tmp_path, "told", (more[0], more[0] + more[1]))
+    corral.load(library, namespace="told")
+    most = corral.envs()["told/Counter-v0"]["option_docs"]["most"]
+    assert most == {"type": "int", "low": 5, "high": 1000, "meaning": "The greatest target."}
+    for n, wrong in enumerate(("{", "[1]", r"{\"least\": {}}", r"{\"most\": 3}")):
+        odd = (more[0], f'{more[0]}    .option_docs = "{wrong}",\n')
+        with pytest.raises(errors.LibraryError, match="option_docs"):
+            corral.load(variant(tmp_path, f"odd{n}", odd), namespace="odd")
+
+
+@pytest.mark.parametrize(
+    "id", ["counting/Cuonter-v0", "Counter-v0", "couting/Counter-v0", "counting/counter-v3"]
+)
+def test_an_unknown_id_suggests_a_librarys(counter, id):
+    with pytest.raises(errors.UnknownEnvError, match=r"Did you mean 'counting/Counter-v0'\?"):
+        corral.make_vec(id, 1)
+
+
 def test_options_states_and_failures_are_the_librarys_own(counter):
     with pytest.raises(errors.UnknownOptionError, match=r"valid: most \(9\)"):
         corral.make_vec("counting/Counter-v0", 1, least=3)

@@ -136,12 +136,12 @@ def test_info_of_an_env_that_gymnasium_has_says_what_that_says(command: Command)
 
 
 def test_info_tells_the_rules_of_built_in_envs(command: Command):
-    said = command.out("info", "MiniGrid-DoorKey-5x5-v0")
+    said = " ".join(command.out("info", "MiniGrid-DoorKey-5x5-v0").split())
     for text in (
         "0 turn left, 1 turn right, 2 walk",
         "The mission is fulfilled or cannot be any more",
         "Truncated: After `max_steps` steps",
-        'view (text, default "partial"): What the image shows',
+        'view (text, "partial", "full", "rgb", "rgb_partial"; default "partial"): What the image',
         "docs/envs/MiniGrid-DoorKey.md",
     ):
         assert text in said, text
@@ -155,7 +155,7 @@ def test_info_tells_the_rules_of_built_in_envs(command: Command):
 
 def test_info_says_where_an_index_is_a_level(command: Command):
     assert "a level" in command.json("info", "Maze-v0")["index"]
-    assert "size (int, default 7)" in command.out("info", "Maze-v0")
+    assert "size (int, 3 to 12; default 7): Cells per side" in command.out("info", "Maze-v0")
 
 
 def test_info_of_a_python_env_is_what_its_class_says(command: Command, corridor: str):

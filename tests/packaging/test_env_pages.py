@@ -45,19 +45,41 @@ def test_the_pages_are_what_is_written_of_the_envs(writer: Any, texts: Any) -> N
     assert writer.pages.left_over(texts) == []
 
 
+def options_of(name: str, texts: Any) -> tuple[str, dict[str, Any]]:
+    """An id of a page, and its options."""
+    id = next(id for id, its in texts["ids"].items() if its == name)
+    return id, corral.envs()[id]["option_docs"]
+
+
 def test_every_env_has_a_page_and_every_option_a_meaning(texts: Any) -> None:
     assert set(texts["ids"]) == set(IDS)
-    for id, name in texts["ids"].items():
-        options = texts["pages"][name]["options"]
-        assert set(options) == set(corral.envs()[id]["options"]), id
+    for id in texts["ids"]:
+        entry = corral.envs()[id]
+        options = entry["option_docs"]
+        assert set(options) == set(entry["options"]), id
         assert all(option["meaning"].endswith(".") for option in options.values()), id
+
+
+def test_an_options_meaning_is_the_comment_of_its_field() -> None:
+    """Looked up in the source by its words, of three kinds of struct."""
+    for id, option, source, struct in (
+        ("Maze-v0", "size", "grid/maze/config.rs", "MazeConfig"),
+        ("FrozenLake-v1", "map_p", "toy_text/frozen_lake/env.rs", "FrozenLakeConfig"),
+        ("MiniGrid-Unlock-v0", "view", "minigrid/config.rs", "MiniGridConfig"),
+    ):
+        text = (ROOT / "crates" / "envs" / "src" / source).read_text()
+        fields = text.partition(f"pub struct {struct}")[2].partition("\n}")[0]
+        before = fields.partition(f"pub {option}:")[0].rpartition(",\n")[2]
+        lines = [line.strip() for line in before.rpartition("{\n")[2].splitlines()]
+        comment = " ".join(line[3:].strip() for line in lines if line.startswith("///"))
+        assert corral.envs()[id]["option_docs"][option]["meaning"] == comment
 
 
 def ranged(texts: Any) -> Iterator[tuple[str, str, float, float, float]]:
     """Options that say between which numbers they are, and a step beyond these."""
-    for name, page in texts["pages"].items():
-        id = next(id for id, its in texts["ids"].items() if its == name)
-        for option, told in page["options"].items():
+    for name in texts["pages"]:
+        id, options = options_of(name, texts)
+        for option, told in options.items():
             for low, high in re.findall(r"(\d+) to (\d+)", told["meaning"]):
                 is_float = told["type"] == "float"
                 step = 0.01 if is_float else 2 if "odd" in told["meaning"] else 1
@@ -79,9 +101,9 @@ def test_options_take_the_numbers_that_their_meanings_name_and_no_others(texts: 
 
 def test_options_take_the_words_that_their_meanings_name_and_no_others(texts: Any) -> None:
     seen = set()
-    for name, page in texts["pages"].items():
-        id = next(id for id, its in texts["ids"].items() if its == name)
-        for option, told in page["options"].items():
+    for name in texts["pages"]:
+        id, options = options_of(name, texts)
+        for option, told in options.items():
             if not told["type"].startswith("text"):
                 continue
             words = re.findall(r'"([^"]+)"', told["meaning"])
@@ -173,17 +195,9 @@ DOCS = """//! Catch-v0: catch what falls.
 //!
 //! Versions: v0 is the only one. Licence: ours.
 
-pub struct CatchConfig {{
-{meaning}    pub rows: u32,
-}}
-
 pub struct Catch;
-
-impl Env for Catch {{
-    type Config = CatchConfig;
-}}
 """
-REWARD, MEANING = "Reward: 1 for a catch (see\n//! [`Env::step`]). ", "    /// Rows, 2 to 9.\n"
+REWARD = "Reward: 1 for a catch (see\n//! [`Env::step`]). "
 
 
 @pytest.fixture
@@ -194,10 +208,10 @@ def family(writer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(sources, "ENVS", tmp_path)
     (tmp_path / "games").mkdir()
 
-    def read(reward: str = REWARD, meaning: str = MEANING, name: str = "Catch") -> Any:
+    def read(reward: str = REWARD, name: str = "Catch") -> Any:
         table = f'const TABLE: &[Entry] = &[Entry::new::<{name}>(\n    "Catch-v0",\n    "A.")];\n'
         (tmp_path / "games" / "mod.rs").write_text(f"//! Games.\n\n{table}")
-        (tmp_path / "games" / "catch.rs").write_text(DOCS.format(reward=reward, meaning=meaning))
+        (tmp_path / "games" / "catch.rs").write_text(DOCS.format(reward=reward))
         for cached in (sources.listed, sources._labelled):
             cached.cache_clear()
         return sources.texts()
@@ -219,7 +233,6 @@ def test_a_page_takes_its_texts_from_the_docs(family: Any) -> None:
                 "index": "Index ix is the episode of seed ix.",
                 "versions": "v0 is the only one.",
                 "licence": "Ours.",
-                "options": {"rows": {"type": "int", "meaning": "Rows, 2 to 9."}},
                 "source": "games/catch.rs",
             }
         },
@@ -231,7 +244,6 @@ def test_a_page_takes_its_texts_from_the_docs(family: Any) -> None:
     ("lacks", "message"),
     [
         ({"reward": ""}, r'games/catch.rs .*say nothing of "Reward": add a sentence'),
-        ({"meaning": ""}, "games/catch.rs: the option rows has no doc: say above its field"),
         ({"name": "Throw"}, "declares the struct Throw"),
     ],
 )
@@ -240,6 +252,13 @@ def test_what_the_docs_lack_is_an_error_that_says_where_to_write_it(
 ) -> None:
     with pytest.raises(writer.sources.SourceError, match=message):
         family(**lacks)
+
+
+def test_an_option_without_a_comment_is_an_error_that_says_where_to_write_it(writer: Any) -> None:
+    rows = {"type": "int", "meaning": None}
+    env = SimpleNamespace(id="Catch-v0", options={"rows": rows}, defaults={"rows": 10})
+    with pytest.raises(writer.sources.SourceError, match="Catch-v0: the option rows has no doc"):
+        writer.pages._options([env])
 
 
 def test_an_env_without_score_or_policy_is_an_error_that_says_what_to_do(

@@ -238,16 +238,16 @@ def test_masks_are_followed_where_asked(id: str) -> None:
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    (CATCH, {"rows": 1}, "rows is 1, and must be from 2 to 100"),
-    (CATCH, {"columns": 0}, "columns is 0, and must be from 1 to 100"),
-    (CATCH, {"rows": "ten"}, "option 'rows' cannot be"),
-    (SNAKE, {"rows": 65}, "rows is 65, and must be from 2 to 64"),
-    (SNAKE, {"columns": 1}, "columns is 1, and must be from 2 to 64"),
-    (SNAKE, {"columns": -3}, "option 'columns' cannot be"),
-    (FOUR, {"opponent": "perfect"}, "expected one of `random`, `greedy`, `minimax`"),
-    (FOUR, {"first": "me"}, "expected one of `random`, `player`, `opponent`"),
-    (FOUR, {"depth": 0}, "depth is 0, and must be from 1 to 12"),
-    (FOUR, {"depth": 13}, "depth is 13, and must be from 1 to 12"),
+    (CATCH, {"rows": 1}, "rows is an int from 2 to 100, not 1"),
+    (CATCH, {"columns": 0}, "columns is an int from 1 to 100, not 0"),
+    (CATCH, {"rows": "ten"}, "rows is an int from 2 to 100, not 'ten'"),
+    (SNAKE, {"rows": 65}, "rows is an int from 2 to 64, not 65"),
+    (SNAKE, {"columns": 1}, "columns is an int from 2 to 64, not 1"),
+    (SNAKE, {"columns": -3}, "columns is an int from 2 to 64, not -3"),
+    (FOUR, {"opponent": "perfect"}, "is one of 'random', 'greedy', 'minimax', not 'perfect'"),
+    (FOUR, {"first": "me"}, "is one of 'random', 'player', 'opponent', not 'me'"),
+    (FOUR, {"depth": 0}, "depth is an int from 1 to 12, not 0"),
+    (FOUR, {"depth": 13}, "depth is an int from 1 to 12, not 13"),
 ]
 
 

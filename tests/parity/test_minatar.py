@@ -116,9 +116,9 @@ def test_a_picture_shows_each_cell_in_its_channels_colour() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"sticky_action_prob": -0.1}, "sticky_action_prob is -0.1, and is a probability"),
-    ({"sticky_action_prob": 2}, "sticky_action_prob is 2, and is a probability"),
-    ({"difficulty_ramping": "yes"}, "'difficulty_ramping' cannot be"),
+    ({"sticky_action_prob": -0.1}, "sticky_action_prob is a number from 0 to 1, not -0.1"),
+    ({"sticky_action_prob": 2}, "sticky_action_prob is a number from 0 to 1, not 2"),
+    ({"difficulty_ramping": "yes"}, "difficulty_ramping is a bool, not 'yes'"),
 ]
 
 

@@ -134,10 +134,10 @@ def test_options_are_the_packages_own() -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"agent_view_size": 4}, "agent_view_size is 4"),
-    ({"agent_view_size": 1}, "agent_view_size is 1"),
-    ({"agent_view_size": 65}, "agent_view_size is 65"),
-    ({"max_steps": 0}, "max_steps is 0"),
-    ({"view": "half"}, "expected one of `partial`, `full`, `rgb`, `rgb_partial`"),
+    ({"agent_view_size": 1}, "agent_view_size is an int from 3 to 63, not 1"),
+    ({"agent_view_size": 65}, "agent_view_size is an int from 3 to 63, not 65"),
+    ({"max_steps": 0}, "max_steps is an int from 1 to 4294967295, or None, not 0"),
+    ({"view": "half"}, "view is one of 'partial', 'full', 'rgb', 'rgb_partial', not 'half'"),
 ]
 
 

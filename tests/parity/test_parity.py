@@ -238,13 +238,13 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("FrozenLake-v1", {"desc": ["SX", "FG"]}, "row 0 of desc holds 'X'"),
     ("FrozenLake-v1", {"desc": ["FF", "FG"]}, "desc has no S"),
     ("FrozenLake-v1", {"desc": []}, "desc has 0 fields"),
-    ("FrozenLake-v1", {"map_name": "5x5"}, 'map_name is "5x5": the maps are "4x4" and "8x8"'),
-    ("FrozenLake-v1", {"map_name": None, "map_size": 1}, "map_size is 1"),
+    ("FrozenLake-v1", {"map_name": "5x5"}, "map_name is one of '4x4', '8x8', or None, not '5x5'"),
+    ("FrozenLake-v1", {"map_name": None, "map_size": 1}, "map_size is an int from 2 to 64, not 1"),
     ("FrozenLake-v1", {"map_name": None, "map_p": 0}, "map_p is 0"),
     ("FrozenLake-v1", {"map_name": None, "map_size": 40, "map_p": 0.1}, "has a way to the goal"),
-    ("FrozenLake-v1", {"success_rate": 1.5}, "success_rate is 1.5, and is a probability"),
-    ("Taxi-v4", {"rainy_probability": -1}, "rainy_probability is -1, and is a probability"),
-    ("Taxi-v4", {"fickle_probability": 2}, "fickle_probability is 2, and is a probability"),
+    ("FrozenLake-v1", {"success_rate": 1.5}, "success_rate is a number from 0 to 1, not 1.5"),
+    ("Taxi-v4", {"rainy_probability": -1}, "rainy_probability is a number from 0 to 1, not -1"),
+    ("Taxi-v4", {"fickle_probability": 2}, "fickle_probability is a number from 0 to 1, not 2"),
 ]
 
 

@@ -7,6 +7,10 @@
 //! `#[leaf(low = …, high = …)]` bounds a field's numbers, `#[leaf(discrete)]`
 //! makes them labels, `#[leaf(name = "…")]` names the leaf otherwise than the
 //! field.
+//!
+//! Derives `Config` for structs of options, too: see `config`.
+
+mod config;
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
@@ -26,6 +30,13 @@ pub fn to_row(input: TokenStream) -> TokenStream {
 pub fn from_row(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input, &Conversion::From).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Derives serde's traits, and with them `envcore::Config`.
+#[proc_macro_derive(Config, attributes(option, serde))]
+pub fn config(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    config::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 enum Conversion {

@@ -1,7 +1,7 @@
 //! [`Entry`]: an environment in the form in which tables and plugins list it.
 
 use crate::by_field::ByField;
-use crate::config::{Config, nearest};
+use crate::config::{Config, OptionDoc, docs_to_json, nearest};
 use crate::env::Env;
 use crate::env_source::EnvSource;
 use crate::error::{Error, Result};
@@ -25,6 +25,7 @@ pub struct Entry {
     pub hidden: bool,
     make: fn(&Entry, &Options) -> Result<Box<dyn Source>>,
     defaults: fn() -> String,
+    docs: fn() -> Vec<OptionDoc>,
 }
 
 impl Entry {
@@ -39,6 +40,7 @@ impl Entry {
             hidden: false,
             make: make::<E>,
             defaults: || E::Config::default().to_json().to_string(),
+            docs: E::Config::docs,
         }
     }
 
@@ -73,6 +75,7 @@ impl Entry {
             hidden: false,
             make,
             defaults: || "null".to_string(),
+            docs: Vec::new,
         }
     }
 
@@ -128,6 +131,16 @@ impl Entry {
     /// The default config, as JSON text.
     pub fn defaults(&self) -> String {
         (self.defaults)()
+    }
+
+    /// The options: what each takes, and what it means.
+    pub fn docs(&self) -> Vec<OptionDoc> {
+        (self.docs)()
+    }
+
+    /// The options as a JSON object, by name; see [`OptionDoc::to_json`].
+    pub fn docs_json(&self) -> String {
+        docs_to_json(&self.docs())
     }
 }
 

@@ -17,8 +17,10 @@
 //!     streams: Streams,
 //! }
 //!
-//! #[derive(Clone, serde::Serialize, serde::Deserialize)]
+//! #[derive(Clone, Config)]
 //! struct Length {
+//!     /// How many places the corridor has.
+//!     #[option(low = 4)]
 //!     length: i32,
 //! }
 //!
@@ -133,7 +135,9 @@ pub mod process {
 /// What the derive macros call. Not for direct use.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::config::tell;
     pub use crate::leaves::{FieldBounds, field_space};
+    pub use serde;
 }
 
 pub use begin::Begin;
@@ -145,10 +149,75 @@ pub use buffer::{
 pub use by_field::{ByField, Fields};
 pub use call::{Call, CallKind, Property};
 pub use caps::Caps;
-pub use config::{Config, nearest};
+pub use config::{Config, OptionDoc, OptionKind, OptionText, nearest};
 pub use entry::{Entry, find};
 pub use env::{Act, Env, Info, Obs, Step, state, wants_reset};
 pub use env_source::EnvSource;
+/// Makes a struct an env's options: each field is one, with what it means and which values it
+/// takes. Derive it in place of serde's `Serialize` and `Deserialize`, which it writes as well.
+///
+/// - A field's `///` comment is the option's meaning, which `corral info`, `corral.envs()` and
+///   C hosts show.
+/// - The field's type is the option's type: bool, integers, floats, `String`, `Option`, `Vec`,
+///   arrays, and any other type that has serde's traits. An enum whose variants hold nothing is a
+///   choice of their names, as serde names them.
+/// - `#[option(low = …, high = …)]` are the least and the greatest number that it takes, in a
+///   list or `Option` too. Without them a number may be anything of its type; a float is finite.
+/// - `#[option(choices = ["…", "…"])]` are the only texts that it takes.
+/// - `#[serde(rename = "…")]` renames an option, and `#[serde(skip)]` makes a field none.
+///
+/// A value that an option does not take is refused before the env is built, in these words:
+///
+/// ```
+/// use envcore::{Config, Options};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// #[serde(rename_all = "snake_case")]
+/// enum Terrain {
+///     Grass,
+///     Sand,
+/// }
+///
+/// #[derive(Clone, Debug, Config)]
+/// struct WalkConfig {
+///     /// The cells per side.
+///     #[option(low = 1, high = 255)]
+///     size: u32,
+///     /// What the walker walks on.
+///     terrain: Terrain,
+///     /// The strongest gust, in strides.
+///     #[option(low = 0.0, high = 10.0)]
+///     wind: f64,
+///     /// Who walks beside; nobody where it is None.
+///     #[option(choices = ["dog", "cat"])]
+///     pet: Option<String>,
+/// }
+///
+/// impl Default for WalkConfig {
+///     fn default() -> Self {
+///         WalkConfig { size: 9, terrain: Terrain::Grass, wind: 0.2, pet: None }
+///     }
+/// }
+///
+/// let docs = WalkConfig::docs();
+/// assert_eq!((docs[0].name.as_str(), docs[0].meaning.as_str()), ("size", "The cells per side."));
+/// assert_eq!(
+///     docs[1].to_json().to_string(),
+///     r#"{"choices":["grass","sand"],"meaning":"What the walker walks on.","type":"text"}"#
+/// );
+///
+/// let made = |name: &str, value: envcore::Value| {
+///     WalkConfig::from_options("Walk-v0", &Options::new().with(name, value)).map_err(|e| e.to_string())
+/// };
+/// assert_eq!(made("size", 20i64.into()).unwrap().size, 20);
+/// assert_eq!(made("size", 300i64.into()).unwrap_err(), "Walk-v0: size is an int from 1 to 255, not 300");
+/// assert_eq!(
+///     made("terrain", "gras".into()).unwrap_err(),
+///     "Walk-v0: terrain is one of 'grass', 'sand', not 'gras': did you mean 'grass'?"
+/// );
+/// ```
+pub use envcore_derive::Config;
 pub use envcore_derive::{FromRow, ToRow};
 pub use error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 pub use evaluate::Schedule;

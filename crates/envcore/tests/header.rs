@@ -6,7 +6,7 @@ use std::path::Path;
 use cbindgen::{Builder, Config, DocumentationStyle, EnumConfig, ExportConfig, Language, Style};
 
 const INTRODUCTION: &str = "\
-/* Corral's plugin interface, version 4: a shared library of reinforcement-learning
+/* Corral's plugin interface, version 5: a shared library of reinforcement-learning
  * environments that Corral runs in batches.
  *
  * A plugin exports one function,

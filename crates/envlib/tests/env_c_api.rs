@@ -429,7 +429,7 @@ fn texts_events_and_properties_go_to_and_fro() {
     assert_eq!(host.advance(2), (status::RUNNING, 2.0));
     assert_eq!(host.events(), []);
 
-    let own = [("gravity", 3), ("motto", 3), ("height", 1), ("config", 4), ("statistics", 4)];
+    let own = [("gravity", 3), ("motto", 3), ("height", 1), ("config", 4), ("options", 4), ("statistics", 4)];
     assert_eq!(host.list("").unwrap(), own.map(|(name, how)| (name.to_string(), how)));
     let both = attributes::READABLE | attributes::WRITABLE;
     assert_eq!(host.list("config").unwrap(), [("config.gravity".to_string(), both)]);
@@ -466,6 +466,11 @@ fn options_are_properties_that_hold_from_the_next_start_on() {
     let host = Host::new(&[("env_id", "testing/Faulty-v0"), ("at_step", "1")]);
     assert_eq!(host.read("config.at_step"), Ok("1".into()));
     assert_eq!(host.read("config.fault"), Ok("none".into()));
+    let told = "an int from 0 to 4294967295; default 2. The step of an episode, from 0, at which a fault in a \
+                step shows.";
+    assert_eq!(host.read("options.at_step"), Ok(told.into()));
+    assert_eq!(host.write("options.at_step", "1"), property::PERMISSION_DENIED);
+    assert_eq!(host.write("options.none", "1"), property::NOT_FOUND);
     assert_eq!(host.write("config.fault", "error_in_step"), property::SUCCESS);
     assert_eq!(host.write("config.fault", "no_fault"), property::INVALID_ARGUMENT);
     assert_eq!(host.read("config.fault"), Ok("error_in_step".into()));
@@ -512,7 +517,10 @@ fn settings_are_checked_by_init_and_the_last_of_a_key_counts() {
         (&[("env_id", "CartPole-v1"), ("seed", "-1")], "setting 'seed' is a number from 0"),
         (&[("env_id", "CartPole-v1"), ("indices", "[1]")], "episode_id_is_index"),
         (&[("env_id", "CartPole-v1"), ("episode_id_is_index", "maybe")], "true or false"),
-        (&[("env_id", "testing/Faulty-v0"), ("at_step", "soon")], "option 'at_step' cannot be"),
+        (
+            &[("env_id", "testing/Faulty-v0"), ("at_step", "soon")],
+            "testing/Faulty-v0: at_step is an int from 0 to 4294967295, not 'soon'",
+        ),
         (&[("env_id", "CartPole-v1"), ("max_episode_steps", "many")], "setting 'max_episode_steps'"),
     ];
     for (settings, why) in wrong {

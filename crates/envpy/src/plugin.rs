@@ -51,6 +51,7 @@ impl Plugin {
             dict.set_item("reward_threshold", listed.reward_threshold)?;
             dict.set_item("render_fps", listed.render_fps)?;
             dict.set_item("options", &listed.options)?;
+            dict.set_item("option_docs", &listed.option_docs)?;
             Ok(dict)
         };
         PyList::new(py, self.0.envs().map(entry).collect::<PyResult<Vec<_>>>()?)

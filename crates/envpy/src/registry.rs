@@ -47,7 +47,7 @@ pub(crate) fn check_room(py: Python<'_>, bytes: &Bound<'_, PyAny>) -> PyResult<(
 }
 
 /// One dict per built-in env: id, about, max_episode_steps, reward_threshold,
-/// render_fps, options (JSON text).
+/// render_fps, options and option_docs (JSON texts).
 #[pyfunction]
 pub(crate) fn entries(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let entry = |entry: &envs::Entry| -> PyResult<Bound<'_, PyDict>> {
@@ -58,6 +58,7 @@ pub(crate) fn entries(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         dict.set_item("reward_threshold", entry.reward_threshold)?;
         dict.set_item("render_fps", entry.render_fps)?;
         dict.set_item("options", entry.defaults())?;
+        dict.set_item("option_docs", entry.docs_json())?;
         Ok(dict)
     };
     PyList::new(py, envs::all().map(entry).collect::<PyResult<Vec<_>>>()?)

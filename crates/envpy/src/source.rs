@@ -7,12 +7,12 @@ use std::time::Duration;
 use envcore::abi::env_c_api::load::{EnvCApiConfig, EnvCApiSource};
 use envcore::abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource};
 use envcore::net::{Asked, ClientConfig, ClientTls, Token, connect};
-use envcore::{DType, Error, Failure, Phase, Process, Result, VecConfig, VecEnv, start};
+use envcore::{DType, Error, Failure, Options, Phase, Process, Result, Value, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyInt, PyList};
 
 use crate::closing::Closing;
-use crate::errors::OrRaise;
+use crate::errors::{self, OrRaise};
 use crate::host::PyHost;
 use crate::interpreter::enter;
 use crate::plugin::Plugin;
@@ -49,7 +49,7 @@ impl Source {
     #[staticmethod]
     #[pyo3(signature = (id, options=None))]
     fn builtin(py: Python<'_>, id: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let options = options.map(values::options).transpose()?.unwrap_or_default();
+        let options = config(id, options)?;
         let source = envs::find(id).and_then(|entry| entry.source(&options)).or_raise(py)?;
         Ok(Source { kind: Where::Here(source.into()), about: None })
     }
@@ -64,7 +64,7 @@ impl Source {
         id: &str,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let options = options.map(values::options).transpose()?.unwrap_or_default();
+        let options = config(&format!("{namespace}/{id}"), options)?;
         let source = plugin.get().0.source(namespace, id, &options).or_raise(py)?;
         Ok(Source { kind: Where::Here(Arc::new(source)), about: None })
     }
@@ -282,6 +282,35 @@ impl Source {
             (None, _) => Ok(None),
         }
     }
+}
+
+/// An env's own options.
+///
+/// # Errors
+/// `OptionValueError` for a value that no option can be, with the option's name.
+fn config(id: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
+    let mut options = Options::new();
+    // Converting a value may run code of its own, which may change the dict.
+    for item in given.map(|given| given.items()).into_iter().flatten() {
+        let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
+        let py = value.py();
+        let wrong = |why: String| errors::to_py(py, Error::OptionValue(format!("{id}: {name} {why}")));
+        let read = values::from_py(&value).map_err(|error| match errors::is(py, &error, "CorralError") {
+            true => wrong(format!("is no option's value: {}", error.value(py))),
+            false => error,
+        })?;
+        if read.holds_objects() {
+            let what = match (value.cast::<PyInt>().is_ok(), &read) {
+                (true, _) => "is an int of more than 64 bits".into(),
+                (false, Value::Object(_)) => format!("is an object of type {}", value.get_type().name()?),
+                (false, _) => format!("is a {} that holds other objects", value.get_type().name()?),
+            };
+            let kinds = "None, a bool, a number of 64 bits, a text, or a list, dict or array of these";
+            return Err(wrong(format!("{what}: an option takes {kinds}")));
+        }
+        options.set(name, read);
+    }
+    Ok(options)
 }
 
 /// Sleeps; the failure that Ctrl-C is, where it came.

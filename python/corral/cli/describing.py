@@ -22,6 +22,8 @@ from corral.vector import VectorEnv
 _STEPS = 200
 # The index whose episode is compared with the seed's, and how far.
 _INDEX, _FAR = 3, 20
+# Bounds so far away are those of the type.
+_UNBOUNDED = 2**31 - 1
 # Envs that reset themselves have this mode alone.
 _MODE = "same_step"
 _TYPES = {bool: "bool", int: "int", float: "float", str: "text", list: "list", dict: "object"}
@@ -76,11 +78,11 @@ def _described(own: str) -> dict[str, Any]:
     """Of an env of ours or a library's; hidden ones are in no table."""
     entry = corral.envs().get(own, {})
     texts = env_texts.of(own)
-    known = texts.pop("options") if texts else {}
-    options = []
-    for name, default in entry.get("options", {}).items():
-        text = known.get(name, {"type": _type(default), "meaning": None})
-        options.append({"name": name, "default": default, **text})
+    defaults = entry.get("options", {})
+    options = [
+        {"name": name, "default": defaults[name], **doc}
+        for name, doc in entry.get("option_docs", {}).items()
+    ]
     return {
         "source": "library" if entry and "/" in own else "corral",
         "about": entry.get("about", ""),
@@ -236,5 +238,20 @@ def _pictures(told: dict[str, Any]) -> str:
 
 def _option(option: dict[str, Any]) -> str:
     default = json.dumps(option["default"], default=repr)
+    values = option_values(option)
+    kind = f"{option['type']}, {values}" if values else option["type"]
     meaning = f": {option['meaning']}" if option["meaning"] else ""
-    return f"{option['name']} ({option['type']}, default {default}){meaning}"
+    return f"{option['name']} ({kind}; default {default}){meaning}"
+
+
+def option_values(doc: dict[str, Any]) -> str:
+    """Which values an option takes, where it does not take all of its type."""
+    if doc.get("choices"):
+        return ", ".join(json.dumps(choice) for choice in doc["choices"])
+    low, high = (
+        None if bound is None or abs(bound) >= _UNBOUNDED else f"{bound:g}"
+        for bound in (doc.get("low"), doc.get("high"))
+    )
+    if low is not None and high is not None:
+        return f"{low} to {high}"
+    return f"{low} or more" if low is not None else f"up to {high}" if high is not None else ""

@@ -17,7 +17,7 @@ def of(id: str) -> dict[str, Any] | None:
 
     They are `rules` (a list), `observation`, `action`, `reward`, `terminated`, `index`, `versions`
     and `licence`; `info`, `truncated` and `reset_options` where there is something to tell;
-    `options`, of each its `type` and `meaning`; `source` and `page`, files of Corral's repository.
+    `source` and `page`, files of Corral's repository.
     """
     texts = _texts()
     name = texts["ids"].get(id)

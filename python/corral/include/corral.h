@@ -1,4 +1,4 @@
-/* Corral's plugin interface, version 4: a shared library of reinforcement-learning
+/* Corral's plugin interface, version 5: a shared library of reinforcement-learning
  * environments that Corral runs in batches.
  *
  * A plugin exports one function,
@@ -26,7 +26,7 @@ extern "C" {
 #define CORRAL_NO_SLOT SIZE_MAX
 
 // The version of this interface. Later versions only append to its structs.
-#define CORRAL_ABI_VERSION 4
+#define CORRAL_ABI_VERSION 5
 
 #define CORRAL_BOOL 1
 
@@ -326,6 +326,12 @@ typedef struct corral_entry {
     uint32_t hidden;
     // The env's options and their defaults, as a JSON object.
     const char *options;
+    // What the options are, as a JSON object with an object for each option: `type` ("bool",
+    // "int", "float", "text", or words of your own), and where there is something to tell
+    // `meaning` (a text), `low` and `high` (the least and the greatest number) and `choices` (a
+    // list of the texts that it takes). NULL tells nothing. Corral shows this to users; `make`
+    // checks the options.
+    const char *option_docs;
 } corral_entry;
 
 // A slot to reset, and how the slot begins.

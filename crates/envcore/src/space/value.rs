@@ -286,7 +286,7 @@ impl TryFrom<&Value> for Value {
 
 impl Value {
     /// The scalar in an array without axes.
-    fn as_scalar(&self) -> Option<Scalar> {
+    pub(crate) fn as_scalar(&self) -> Option<Scalar> {
         let Value::Array(array) = self else { return None };
         with_element!(array.dtype(), T => {
             let elements = array.to_vec::<T>()?;

@@ -19,6 +19,7 @@ unsafe extern "C" {
     pub fn libenv_close(handle: *mut c_void);
     pub fn get_state(handle: *mut c_void, env: c_int, data: *mut c_char, length: c_int) -> c_int;
     pub fn set_state(handle: *mut c_void, env: c_int, data: *mut c_char, length: c_int);
+    pub fn corral_libenv_options() -> *const c_char;
     pub fn libenv_last_error(handle: *mut c_void) -> *const c_char;
     pub fn corral_libenv_reset(handle: *mut c_void, env: c_int, how: c_int, value: i64) -> c_int;
 }

@@ -26,7 +26,7 @@ use std::hint::black_box;
 
 use envcore::rng::Streams;
 use envcore::{
-    Caps, Discrete, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ pub enum AcrobotEquations {
 }
 
 /// Acrobot's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct AcrobotConfig {
     /// The equations of motion: "book" or "nips".
     pub book_or_nips: AcrobotEquations,

@@ -16,7 +16,9 @@
 //! Versions: v0 is Gymnasium's, which has no other.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::hills::{POSITIONS, draw};
@@ -30,7 +32,7 @@ const GRAVITY: f64 = 0.0025;
 const START: (f64, f64) = (-0.6, -0.4);
 
 /// MountainCar's options.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Config)]
 pub struct MountainCarConfig {
     /// The least velocity at which the goal counts as reached.
     pub goal_velocity: f64,

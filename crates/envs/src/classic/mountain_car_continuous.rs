@@ -18,7 +18,7 @@
 //! Versions: v0 is Gymnasium's, which has no other.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
+use envcore::{Caps, Config, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
 use serde::{Deserialize, Serialize};
 
 use super::hills::{POSITIONS, draw};
@@ -33,7 +33,7 @@ const GRAVITY: f64 = 0.0025;
 const START: (f64, f64) = (-0.6, -0.4);
 
 /// MountainCarContinuous's options.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Config)]
 pub struct MountainCarContinuousConfig {
     /// The least velocity at which the goal counts as reached.
     pub goal_velocity: f64,

@@ -24,7 +24,9 @@ use std::f64::consts::{PI, TAU};
 use std::hint::black_box;
 
 use envcore::rng::Streams;
-use envcore::{Caps, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::start;
@@ -38,7 +40,7 @@ const DT: f64 = 0.05;
 const START: (f64, f64) = (PI, 1.0);
 
 /// Pendulum's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct PendulumConfig {
     /// The acceleration of gravity in m/s².
     pub g: f64,

@@ -14,7 +14,8 @@
 
 use envcore::rng::Streams;
 use envcore::{
-    Caps, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state, wants_reset,
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state,
+    wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +30,13 @@ const PADDLE: Rgb = [90, 180, 220];
 const PICTURE: f32 = 480.0;
 
 /// Catch's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct CatchConfig {
     /// The rows of the board, 2 to 100.
+    #[option(low = 2, high = 100)]
     pub rows: u32,
     /// The columns of the board, 1 to 100.
+    #[option(low = 1, high = 100)]
     pub columns: u32,
 }
 

@@ -1,13 +1,13 @@
 //! The options, which all games share.
 
-use envcore::{Error, Result};
-use serde::{Deserialize, Serialize};
+use envcore::{Config, Error, Result};
 
 /// MinAtar's options, the same for every game.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct MinAtarConfig {
     /// The probability, 0 to 1, that a step plays the action of the step before in place of its
     /// own.
+    #[option(low = 0, high = 1)]
     pub sticky_action_prob: f64,
     /// Whether the games grow harder as they go on.
     pub difficulty_ramping: bool,

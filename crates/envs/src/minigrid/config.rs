@@ -1,6 +1,6 @@
 //! The options, which all levels share.
 
-use envcore::{Error, Result};
+use envcore::{Config, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::builder::LevelGenerator;
@@ -21,7 +21,7 @@ pub enum MiniGridView {
 }
 
 /// MiniGrid's options, the same for every level.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Config)]
 pub struct MiniGridConfig {
     /// Which level the id stands for.
     #[serde(skip)]
@@ -30,10 +30,12 @@ pub struct MiniGridConfig {
     /// same of the whole grid; "rgb" and "rgb_partial", pictures of these, 8 pixels a field.
     pub view: MiniGridView,
     /// The side of the square that the agent sees: odd, 3 to 63.
+    #[option(low = 3, high = MAX_SIGHT)]
     pub agent_view_size: u32,
     /// Whether the agent sees through walls and doors; as the level says where it is none.
     pub see_through_walls: Option<bool>,
     /// After how many steps, from 1 on, an episode is cut; as the level says where it is none.
+    #[option(low = 1)]
     pub max_steps: Option<u32>,
 }
 

@@ -4,12 +4,13 @@
 //! it once a step; on the ground the episode ends.
 
 use envcore::{
-    Call, Caps, Env, Error, Event, Leaf, Property, Record, Result, Space, Step, Value, state, wants_reset,
+    Call, Caps, Config, Env, Error, Event, Leaf, Property, Record, Result, Space, Step, Value, state,
+    wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
 /// Its options.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Config)]
 pub struct CallerConfig {
     /// How far the ball falls in a step.
     pub gravity: f64,

@@ -3,8 +3,8 @@
 
 use envcore::rng::Streams;
 use envcore::{
-    Caps, Discrete, Env, Error, Frame, FromRow, Leaf, Options, Record, Result, Row, Space, Step, ToRow,
-    Value, state, wants_reset,
+    Caps, Config, Discrete, Env, Error, Frame, FromRow, Leaf, Options, Record, Result, Row, Space, Step,
+    ToRow, Value, state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub enum Fault {
 }
 
 /// Faulty's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct FaultyConfig {
     /// What goes wrong.
     pub fault: Fault,

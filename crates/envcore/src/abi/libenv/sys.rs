@@ -110,6 +110,12 @@ pub mod ours {
     pub type LastError = unsafe extern "C" fn(*mut c_void) -> *const c_char;
     /// The name of [`LastError`].
     pub const LAST_ERROR: &str = "libenv_last_error";
+    /// `const char *corral_libenv_options(void)`: a JSON object with an object for each env of the
+    /// library, which has an object for each option: `default`, `type`, `meaning`, and where there
+    /// are any `low`, `high`, `choices` and `fields`. The text stays valid.
+    pub type Options = unsafe extern "C" fn() -> *const c_char;
+    /// The name of [`Options`].
+    pub const OPTIONS: &str = "corral_libenv_options";
     /// `how`: the next episode of the env's own stream; `value` means nothing.
     pub const HOW_OWN: c_int = 0;
     /// `how`: `value` is a seed.

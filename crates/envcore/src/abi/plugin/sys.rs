@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_void};
 
 /// The version of this interface. Later versions only append to its structs.
-pub const CORRAL_ABI_VERSION: u32 = 4;
+pub const CORRAL_ABI_VERSION: u32 = 5;
 
 /// The name of the one function that a plugin exports:
 /// `const corral_plugin *corral_plugin_entry(void)`.
@@ -277,6 +277,12 @@ pub struct Entry {
     pub hidden: u32,
     /// The env's options and their defaults, as a JSON object.
     pub options: *const c_char,
+    /// What the options are, as a JSON object with an object for each option: `type` ("bool",
+    /// "int", "float", "text", or words of your own), and where there is something to tell
+    /// `meaning` (a text), `low` and `high` (the least and the greatest number) and `choices` (a
+    /// list of the texts that it takes). NULL tells nothing. Corral shows this to users; `make`
+    /// checks the options.
+    pub option_docs: *const c_char,
 }
 
 /// A slot to reset, and how the slot begins.

@@ -3,7 +3,9 @@
 use std::f64::consts::PI;
 
 use envcore::rng::Streams;
-use envcore::{Caps, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::draw::draw;
@@ -27,7 +29,7 @@ pub(super) const THETA_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
 pub(super) const REWARD: [[f64; 2]; 2] = [[1.0, 1.0], [0.0, -1.0]];
 
 /// CartPole's options.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Config)]
 pub struct CartPoleConfig {
     /// Reward 0 per step and -1 at the end, as in Sutton and Barto's book.
     pub sutton_barto_reward: bool,

@@ -2,7 +2,8 @@
 
 use envcore::rng::Streams;
 use envcore::{
-    Caps, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state, wants_reset,
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state,
+    wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,11 +25,12 @@ pub enum FirstMove {
 }
 
 /// Connect Four's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct ConnectFourConfig {
     /// "random", "greedy" or "minimax".
     pub opponent: OpponentKind,
     /// How many stones "minimax" looks ahead, 1 to 12.
+    #[option(low = 1, high = 12)]
     pub depth: u32,
     /// Who begins: "random", "player" or "opponent".
     pub first: FirstMove,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use envcore::rng::Streams;
 use envcore::{
-    Caps, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state, wants_reset,
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state,
+    wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,11 +14,13 @@ use super::world::{PLANES, SnakeWorld};
 use crate::games::check_range;
 
 /// Snake's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct SnakeConfig {
     /// The rows of the board, 2 to 64.
+    #[option(low = 2, high = 64)]
     pub rows: u32,
     /// The columns of the board, 2 to 64.
+    #[option(low = 2, high = 64)]
     pub columns: u32,
 }
 

@@ -1,12 +1,14 @@
 //! The options of Maze-v0.
 
 /// What a level is generated from, beside its index.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, envcore::Config)]
 pub struct MazeConfig {
     /// Cells per side, 3 to 12. More cells are smaller on the screen, which keeps its 64×64 pixels.
+    #[option(low = Self::MIN_SIZE, high = Self::MAX_SIZE)]
     pub size: u32,
     /// Percentage of dead ends that are opened into loops, 0 to 100. At 0 exactly one path joins
     /// any two cells; at 100 there is no dead end.
+    #[option(low = 0, high = 100)]
     pub loops: u32,
 }
 

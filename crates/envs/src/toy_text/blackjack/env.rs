@@ -1,7 +1,7 @@
 //! The rules.
 
 use envcore::rng::{Rng, Streams};
-use envcore::{Caps, Discrete, Env, Error, Frame, Record, Result, Step, state, wants_reset};
+use envcore::{Caps, Config, Discrete, Env, Error, Frame, Record, Result, Step, state, wants_reset};
 use serde::{Deserialize, Serialize};
 
 use super::draw;
@@ -13,7 +13,7 @@ const MOST: u8 = 21;
 const DEALER_STICKS: u8 = 17;
 
 /// Blackjack's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct BlackjackConfig {
     /// Whether a win by a natural is worth 1.5. Without effect under `sab`.
     pub natural: bool,

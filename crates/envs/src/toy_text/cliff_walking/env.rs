@@ -1,7 +1,9 @@
 //! The rules.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::draw;
@@ -13,7 +15,7 @@ pub(super) const START: usize = (ROWS - 1) * COLUMNS;
 pub(super) const GOAL: usize = ROWS * COLUMNS - 1;
 
 /// CliffWalking's options. `SLIPPERY` is the usual value of the only one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct CliffWalkingConfig<const SLIPPERY: bool> {
     /// Whether a step may go to a side of where it is meant to go.
     pub is_slippery: bool,

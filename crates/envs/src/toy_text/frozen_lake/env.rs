@@ -1,7 +1,9 @@
 //! The rules.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::draw;
@@ -9,21 +11,25 @@ use super::lake::{Field, Lake};
 use crate::toy_text::chance::{Chance, check_probability, outcome};
 
 /// FrozenLake's options. `SIDE` says which of Gymnasium's maps is the usual one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct FrozenLakeConfig<const SIDE: usize> {
     /// A map of one's own: rows of S (start), F (ice), H (hole) and G (goal).
     pub desc: Option<Vec<String>>,
     /// Where there is no `desc`: "4x4", "8x8", or none for a random map.
+    #[option(choices = ["4x4", "8x8"])]
     pub map_name: Option<String>,
     /// Whether a step may go to a side of where it is meant to go.
     pub is_slippery: bool,
     /// On slippery ice, the probability that a step goes where it is meant to go, 0 to 1.
+    #[option(low = 0, high = 1)]
     pub success_rate: f64,
     /// The rewards for the goal, for a hole and for ice.
     pub reward_schedule: [f64; 3],
     /// The fields per side of a random map, 2 to 64.
+    #[option(low = 2, high = 64)]
     pub map_size: u32,
     /// The probability that a field of a random map is ice, above 0, up to 1.
+    #[option(low = 0)]
     pub map_p: f64,
     /// The seed of a random map.
     pub map_seed: u64,

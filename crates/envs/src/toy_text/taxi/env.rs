@@ -1,7 +1,9 @@
 //! The rules.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset};
+use envcore::{
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::draw;
@@ -13,15 +15,17 @@ const SIDES: [[usize; 2]; 4] = [[2, 3], [3, 2], [1, 0], [0, 1]];
 const PICK_UP: usize = 4;
 
 /// Taxi's options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Config)]
 pub struct TaxiConfig {
     /// Whether a drive may go to a side of where it is meant to go.
     pub is_rainy: bool,
     /// Whether the passenger may change his destination once.
     pub fickle_passenger: bool,
     /// In rain, the probability that a drive goes where it is meant to go, 0 to 1.
+    #[option(low = 0, high = 1)]
     pub rainy_probability: f64,
     /// The probability that a fickle passenger does change his destination, 0 to 1.
+    #[option(low = 0, high = 1)]
     pub fickle_probability: f64,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! At the root are the names that the env tells of. Below `config` are its options:
 //! one that is written holds from the next `start` on, for which the env is made
-//! anew. Below `statistics` is what was played. A text is written as it is, and
+//! anew. Below `options` is what each of them takes and means. Below `statistics` is what was
+//! played. A text is written as it is, and
 //! anything else as JSON, so that nothing is lost on the way.
 
 use serde_json::Value as Json;
@@ -24,7 +25,10 @@ use crate::space::{Options, Value};
 pub(super) type PropertyRefusal = (std::ffi::c_int, String);
 
 const CONFIG: &str = "config";
+const OPTIONS: &str = "options";
 const STATISTICS: &str = "statistics";
+/// The nodes that are ours.
+const OURS: [&str; 3] = [CONFIG, OPTIONS, STATISTICS];
 
 /// An env's options, and what they make once they have been written.
 pub(super) struct ConfigProperties {
@@ -47,6 +51,13 @@ impl ConfigProperties {
             fields.insert(name.into(), value.to_json().unwrap_or_default());
         }
         ConfigProperties { entry, fields, given, pending: None }
+    }
+
+    /// What the option `name` takes, its default, and what it means.
+    fn doc(&self, name: &str) -> Option<String> {
+        let defaults: Json = serde_json::from_str(&self.entry.defaults()).unwrap_or_default();
+        let docs = self.entry.docs();
+        docs.iter().find(|doc| doc.name == name).map(|doc| doc.line(&defaults[name]))
     }
 
     /// Sets the option `name`, where the spaces stay those of `spec`.
@@ -148,11 +159,9 @@ impl RunningEnv {
                 Some(json) => Ok(json.to_string()),
                 None => Err(missing(key)),
             },
-            Some((STATISTICS, name)) => match self.played.statistic(name) {
-                Some(text) => Ok(text),
-                None => Err(missing(key)),
-            },
-            _ if ["", CONFIG, STATISTICS].contains(&key) => Err(denied(key, "read")),
+            Some((OPTIONS, name)) => self.config.doc(name).ok_or_else(|| missing(key)),
+            Some((STATISTICS, name)) => self.played.statistic(name).ok_or_else(|| missing(key)),
+            _ if key.is_empty() || OURS.contains(&key) => Err(denied(key, "read")),
             _ => Err(missing(key)),
         }
     }
@@ -175,8 +184,9 @@ impl RunningEnv {
             Some((CONFIG, name)) if self.config.fields.contains_key(name) => {
                 self.config.write(name, text, &self.spec)
             }
+            Some((OPTIONS, name)) if self.config.fields.contains_key(name) => Err(denied(key, "written")),
             Some((STATISTICS, name)) if self.played.statistic(name).is_some() => Err(denied(key, "written")),
-            _ if ["", CONFIG, STATISTICS].contains(&key) => Err(denied(key, "written")),
+            _ if key.is_empty() || OURS.contains(&key) => Err(denied(key, "written")),
             _ => Err(missing(key)),
         }
     }
@@ -194,12 +204,15 @@ impl RunningEnv {
         let own_or = |writable: bool| if writable { WRITE } else { READ };
         match key {
             "" => {
-                let ours = [CONFIG, STATISTICS].into_iter().filter(|name| !is_own(name));
+                let ours = OURS.into_iter().filter(|name| !is_own(name));
                 let ours: Vec<_> = ours.map(|name| (name.to_string(), attributes::LISTABLE)).collect();
                 Ok(own.into_iter().map(|(name, writable)| (name, own_or(writable))).chain(ours).collect())
             }
             key if is_own(key) => Err(denied(key, "listed")),
             CONFIG => Ok(self.config.fields.keys().map(|name| (format!("{CONFIG}.{name}"), WRITE)).collect()),
+            OPTIONS => {
+                Ok(self.config.fields.keys().map(|name| (format!("{OPTIONS}.{name}"), READ)).collect())
+            }
             STATISTICS => {
                 Ok(Played::NAMES.iter().map(|name| (format!("{STATISTICS}.{name}"), READ)).collect())
             }

@@ -5,8 +5,8 @@
 //! library: `first`, one reward, and the next episode's first observation in the row
 //! that ended the last episode. All else is optional: options (`env_id`, `seed`,
 //! `index`, `indices`, `max_episode_steps`, `num_threads`, `cast` and the env's own),
-//! infos (`spaces`), and four more functions: procgen's `get_state` and `set_state`,
-//! `libenv_last_error`, `corral_libenv_reset`.
+//! infos (`spaces`), and five more functions: procgen's `get_state` and `set_state`,
+//! `libenv_last_error`, `corral_libenv_reset`, `corral_libenv_options`.
 //!
 //! A mistake of the host does not end the host, as far as a library can notice the
 //! mistake. Errors are kept for `libenv_last_error`, and the first few of each instance
@@ -37,6 +37,8 @@ use crate::entry::Entry;
 use crate::error::{Error, Phase, Result};
 use crate::guard::guard;
 use instance::ExportedInstance;
+#[doc(hidden)]
+pub use options::options_of;
 
 /// How many errors of an instance are written to stderr.
 const TOLD: u32 = 10;
@@ -122,6 +124,11 @@ macro_rules! export_libenv {
             pub unsafe extern "C" fn libenv_last_error(handle: *mut c_void) -> *const c_char {
                 // SAFETY: the host guarantees what `libenv.h` requires.
                 unsafe { export::last_error(handle) }
+            }
+
+            #[unsafe(no_mangle)]
+            pub extern "C" fn corral_libenv_options() -> *const c_char {
+                export::options_of($table)
             }
 
             #[unsafe(no_mangle)]

@@ -5,15 +5,18 @@
 //! or an array. A `float32` means the number that it prints as: 0.1 stays 0.1 for an env
 //! that computes in float64, and does not become 0.10000000149.
 
-use std::ffi::{c_char, c_int};
-use std::slice;
+use std::ffi::{CString, c_char, c_int};
+use std::sync::OnceLock;
+use std::{ptr, slice};
 
 use serde_json::Value as Json;
 
 use super::super::sys;
 use crate::abi::options::{self, Chosen, HostOption, take};
+use crate::config::OptionDoc;
 use crate::entry::Entry;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result};
+use crate::guard::guard;
 use crate::space::Value;
 use crate::vec_config::MAX_SLOTS;
 
@@ -191,6 +194,28 @@ fn meant(v: f32) -> f64 {
         Ok(meant) if meant as f32 == v => meant,
         _ => v.into(),
     }
+}
+
+/// The options of the listed envs of `table`, as JSON; NULL where a config panics.
+pub fn options_of(table: &'static [Entry]) -> *const c_char {
+    static TEXT: OnceLock<CString> = OnceLock::new();
+    let text = guard(Phase::Build, || TEXT.get_or_init(|| described(table)).as_ptr());
+    text.unwrap_or(ptr::null())
+}
+
+fn described(table: &[Entry]) -> CString {
+    let of_env = |entry: &Entry| {
+        let defaults: Json = serde_json::from_str(&entry.defaults()).unwrap_or_default();
+        let of_option = |doc: &OptionDoc| {
+            let mut told = doc.to_json();
+            told["default"] = defaults[&doc.name].clone();
+            (doc.name.clone(), told)
+        };
+        (entry.id.to_string(), Json::Object(entry.docs().iter().map(of_option).collect()))
+    };
+    let all = Json::Object(table.iter().filter(|entry| !entry.hidden).map(of_env).collect());
+    // JSON has no NUL.
+    CString::new(all.to_string()).unwrap_or_default()
 }
 
 /// `error` with the options that every env takes among the valid ones.

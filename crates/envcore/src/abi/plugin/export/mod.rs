@@ -58,6 +58,7 @@ fn list(table: &'static [Entry], name: &str, version: &str) -> Listing {
         render_fps: entry.render_fps,
         hidden: entry.hidden.into(),
         options: text(&entry.defaults()),
+        option_docs: text(&entry.docs_json()),
     };
     let entries: Vec<_> = table.iter().map(entry).collect();
     let plugin = sys::Plugin {

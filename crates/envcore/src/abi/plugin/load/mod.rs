@@ -45,6 +45,8 @@ pub struct Listed {
     pub hidden: bool,
     /// The env's options and their defaults, as JSON text.
     pub options: String,
+    /// What the options are, as JSON text.
+    pub option_docs: String,
 }
 
 /// A plugin that was loaded. It stays loaded for as long as the process lives.
@@ -133,6 +135,10 @@ impl Plugin {
         unsafe {
             let raw = Table::check(raw).map_err(Error::Library)?;
             let all = raw.all;
+            let object = |json, what: &str| match owned_text(json, MAX_TEXT, what)? {
+                text if text.is_empty() => Ok::<_, Error>("{}".into()),
+                text => Ok(text),
+            };
             let mut listed = Vec::new();
             for entry in counted(all.envs, all.num_envs, MAX_ENVS, "envs")? {
                 let id = owned_text(entry.id, MAX_NAME, "an env's id")?;
@@ -145,10 +151,8 @@ impl Plugin {
                     reward_threshold: Some(entry.reward_threshold).filter(|mean| !mean.is_nan()),
                     render_fps: entry.render_fps,
                     hidden: entry.hidden != 0,
-                    options: match owned_text(entry.options, MAX_TEXT, "an env's options")? {
-                        text if text.is_empty() => "{}".into(),
-                        text => text,
-                    },
+                    options: object(entry.options, "an env's options")?,
+                    option_docs: object(entry.option_docs, "what an env's options are")?,
                     id,
                 });
             }

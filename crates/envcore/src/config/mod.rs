@@ -1,0 +1,315 @@
+//! Configs: an env's options by name.
+//!
+//! Each env has one struct, `Clone + Default`, that [`derive(Config)`](crate::Config) makes a
+//! config. Options arrive as [`Options`] from Python keyword arguments, C ABIs, sockets or the
+//! command line. They replace values of the default one field at a time, so that a wrong option
+//! is named, with what it takes, and the valid ones are listed.
+
+mod doc;
+mod trace;
+mod words;
+
+use std::cell::RefCell;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+pub(crate) use doc::docs_to_json;
+pub use doc::{OptionDoc, OptionKind, OptionText};
+
+use crate::error::{Error, Result};
+use crate::space::Options;
+use doc::OptionKind as Kind;
+use trace::ReadKind;
+use words::words;
+
+/// How the errors begin that serde words itself; every other text is an author's own.
+const OF_SERDE: [&str; 7] = [
+    "invalid type",
+    "invalid value",
+    "invalid length",
+    "unknown variant",
+    "unknown field",
+    "missing field",
+    "duplicate field",
+];
+
+/// What an env's config must be. Every suitable type implements this trait:
+/// [`derive(Config)`](derive@crate::Config) makes a struct one that says what its options mean.
+/// Floats must be finite, and every field must survive a round trip through serde.
+pub trait Config: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The default config with the values of `options`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownOption`], which lists the valid names and similar ones;
+    /// [`Error::OptionValue`], which names the option and says what it takes.
+    fn from_options(env: &str, options: &Options) -> Result<Self> {
+        let mut fields = default_fields::<Self>(env)?;
+        if options.is_empty() {
+            return Ok(Self::default());
+        }
+        let docs = docs_of::<Self>(&fields);
+        for (name, value) in options.iter() {
+            let Some(doc) = docs.iter().find(|doc| doc.name == name) else {
+                return Err(Error::UnknownOption(unknown(env, name, &fields)));
+            };
+            let json = doc.kind.read(value).map_err(|misfit| Error::OptionValue(misfit.told(env, name)))?;
+            let mut with = fields.clone();
+            with.insert(name.to_string(), json.clone());
+            serde_json::from_value::<Self>(Json::Object(with)).map_err(|error| {
+                let text = error.to_string();
+                let is_serdes = OF_SERDE.iter().any(|phrase| text.starts_with(phrase));
+                let why = if is_serdes { String::new() } else { format!(": {text}") };
+                let (value, default) = (words(value), &fields[name]);
+                Error::OptionValue(format!("{env}: {name} cannot be {value}{why} (default: {default})"))
+            })?;
+            fields.insert(name.to_string(), json);
+        }
+        serde_json::from_value(Json::Object(fields))
+            .map_err(|e| Error::OptionValue(format!("{env}: these options do not go together: {e}")))
+    }
+
+    /// The options and their values in this config, as JSON.
+    fn to_json(&self) -> Json {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The options, in the order of the fields: what each takes, and what it means where the type
+    /// derives [`Config`](derive@crate::Config).
+    fn docs() -> Vec<OptionDoc> {
+        default_fields::<Self>("").map(|fields| docs_of::<Self>(&fields)).unwrap_or_default()
+    }
+}
+
+impl<T: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static> Config for T {}
+
+thread_local! {
+    /// What the config says of its options that this thread asks about, if it asks about one.
+    static TOLD: RefCell<Option<Vec<OptionText>>> = const { RefCell::new(None) };
+}
+
+/// Tells what a config says of its options, if this thread asks: the `Deserialize` that
+/// `derive(Config)` writes begins with this call. No other call reaches a type that is known by
+/// its serde traits alone.
+pub fn tell(texts: impl FnOnce() -> Vec<OptionText>) {
+    TOLD.with_borrow_mut(|told| {
+        // Of a config within a config, only the outer one is asked.
+        if let Some(told) = told.as_mut().filter(|told| told.is_empty()) {
+            *told = texts();
+        }
+    });
+}
+
+/// The options of `C`, whose defaults are `defaults`.
+fn docs_of<C: Config>(defaults: &serde_json::Map<String, Json>) -> Vec<OptionDoc> {
+    TOLD.set(Some(Vec::new()));
+    let root = trace::node::<C>(&[]);
+    let texts = TOLD.take().unwrap_or_default();
+    let fields = if let ReadKind::Struct(fields) = root { fields } else { &[] };
+    let mut docs: Vec<OptionDoc> = Vec::new();
+    for (k, &name) in fields.iter().enumerate() {
+        let Some(default) = defaults.get(name) else { continue };
+        let kind = Kind::of_field::<C>(k, default);
+        let text = texts.iter().find(|text| text.name == name);
+        docs.push(OptionDoc {
+            name: name.into(),
+            kind: text.map_or(kind.clone(), |text| kind.within(text)),
+            meaning: text.map_or_else(String::new, |text| text.meaning.into()),
+        });
+    }
+    // Fields that serde flattens into the struct have no names in the type.
+    for name in defaults.keys() {
+        if !docs.iter().any(|doc| doc.name == *name) {
+            docs.push(OptionDoc { name: name.clone(), kind: Kind::Other, meaning: String::new() });
+        }
+    }
+    docs
+}
+
+fn default_fields<C: Config>(env: &str) -> Result<serde_json::Map<String, Json>> {
+    let fault = |why: String| Error::Space(format!("{env}: its default config {why}"));
+    let json = serde_json::to_value(C::default()).map_err(|e| fault(format!("is not JSON: {e}")))?;
+    let fields = match json {
+        Json::Object(fields) => fields,
+        Json::Null => serde_json::Map::new(),
+        other => return Err(fault(format!("must be a struct of named fields, not {other}"))),
+    };
+    if !fields.is_empty() {
+        serde_json::from_value::<C>(Json::Object(fields.clone()))
+            .map_err(|e| fault(format!("does not survive serialisation (are its floats finite?): {e}")))?;
+    }
+    Ok(fields)
+}
+
+fn unknown(env: &str, name: &str, fields: &serde_json::Map<String, Json>) -> String {
+    if fields.is_empty() {
+        return format!("{env}: unknown option '{name}': this env takes no options");
+    }
+    let valid: Vec<String> = fields.iter().map(|(k, v)| format!("{k} (default {v})")).collect();
+    let near = nearest(name, fields.keys().map(String::as_str));
+    let hint = near.map_or(".".into(), |near| format!(": did you mean '{near}'?"));
+    format!("{env}: unknown option '{name}'{hint} Valid options: {}", valid.join(", "))
+}
+
+/// The candidate most similar to `name`, if any is similar at all.
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (strsim::jaro_winkler(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Value;
+    use serde::Deserialize;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Sample {
+        size: u8,
+        name: String,
+        wind: Option<f64>,
+    }
+
+    impl Default for Sample {
+        fn default() -> Self {
+            Sample { size: 3, name: "x".into(), wind: None }
+        }
+    }
+
+    #[test]
+    fn options_are_laid_over_the_default() {
+        let options = Options::new().with("size", 7i64).with("wind", 0.5);
+        let config = Sample::from_options("E-v0", &options).unwrap();
+        assert_eq!(config, Sample { size: 7, name: "x".into(), wind: Some(0.5) });
+        <()>::from_options("E-v0", &Options::new()).unwrap();
+    }
+
+    #[test]
+    fn an_unknown_option_lists_the_valid_ones_and_the_nearest() {
+        let error = Sample::from_options("E-v0", &Options::new().with("sizes", 7i64)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("did you mean 'size'?"), "{text}");
+        assert!(text.contains("name (default \"x\"), size (default 3), wind (default null)"), "{text}");
+        let text = <()>::from_options("E-v0", &Options::new().with("a", 1i64)).unwrap_err().to_string();
+        assert!(text.contains("takes no options"), "{text}");
+    }
+
+    fn refused<C: Config>(name: &str, value: impl Into<Value>) -> String {
+        let error = C::from_options("E-v0", &Options::new().with(name, value)).map(drop).unwrap_err();
+        assert!(matches!(error, Error::OptionValue(_)), "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn an_ill_typed_option_is_named_with_what_it_takes() {
+        let cases = [
+            ("size", Value::from("big"), "E-v0: size is an int from 0 to 255, not 'big'"),
+            ("size", Value::from(-1i64), "E-v0: size is an int from 0 to 255, not -1"),
+            ("size", Value::from(300i64), "E-v0: size is an int from 0 to 255, not 300"),
+            ("size", Value::from(7.0), "E-v0: size is an int from 0 to 255, not 7.0"),
+            ("size", Value::from(true), "E-v0: size is an int from 0 to 255, not True"),
+            ("size", Value::None, "E-v0: size is an int from 0 to 255, not None"),
+            ("name", Value::from(3i64), "E-v0: name is a text, not 3"),
+            ("wind", Value::from(f64::NAN), "E-v0: wind is a finite number, or None, not nan"),
+            ("wind", Value::from(f64::INFINITY), "E-v0: wind is a finite number, or None, not inf"),
+            ("wind", Value::from(vec![1i64.into()]), "E-v0: wind is a finite number, or None, not [1]"),
+        ];
+        for (name, value, wanted) in cases {
+            assert_eq!(refused::<Sample>(name, value), wanted);
+        }
+    }
+
+    #[derive(Clone, Default, Serialize, Deserialize)]
+    enum Tint {
+        #[default]
+        Red,
+        Green,
+    }
+
+    #[derive(Clone, Default, Serialize, Deserialize)]
+    struct PondConfig {
+        depth: i8,
+        colour: Tint,
+    }
+
+    /// An even number.
+    #[derive(Clone, Default, Serialize, Deserialize)]
+    #[serde(try_from = "u8")]
+    struct EvenNumber(u8);
+
+    impl TryFrom<u8> for EvenNumber {
+        type Error = &'static str;
+
+        fn try_from(number: u8) -> Result<Self, &'static str> {
+            if number.is_multiple_of(2) { Ok(EvenNumber(number)) } else { Err("it must be even") }
+        }
+    }
+
+    #[derive(Clone, Default, Serialize, Deserialize)]
+    enum Outline {
+        #[default]
+        Point,
+        Circle(f64),
+    }
+
+    #[derive(Clone, Default, Serialize, Deserialize)]
+    struct ManyKinds {
+        pond: PondConfig,
+        rewards: [f64; 3],
+        pair: (u8, String),
+        rows: Vec<Vec<u16>>,
+        even: EvenNumber,
+        shape: Outline,
+        far: u64,
+    }
+
+    #[test]
+    fn the_types_of_any_config_are_found_and_checked() {
+        let types: Vec<_> = ManyKinds::docs().iter().map(|doc| doc.kind.type_name()).collect();
+        assert_eq!(types, ["dict", "3 × float", "any", "list of list of int", "int", "any", "int"]);
+        let pond = |name: &str, value: Value| Value::from(Options::new().with(name, value));
+        let list = |items: Vec<Value>| Value::from(items);
+        let cases = [
+            ("pond", pond("depth", 300i64.into()), "pond['depth'] is an int from -128 to 127, not 300"),
+            (
+                "pond",
+                pond("colour", "Grean".into()),
+                "pond['colour'] is one of 'Red', 'Green', not 'Grean': did you mean 'Green'?",
+            ),
+            ("pond", pond("deep", 3i64.into()), "pond is a dict of 'depth', 'colour', not {'deep': 3}"),
+            (
+                "rewards",
+                list(vec![1i64.into(); 2]),
+                "rewards is a list of 3, each a finite number, not [1, 1]",
+            ),
+            ("rewards", list(vec!["a".into(); 3]), "rewards[0] is a finite number, not 'a'"),
+            ("rows", list(vec![list(vec![(-1i64).into()])]), "rows[0][0] is an int from 0 to 65535, not -1"),
+            ("far", (-1i64).into(), "far is an int of 0 or more, not -1"),
+        ];
+        for (name, value, wanted) in cases {
+            assert_eq!(refused::<ManyKinds>(name, value), format!("E-v0: {wanted}"));
+        }
+        let good = Options::new().with("rewards", crate::Array::from_slice(&[1i32, 2, 3])).with("even", 4i64);
+        assert_eq!(ManyKinds::from_options("E-v0", &good).unwrap().rewards, [1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn what_only_the_type_itself_can_tell_is_said_in_its_words_and_never_in_serdes() {
+        assert_eq!(
+            refused::<ManyKinds>("even", 3i64),
+            "E-v0: even cannot be 3: it must be even (default: 0)"
+        );
+        assert_eq!(refused::<ManyKinds>("shape", 3i64), "E-v0: shape cannot be 3 (default: \"Point\")");
+        let pair = refused::<ManyKinds>("pair", vec![Value::from(300i64), "x".into()]);
+        assert_eq!(pair, "E-v0: pair cannot be [300, 'x'] (default: [0,\"\"])");
+        let object: crate::Object = std::sync::Arc::new(());
+        let text = refused::<ManyKinds>("shape", Value::Object(object));
+        assert!(text.ends_with("not an object"), "{text}");
+        let text = refused::<ManyKinds>("shape", vec![Value::from(f64::NAN)]);
+        assert!(text.ends_with("not [nan]"), "{text}");
+    }
+}
