@@ -41,6 +41,10 @@ class VecOptions(TypedDict, total=False):
     check_actions ("space"): "space": actions are held to their space. "masked": what the env's
         action mask forbids (`infos["action_mask"]` of the env's last row) is an
         `InvalidActionError` too, and nothing has moved.
+    debug (False): holds every observation, reward and declared info (masks too) to its space, after
+        each step and reset. An env that shows anything else, or a reward that is not finite,
+        fails as by an error of its own (`on_failure` says what becomes of it): the `EnvError`
+        names env, leaf, step, element, value and bounds, and the next reset rebuilds the env.
     render_mode (None): what `render` gives: None for nothing, "rgb_array" for frames, "ansi" for
         texts of envs that have them.
     num_threads (None): how many threads step envs, the caller's included; None for as many as
@@ -92,6 +96,7 @@ class VecOptions(TypedDict, total=False):
     episode_statistics: bool
     action_bounds: str
     check_actions: str | bool
+    debug: bool
     render_mode: str | None
     num_threads: int | None
     batch_size: int | None

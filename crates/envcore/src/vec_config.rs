@@ -68,6 +68,9 @@ pub struct VecConfig {
     pub episode_statistics: bool,
     /// What happens to finite actions outside their bounds.
     pub action_bounds: ActionBounds,
+    /// Whether every observation, reward and info is held to its space. A slot that shows
+    /// anything else fails, as if its env had returned an error.
+    pub debug: bool,
     /// How many threads step slots; `None` for as many as there are cores. The caller of
     /// `step` is one of these threads.
     pub num_threads: Option<usize>,

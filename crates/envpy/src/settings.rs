@@ -71,6 +71,7 @@ impl Settings {
             }
             "episode_statistics" => config.episode_statistics = flag(name, value)?,
             "action_bounds" => config.action_bounds = bounds(&text(name, value)?)?,
+            "debug" => config.debug = flag(name, value)?,
             "check_actions" => layers.masked_actions = masked(value)?,
             "num_threads" => config.num_threads = count_or_none()?,
             "batch_size" => config.batch_size = count_or_none()?,

@@ -18,6 +18,8 @@ pub(crate) struct Rules {
     pub(super) limit: u64,
     /// The info leaf `episode.r`; `episode.l` and `episode.t` follow it.
     pub(super) statistics: Option<usize>,
+    /// Whether what the source shows is held to its spaces.
+    pub(super) debug: bool,
 }
 
 impl Rules {
@@ -54,6 +56,7 @@ impl Rules {
             shows_finals: source.caps.contains(Caps::FINAL_OBS),
             limit: config.max_episode_steps.unwrap_or(u64::MAX),
             statistics: config.episode_statistics.then_some(source.info.leaves().len()),
+            debug: config.debug,
         })
     }
 
