@@ -200,6 +200,8 @@ def _checks(seed_matters: bool, has_mask: bool) -> list[tuple[str, Callable[[_Pl
     ]
 
 
+# The end of what `debug` says of a value outside its space.
+_OUTSIDE = ": mend the env, or its space"
 _MEND_SPACE = (
     "clip or mend the value in `step` or `reset`, or declare the space that the env has: see its "
     "leaves' bounds"
@@ -217,7 +219,10 @@ def _spaces(player: _Player) -> str:
             observations = envs.step(actions)[0]
             _require_inside(envs, observations, what)
     except errors.EnvError as error:
-        raise _Broken(_of_failure(error, 0), _MEND_SPACE) from None
+        seen = _of_failure(error, 0)
+        if not seen.endswith(_OUTSIDE):
+            raise
+        raise _Broken(seen.removesuffix(_OUTSIDE), _MEND_SPACE) from None
     return f"observations, rewards and infos of {player.steps} steps are in their spaces"
 
 
