@@ -124,22 +124,35 @@ def check_env(
     for name in ("num_envs", "autoreset_mode"):
         if name in config:
             raise errors.ArgumentError(f"check_env chooses {name} itself: leave it out")
-    make = functools.partial(make_vec, env) if isinstance(env, str) else env
-    player = _Player(make, steps, config, seed_matters)
-    made = player.make().native
-    verdict = Verdict(made.id)
-    for name, check in _checks(seed_matters, made.can("action_mask")):
-        try:
-            verdict.checks.append(Check(name, True, check(player)))
-        except _Broken as broken:
-            verdict.checks.append(Check(name, False, str(broken), broken.advice))
-        except _NotClaimed as reason:
-            verdict.checks.append(Check(name, None, str(reason)))
-        except errors.CorralError as error:
-            verdict.checks.append(Check(name, False, f"{type(error).__name__}: {error}"))
+    verdict = Verdict(_Player(env, steps, config, seed_matters).make().native.id)
+    for _, ask in questions(env, steps, config, seed_matters):
+        verdict.checks.append(ask())
     if raise_on_failure and not verdict.passed:
         raise errors.ConformanceError(str(verdict))
     return verdict
+
+
+def questions(
+    env: str | Callable[..., VectorEnv], steps: int, config: dict[str, Any], seed_matters: bool
+) -> Iterator[tuple[str, Callable[[], Check]]]:
+    """The names of the checks of `check_env`, each with what finds its answer."""
+    player = _Player(env, steps, config, seed_matters)
+    for name, check in _checks(seed_matters, player.make().native.can("action_mask")):
+        yield name, functools.partial(_answer, name, check, player)
+
+
+def _answer(name: str, check: Callable[[_Player], str], player: _Player) -> Check:
+    try:
+        return Check(name, True, check(player))
+    except _Broken as broken:
+        return Check(name, False, str(broken), broken.advice)
+    except _NotClaimed as reason:
+        return Check(name, None, str(reason))
+    except errors.CorralError as error:
+        return Check(name, False, f"{type(error).__name__}: {error}", _ADVICE_OF_ERRORS)
+
+
+_ADVICE_OF_ERRORS = "mend what the error tells of: this check cannot go on beyond it"
 
 
 class _Player:
@@ -147,12 +160,13 @@ class _Player:
 
     def __init__(
         self,
-        make: Callable[..., VectorEnv],
+        env: str | Callable[..., VectorEnv],
         steps: int,
         config: dict[str, Any],
         seed_matters: bool,
     ) -> None:
-        self._make, self.steps, self.config = make, steps, config
+        self._make = functools.partial(make_vec, env) if isinstance(env, str) else env
+        self.steps, self.config = steps, config
         self.seed_matters = seed_matters
 
     def make(self, num_envs: int = 1, mode: str = "disabled", **more: Any) -> VectorEnv:

@@ -14,7 +14,7 @@ use crate::error::{Cause, Failure, Phase};
 use crate::simd::{self, Kernel};
 use crate::source::{ResetArgs, Side, SourceSpec};
 use crate::space::check::accept_value;
-use crate::space::{Element, Leaf, LeafKind, Space, Tensor};
+use crate::space::{DType, Element, Leaf, LeafKind, Space, Tensor, Value};
 use crate::with_element;
 
 /// How many elements are compared before the result is looked at.
@@ -38,11 +38,8 @@ impl SpaceChecks {
     /// awaits a reset (`skip`) shows nothing yet.
     pub(super) fn step(&self, slots: Range<usize>, skip: &[bool], rows: &mut RowsMut<'_>, side: &mut Side) {
         let n = slots.len();
-        let rewarded = simd::dispatch(AllWithin {
-            values: &rows.reward()[..n],
-            low: &[f64::MIN],
-            high: &[f64::MAX],
-        });
+        let rewarded =
+            simd::dispatch(AllWithin { values: &rows.reward()[..n], low: &[f64::MIN], high: &[f64::MAX] });
         if rewarded && self.0.iter().all(|check| check.holds(rows, n)) {
             return;
         }
@@ -109,8 +106,9 @@ impl PartLeaf {
             LeafKind::Fixed(tensor) => tensor.clone(),
         };
         let range = tensor.dtype.range();
-        let is_whole = !tensor.dtype.is_float() && (0..tensor.bounds.low.len().max(tensor.bounds.high.len()))
-            .all(|k| tensor.bounds.at(k) == range);
+        let is_whole = !tensor.dtype.is_float()
+            && (0..tensor.bounds.low.len().max(tensor.bounds.high.len()))
+                .all(|k| tensor.bounds.at(k) == range);
         if is_whole || tensor.elements() == 0 {
             return None;
         }
@@ -143,7 +141,13 @@ impl ColumnCheck for LooseCheck {
         if !self.0.is_told(rows, row) {
             return None;
         }
-        let refused = accept_value(rows.value_of(self.0.part, row), &self.0.leaf.kind);
+        let value = rows.value_of(self.0.part, row);
+        if matches!((&self.0.leaf.kind, value), (LeafKind::Text { .. }, Value::Array(bytes)) if bytes.dtype() == DType::U8)
+        {
+            // A text that is no UTF-8, of a library.
+            return None;
+        }
+        let refused = accept_value(value, &self.0.leaf.kind);
         refused.err().map(|why| format!("{}: {why}", self.0.name()))
     }
 }
@@ -186,7 +190,9 @@ impl<T: Element> ColumnCheck for FixedCheck<T> {
             return None;
         }
         let values = &rows.elements_of::<T>(self.leaf.part)[row * self.elements..];
-        let bounds = |k: usize| if self.low.len() == 1 { (self.low[0], self.high[0]) } else { (self.low[k], self.high[k]) };
+        let bounds = |k: usize| {
+            if self.low.len() == 1 { (self.low[0], self.high[0]) } else { (self.low[k], self.high[k]) }
+        };
         let is_outside = |k: &usize| {
             let (low, high) = bounds(*k);
             !((values[*k] >= low) & (values[*k] <= high))
@@ -205,7 +211,15 @@ impl<T: Element> ColumnCheck for FixedCheck<T> {
 
 /// The indices, by axis, of element `k` of an array of `shape`.
 fn position(mut k: usize, shape: &[usize]) -> Vec<usize> {
-    let mut at: Vec<usize> = shape.iter().rev().map(|&extent| { let i = k % extent; k /= extent; i }).collect();
+    let mut at: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&extent| {
+            let i = k % extent;
+            k /= extent;
+            i
+        })
+        .collect();
     at.reverse();
     at
 }
