@@ -138,6 +138,7 @@ _REFUSED = {
     "num_threads": _ALONE,
     "batch_size": _ALONE,
     "thread_affinity_offset": _ALONE,
+    "final_frames": "a server draws no last pictures",
     "record": "the envs are not here, so their failures cannot be played again here",
 }
 

@@ -1,5 +1,7 @@
 //! What the source can do and the user has asked for, decided once.
 
+use std::sync::Arc;
+
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::source::SourceSpec;
@@ -20,6 +22,8 @@ pub(crate) struct Rules {
     pub(super) statistics: Option<usize>,
     /// Whether what the source shows is held to its spaces.
     pub(super) debug: bool,
+    /// The slots whose last picture is told.
+    pub(super) final_frames: Arc<[usize]>,
 }
 
 impl Rules {
@@ -50,6 +54,9 @@ impl Rules {
         if config.max_episode_steps.is_some() {
             source.caps.require(Caps::TIME_LIMIT, &source.id, "bear a time limit")?;
         }
+        if !config.final_frames.is_empty() {
+            source.caps.require(Caps::RENDER, &source.id, "draw a picture, as final_frames asks")?;
+        }
         Ok(Rules {
             autoreset,
             self_resetting: source.autoreset.is_some(),
@@ -57,6 +64,7 @@ impl Rules {
             limit: config.max_episode_steps.unwrap_or(u64::MAX),
             statistics: config.episode_statistics.then_some(source.info.leaves().len()),
             debug: config.debug,
+            final_frames: config.final_frames.as_slice().into(),
         })
     }
 
