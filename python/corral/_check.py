@@ -106,9 +106,7 @@ def _foreign(
         if libenv:
             return load_libenv(path, _NUM_ENVS, options, isolation="process", debug=True)
         # An env alone in its process: some libraries bear no more.
-        return load_env_c_api(
-            path, _NUM_ENVS, settings=options, num_workers=_NUM_ENVS, debug=True
-        )
+        return load_env_c_api(path, _NUM_ENVS, settings=options, num_workers=_NUM_ENVS, debug=True)
 
     yield {"env": face, "doing": "made"}
     envs = load()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -85,11 +86,9 @@ class _Film:
 
     def discard(self) -> None:
         for step in (self._file.close, lambda: self._partial.unlink(missing_ok=True)):
-            try:
-                step()
             # What is wrong with the file was told.
-            except Exception:  # noqa: S110
-                pass
+            with contextlib.suppress(Exception):
+                step()
 
 
 class _Filmed:
@@ -200,7 +199,7 @@ class RecordedVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         """As `VectorEnv.drain`."""
         return self._filming(lambda: self.env.drain(timeout), self._note_rows)  # type: ignore[attr-defined]
 
-    def render(self, envs: Sequence[int] | None = None) -> Any:  # type: ignore[override]
+    def render(self, envs: Sequence[int] | None = None) -> Any:
         """As `VectorEnv.render`."""
         return self.env.render(envs)  # type: ignore[call-arg]
 
@@ -277,9 +276,7 @@ class RecordedVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
             self._try(filmed, lambda: self._shoot(filmed))
             if ended:
                 self._try(filmed, lambda: self._end(filmed, is_whole=True))
-            filmed.over = ended and (
-                self.env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-            )
+            filmed.over = ended and (self.env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP)
         else:
             filmed.over = False
             self._try(filmed, lambda: self._end(filmed, is_whole=False))
@@ -295,7 +292,9 @@ class RecordedVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
             what = f"the film {film.path}" if film is not None else f"a film of env {filmed.slot}"
             if film is not None:
                 film.discard()
-            self._trouble = errors.VideoError(f"{what} is given up: {type(error).__name__}: {error}")
+            self._trouble = errors.VideoError(
+                f"{what} is given up: {type(error).__name__}: {error}"
+            )
             self._trouble.__cause__ = error
 
     def _begin(self, filmed: _Filmed) -> None:

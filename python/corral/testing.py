@@ -271,7 +271,7 @@ def _stray(value: Any, space: Any, keys: tuple[str, ...]) -> tuple[str, str, str
     if isinstance(space, gym_spaces.Dict) and isinstance(value, dict):
         parts = [(value.get(key), inner, str(key)) for key, inner in space.spaces.items()]
     elif isinstance(space, gym_spaces.Tuple) and isinstance(value, tuple):
-        parts = [(x, inner, str(k)) for k, (x, inner) in enumerate(zip(value, space.spaces))]  # noqa: B905
+        parts = [(x, inner, str(k)) for k, (x, inner) in enumerate(zip(value, space.spaces))]
     for part, inner, key in parts:
         if not inner.contains(part):
             return _stray(part, inner, (*keys, key))
@@ -378,10 +378,10 @@ def _index_leaves_stream(player: _Player) -> str:
     drawn = stream_state.drawn(fresh.save(0), 5) if fresh.can("save") else 0
     if drawn:
         raise _Broken(
-            f"an env built with seed 5 has drawn from its stream before its first reset: the stream "
-            f"has moved {drawn} steps",
-            "draw in `reset`, after `streams.begin_own()`, and nothing in `build`: seed s and index "
-            "s begin with different numbers else",
+            "an env built with seed 5 has drawn from its stream before its first reset: the "
+            f"stream has moved {drawn} steps",
+            "draw in `reset`, after `streams.begin_own()`, and nothing in `build`: seed s and "
+            "index s begin with different numbers else",
         )
     return "own, own and own, indexed, own agree"
 
@@ -408,7 +408,9 @@ def _masked_reset(player: _Player) -> str:
     ):
         ours, theirs = envs.step(actions), alone.step(same)
         for slot in (0, 2):
-            what = f"step {k} after a masked reset of env 1, env {slot}, with that reset and without"
+            what = (
+                f"step {k} after a masked reset of env 1, env {slot}, with that reset and without"
+            )
             told = of_steps(_row(ours[:4], slot), _row(theirs[:4], slot))
             _require_same(told, what, _MEND_SLOTS)
     return "the others keep their observation and go on as they were"
@@ -521,8 +523,8 @@ def _action_mask(player: _Player) -> str:
         barred = None if over else _barred(envs, mask)
         if barred is not None:
             raise _Broken(
-                f"step {k} after seed 60, env 0: the mask allows no choice{barred}, and the episode "
-                "goes on",
+                f"step {k} after seed 60, env 0: the mask allows no choice{barred}, and the "
+                "episode goes on",
                 "end an episode in which nothing can be played, or allow a choice in `action_mask`",
             )
         try:

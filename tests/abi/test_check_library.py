@@ -100,7 +100,9 @@ def test_a_library_that_ends_its_process_as_it_is_loaded_is_an_error(tmp_path: P
     source = tmp_path / "bad.c"
     source.write_text("#include <stdlib.h>\nconst void *corral_plugin_entry(void) { abort(); }\n")
     library = build(source, tmp_path / "bad.so")
-    with pytest.raises(errors.LibraryError, match="as it was loaded, its process was ended by SIGABRT"):
+    with pytest.raises(
+        errors.LibraryError, match="as it was loaded, its process was ended by SIGABRT"
+    ):
         check_library(library)
 
 

@@ -132,7 +132,12 @@ SAID = [
         "declare the space",
     ),
     ("nan_reward", "spaces", r"step 1 .* env 0, .*: the reward is NaN", "mend the value in `step`"),
-    ("info_out_of_bounds", "spaces", r"step 1 .*: info leaf 'left' is -1\d\d, outside 0 to 100", ""),
+    (
+        "info_out_of_bounds",
+        "spaces",
+        r"step 1 .*: info leaf 'left' is -1\d\d, outside 0 to 100",
+        "",
+    ),
     (
         "draws_in_build",
         "index decides its episode",
@@ -198,7 +203,10 @@ def test_a_fault_is_told_by_leaf_env_step_values_and_what_to_do(
             r"step \d of episode 0 after reset\(seed=60\), env 0, action \d: \d was played last "
             r"\(the mask allows this action: \[1, 1, 1\]\)",
         ),
-        ("nothing", r"step 0 after seed 60, env 0: the mask allows no choice, and the episode goes"),
+        (
+            "nothing",
+            r"step 0 after seed 60, env 0: the mask allows no choice, and the episode goes",
+        ),
     ],
 )
 def test_a_mask_that_is_wrong_is_told_with_the_action_and_the_mask(mask: str, said: str) -> None:
@@ -243,7 +251,10 @@ class Nested(gymnasium.Env[Any, Any]):
     ("text", "said"),
     [
         ("ab", r"observation leaf 'arm\.joints' has 3\.0 at \[1, 2\], outside 0\.0 to 1\.0$"),
-        ("zz", r"step 1, env 0: observation leaf 'word' is 'zz', which Text\(.*\) does not contain"),
+        (
+            "zz",
+            r"step 1, env 0: observation leaf 'word' is 'zz', which Text\(.*\) does not contain",
+        ),
     ],
 )
 def test_a_leaf_of_a_python_env_is_named_too(text: str, said: str) -> None:

@@ -23,7 +23,7 @@ HOW: list[dict[str, Any]] = [
 ]
 FAULTS = {
     "out_of_bounds": r"observation leaf 'level' is 1\.5, outside 0\.0 to 1\.0",
-    "nan_observation": r"observation leaf 'body\.joints' has NaN at \[0, 0\], outside -1\.0 to 1\.0",
+    "nan_observation": r"leaf 'body\.joints' has NaN at \[0, 0\], outside -1\.0 to 1\.0",
     "nan_reward": r"the reward is NaN, where a finite number belongs",
     "info_out_of_bounds": r"info leaf 'left' is -1\d\d, outside 0 to 100",
 }
@@ -63,7 +63,14 @@ def test_what_breaks_its_space_is_an_error_that_names_it(
 def test_afterwards_it_is_as_after_an_envs_own_error(mode: str) -> None:
     def story(fault: str, at_step: int) -> list[Any]:
         envs = corral.make_vec(
-            FAULTY, 3, fault=fault, of_seed=8, at_step=at_step, seed=7, debug=True, autoreset_mode=mode
+            FAULTY,
+            3,
+            fault=fault,
+            of_seed=8,
+            at_step=at_step,
+            seed=7,
+            debug=True,
+            autoreset_mode=mode,
         )
         told: list[Any] = [envs.reset()]
         envs.action_space.seed(0)
@@ -98,8 +105,10 @@ def test_a_failure_policy_deals_with_it(policy: str) -> None:
 
 
 def test_a_reset_that_breaks_its_space_is_an_error_too() -> None:
-    envs = corral.make_vec(FAULTY, 2, fault="out_of_bounds", of_seed=1, at_step=0, seed=0, debug=True)
-    with pytest.raises(errors.EnvError, match="env 1 failed in reset: .*'level' is 1.5"):
+    envs = corral.make_vec(
+        FAULTY, 2, fault="out_of_bounds", of_seed=1, at_step=0, seed=0, debug=True
+    )
+    with pytest.raises(errors.EnvError, match=r"env 1 failed in reset: .*'level' is 1.5"):
         envs.reset()
 
 

@@ -38,7 +38,9 @@ def check(
     env: Annotated[
         str | None,
         typer.Option(
-            "--env", metavar="ID", help="The env of the library that is checked, alone; all without."
+            "--env",
+            metavar="ID",
+            help="The env of the library that is checked, alone; all without.",
         ),
     ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps of each trajectory.")] = 200,
