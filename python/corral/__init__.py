@@ -8,6 +8,7 @@ from corral._native import __version__
 from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
 from corral.env_c_api import load_env_c_api
 from corral.evaluation import Comparison, Evaluation, compare, evaluate
+from corral.films import RecordedVectorEnv, record
 from corral.frames import StackedFrames
 from corral.libenv import load_libenv
 from corral.netenv import connect, serve
@@ -31,6 +32,7 @@ __all__ = [
     "Evaluation",
     "Normalization",
     "Properties",
+    "RecordedVectorEnv",
     "Replay",
     "RowKind",
     "StackedFrames",
@@ -53,6 +55,7 @@ __all__ = [
     "make_vec",
     "netenv",
     "openenv",
+    "record",
     "replay",
     "serve",
     "testing",

@@ -27,7 +27,7 @@ Made = tuple[
     _native.VecEnv, dict[str, Any], tuple[float, float], Callable[..., Any] | None, Any, bool
 ]
 
-CHOSEN = ("autoreset_mode", "seed", "max_episode_steps", "episode_statistics")
+CHOSEN = ("autoreset_mode", "seed", "max_episode_steps", "episode_statistics", "debug")
 """The vec env's options that a client may choose. The others write files, or take the server's
 threads and cores, or are the client's own matter."""
 
@@ -41,8 +41,9 @@ def settled(chosen: Mapping[str, Any]) -> dict[str, Any]:
         told["seed"] = whole("seed", told["seed"], 2**63 - 1, 0)
     if "max_episode_steps" in told:
         told["max_episode_steps"] = whole("max_episode_steps", told["max_episode_steps"], 2**62, -1)
-    if "episode_statistics" in told and not flag("episode_statistics", told["episode_statistics"]):
-        del told["episode_statistics"]
+    for name in ("episode_statistics", "debug"):
+        if name in told and not flag(name, told[name]):
+            del told[name]
     return told
 
 

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from corral import _native, errors, plugins
-from corral.draws import Draws
-from corral.env_c_api import load_env_c_api
-from corral.libenv import load_libenv
-from corral.settings import whole
-from corral.testing import Check, Verdict, check_env
-from corral.vector import VectorEnv
+from corral import _native, errors, settings
+from corral._examiner import Examiner
+from corral.testing import Check, Verdict
 
 _LIBENV = ("version", "make", "get_tensortypes", "set_buffers", "observe", "act", "close")
-_NUM_ENVS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,124 +60,106 @@ def faces_of(path: str | os.PathLike[str]) -> list[str]:
 
 
 def check_library(
-    path: str | os.PathLike[str], *, options: Mapping[str, Any] | None = None, steps: int = 200
+    path: str | os.PathLike[str],
+    *,
+    options: Mapping[str, Any] | None = None,
+    env: str | None = None,
+    steps: int = 200,
+    seed_matters: bool = True,
+    timeout: float | None = 120.0,
 ) -> Library:
-    """Says what a library has, and plays it.
+    """Says what a library has, and plays it, in a process of its own.
 
     Envs of a library for Corral pass `corral.testing.check_env`, each. Of any other library of
     libenv or EnvCApi the spaces are looked at, and `steps` random steps of 4 envs played, twice,
-    in processes of their own.
+    in processes of their own. An env that ends its process (a segmentation fault, an abort, an
+    exit), gives no answer, or cannot be built fails the check that it was in, and the next one is
+    checked.
 
     Args:
         path: the `.so` file.
         options: for a libenv library, what its `libenv_make` is told; for one of EnvCApi its
-            settings; else options of all envs.
+            settings; else options of `env`, or of all envs: one that does not know them says so
+            in its verdict.
+        env: the one env to be checked, of a library for Corral; all without.
         steps: how many steps each trajectory takes.
+        seed_matters: as for `check_env`.
+        timeout: seconds that one check of one env may take; None for no limit.
 
     Raises:
-        ArgumentError, ArgumentTypeError: for `steps` that are no int of at least 1.
+        ArgumentError, ArgumentTypeError: for `steps` that are no int of at least 1, a `timeout`
+            that is no positive number, and an `env` of a library that lists none.
         LibraryError: for a file that is no such library, or cannot be loaded.
-        CorralError: where it cannot be made with these options.
+        UnknownEnvError: for an `env` that it has not.
+        UnknownOptionError, OptionValueError: of the one `env` that was asked for.
+        CorralError: where a library of libenv or EnvCApi cannot be made with these options.
     """
-    steps = whole("steps", steps, sys.maxsize)
-    given = dict(options or {})
+    asked: dict[str, Any] = {
+        "path": settings.file_path("path", path),
+        "options": dict(options or {}),
+        "steps": settings.whole("steps", steps, sys.maxsize),
+    }
+    limit = _limit(timeout)
     faces = faces_of(path)
     name = os.fspath(path)
-    if "corral" in faces:
-        namespace = plugins.namespace_of(path)
-        listed = {id: plugins.entries()[id] for id in plugins.load(path, namespace=namespace)}
-        checked = Library(name, faces, listed, {}, [])
-        for id in listed:
-            native = _native.make(plugins.source(id, given), 1, {})
-            checked.spaces[id] = _spaces(native)
-            native.close()
-            verdict = check_env(id, steps=steps, raise_on_failure=False, **given)
-            checked.verdicts.append(verdict)
-        return checked
     if not faces:
         raise errors.LibraryError(
             f"{name}: it has the functions of no interface that corral loads: Corral's own "
             "(corral_plugin_entry), libenv (libenv_make and six others), EnvCApi (one function "
             "whose name ends with _connect)"
         )
-    face = faces[0]
-
-    def load() -> VectorEnv:
-        if face == "libenv":
-            return load_libenv(path, _NUM_ENVS, given, isolation="process")
-        # An env alone in its process: some libraries bear no more.
-        return load_env_c_api(path, _NUM_ENVS, settings=given, num_workers=_NUM_ENVS)
-
-    envs = load()
-    try:
-        spaces = {face: _spaces(envs.native)}
-        verdict = Verdict(name, [_plays(envs, load, steps)])
-    finally:
-        envs.close()
-    return Library(name, faces, {}, spaces, [verdict])
+    if faces[0] == "corral":
+        asked |= {"env": None if env is None else settings.text("env", env)}
+        asked |= {"seed_matters": settings.flag("seed_matters", seed_matters)}
+    elif env is not None:
+        raise errors.ArgumentError(f"{name} lists no envs: leave out env={env!r}")
+    else:
+        asked |= {"libenv": faces[0] == "libenv"}
+    checked = Library(name, faces, {}, {}, [])
+    while not _examine({"face": faces[0], **asked}, checked, limit):
+        pass
+    return checked
 
 
-def _spaces(native: _native.VecEnv) -> dict[str, Any]:
-    leaves = {
-        "observation": native.observation_leaves,
-        "action": native.action_leaves,
-        "info": native.info_leaves,
-    }
-    return {
-        what: {leaf["name"] or "(itself)": _described(leaf) for leaf in inside}
-        for what, inside in leaves.items()
-    }
+def _limit(timeout: Any) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise errors.ArgumentTypeError(f"timeout is a number of seconds or None, not {timeout!r}")
+    if not timeout > 0:
+        raise errors.ArgumentError(f"timeout is {timeout}: it must be more than 0 seconds")
+    return float(timeout)
 
 
-def _described(leaf: dict[str, Any]) -> str:
-    if leaf["kind"] != "fixed":
-        return str(leaf["kind"])
-    shape = ", ".join(map(str, leaf["shape"]))
-    bounds = "" if leaf.get("low") is None else f" {_bound(leaf['low'])} to {_bound(leaf['high'])}"
-    kind = "labels " if leaf.get("discrete") else ""
-    return f"{kind}{leaf['dtype']} ({shape}){bounds}"
-
-
-def _bound(bound: Any) -> str:
-    values = np.unique(np.asarray(bound))
-    return f"{values[0]}" if len(values) == 1 else f"[{values[0]} … {values[-1]}]"
-
-
-def _plays(envs: VectorEnv, load: Callable[[], VectorEnv], steps: int) -> Check:
-    """Two instances with the same options and actions, held to their spaces and each other."""
-    other = load()
-    seed = 0 if envs.native.can("seed") else None
-    try:
-        draw = Draws(envs, 0)
-        first, again = envs.reset(seed=seed)[0], other.reset(seed=seed)[0]
-        same = _is_same(first, again)
-        episodes = 0
-        for step in range(steps):
-            actions = draw()
-            ours, theirs = envs.step(actions), other.step(actions)
-            if not envs.observation_space.contains(ours[0]):
-                where = f"step {step}'s observations are not in the observation space"
-                return Check("plays", False, where)
-            if not np.isfinite(ours[1]).all():
-                return Check("plays", False, f"step {step}'s rewards are {ours[1].tolist()}")
-            episodes += int((ours[2] | ours[3]).sum())
-            same = same and _is_same(ours[:4], theirs[:4])
-    except errors.CorralError as error:
-        return Check("plays", False, str(error))
-    finally:
-        other.close()
-    told = "play the same" if same else "play differently (a seed is missing?)"
-    return Check(
-        "plays",
-        True,
-        f"{steps} steps of {_NUM_ENVS} envs, {episodes} episodes ended; two instances with the "
-        f"same options {told}",
-    )
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    if isinstance(a, dict):
-        return all(_is_same(a[name], b[name]) for name in a)
-    if isinstance(a, tuple):
-        return all(map(_is_same, a, b))
-    return bool(np.array_equal(a, b))
+def _examine(asked: dict[str, Any], checked: Library, limit: float | None) -> bool:
+    """Lets a process check the envs that have no verdict yet, and whether it came to the end."""
+    done = [verdict.env for verdict in checked.verdicts]
+    doing = subject = ""
+    with Examiner({**asked, "done": done}) as examiner:
+        for told in examiner.answers(limit):
+            if "error" in told:
+                kind, message = told["error"]
+                raise getattr(errors, kind)(message)
+            if "done" in told:
+                return True
+            checked.envs.update(told.get("envs", {}))
+            if "env" in told:
+                # A library that lists no envs is called by its path.
+                listed = told["env"] in checked.envs
+                checked.verdicts.append(Verdict(told["env"] if listed else checked.path))
+                subject = told["env"]
+            if "spaces" in told:
+                checked.spaces[subject] = told["spaces"]
+            if "check" in told:
+                checked.verdicts[-1].checks.append(Check(**told["check"]))
+            doing = told.get("doing", doing)
+        ended = examiner.ended(limit)
+    if not doing:
+        raise errors.LibraryError(f"{checked.path}: as it was loaded, {ended}")
+    verdict = checked.verdicts[-1]
+    advice = "run the library under a debugger, in a host of its own"
+    if verdict.env in checked.envs:
+        command = [sys.executable, "-m", "corral", "check", verdict.env, "--load", checked.path]
+        advice = f"see where, in one process: gdb --args {shlex.join(command)}"
+    verdict.checks.append(Check(doing, False, ended, advice))
+    return False

@@ -22,6 +22,7 @@ _MAX_INT = 2**31 - 1
 
 _REFUSED = {
     "render_mode": "EnvCApi draws no pictures: a library may have an observation that is one",
+    "final_frames": "EnvCApi draws no pictures",
     "record": "the episodes of an EnvCApi library cannot be played again from their actions",
 }
 

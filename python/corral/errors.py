@@ -97,6 +97,16 @@ class StateError(CorralError, ValueError):
     """Bytes that are no state of this env."""
 
 
+class VideoError(CorralError, OSError):
+    """A film that could not be written; the envs went on.
+
+    Attributes:
+        batch: what the call would have returned.
+    """
+
+    batch: Any = None
+
+
 @dataclass(frozen=True)
 class SlotFailure:
     """One env that failed.

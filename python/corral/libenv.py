@@ -28,6 +28,7 @@ _RESERVED = ("libenv_", "corral_libenv_")
 _REFUSED = {
     "max_episode_steps": "a libenv library ends its episodes itself",
     "render_mode": "libenv draws no pictures",
+    "final_frames": "libenv draws no pictures",
     "num_threads": "give num_workers, for each instance has one worker",
     "thread_affinity_offset": "a libenv library has threads of its own, which nobody else binds",
     "record": "a libenv library's episodes cannot be played again from their actions",

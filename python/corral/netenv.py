@@ -138,6 +138,7 @@ _REFUSED = {
     "num_threads": _ALONE,
     "batch_size": _ALONE,
     "thread_affinity_offset": _ALONE,
+    "final_frames": "a server draws no last pictures",
     "record": "the envs are not here, so their failures cannot be played again here",
 }
 
@@ -188,7 +189,7 @@ def connect(
             {names}.
         autoreset_mode (None): None for that of the server's envs, which is "same_step" where the
             server makes them by an id.
-        seed, max_episode_steps, episode_statistics: of envs that the server makes by an id.
+        seed, max_episode_steps, episode_statistics, debug: of envs that the server makes by an id.
         timeout (None): seconds that the server may take for an answer; then the connection is given
             up, and the episodes of all envs are lost.
         on_failure, max_restarts: what becomes of envs that fail, or whose connection breaks.

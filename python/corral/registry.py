@@ -77,6 +77,7 @@ _REFUSED = {
     **dict.fromkeys(
         (
             "batch_size",
+            "final_frames",
             "timeout",
             "reset_timeout",
             "on_failure",

@@ -114,6 +114,7 @@ class Replay:
                 autoreset_mode=head["autoreset_mode"],
                 max_episode_steps=-1 if limit is None else limit,
                 action_bounds=head["action_bounds"],
+                debug=head.get("debug", False),
                 num_threads=1,
             )
             native = settings.native(plugins.source(self.env, self.config), 1, options)

@@ -9,7 +9,7 @@ import operator
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
@@ -41,8 +41,16 @@ class VecOptions(TypedDict, total=False):
     check_actions ("space"): "space": actions are held to their space. "masked": what the env's
         action mask forbids (`infos["action_mask"]` of the env's last row) is an
         `InvalidActionError` too, and nothing has moved.
+    debug (False): holds every observation, reward and declared info (masks too) to its space, after
+        each step and reset. An env that shows anything else, or a reward that is not finite,
+        fails as by an error of its own (`on_failure` says what becomes of it): the `EnvError`
+        names env, leaf, step, element, value and bounds, and the next reset rebuilds the env.
     render_mode (None): what `render` gives: None for nothing, "rgb_array" for frames, "ansi" for
         texts of envs that have them.
+    final_frames (None): with "same_step", envs (their numbers) whose last picture of an episode
+        comes with its last infos: `infos["final_info"]["final_frame"][i]` is a list of one frame,
+        or a text that says why there is none. `render` shows the next episode then.
+        `corral.record` films with it.
     num_threads (None): how many threads step envs, the caller's included; None for as many as
         there are cores, where that is faster than one (it is measured as it goes). The results
         are the same for any number.
@@ -92,7 +100,9 @@ class VecOptions(TypedDict, total=False):
     episode_statistics: bool
     action_bounds: str
     check_actions: str | bool
+    debug: bool
     render_mode: str | None
+    final_frames: Sequence[int] | None
     num_threads: int | None
     batch_size: int | None
     timeout: float | None
@@ -186,11 +196,18 @@ def vector(
     native: _native.VecEnv, options: Mapping[str, Any], render_mode: str | None = None
 ) -> VectorEnv:
     """The native vec env with Gymnasium's face."""
-    if options.get("lazy_frames", False):
-        return LazyVectorEnv(
-            native, operator.index(options["frame_stack"]), render_mode=render_mode
-        )
-    return VectorEnv(native, render_mode=render_mode)
+    envs = (
+        LazyVectorEnv(native, operator.index(options["frame_stack"]), render_mode=render_mode)
+        if options.get("lazy_frames", False)
+        else VectorEnv(native, render_mode=render_mode)
+    )
+    envs.final_frames = _final_frames(options)
+    return envs
+
+
+def _final_frames(options: Mapping[str, Any]) -> tuple[int, ...]:
+    given = options.get("final_frames")
+    return () if given is None else tuple(map(operator.index, given))
 
 
 def text(name: str, value: Any) -> str:

@@ -6,19 +6,24 @@ For your own envs: one call that plays it in several ways and compares bytes.
     >>> print(corral.testing.check_env("CartPole-v1"))  # doctest: +ELLIPSIS
     CartPole-v1 keeps its contract
       ok    spaces ...
+
+Above 400 lines because each check stands beside the advice that it gives.
 """
 
 from __future__ import annotations
 
 import functools
+import reprlib
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces as gym_spaces
 
-from corral import errors
+from corral import errors, stream_state
+from corral.differences import difference, of_episodes, of_steps
 from corral.draws import Draws
 from corral.registry import make_vec
 from corral.settings import whole
@@ -36,15 +41,18 @@ class Check:
         name: what was asked.
         passed: the answer; None where the env does not claim to do it.
         detail: what was seen.
+        advice: what to do about it; empty where nothing is to be done.
     """
 
     name: str
     passed: bool | None
     detail: str
+    advice: str = ""
 
     def __str__(self) -> str:
         word = {True: "ok", False: "FAIL", None: "skip"}[self.passed]
-        return f"  {word:<5} {self.name}: {' '.join(self.detail.split())}"
+        told = f"  {word:<5} {self.name}: {' '.join(self.detail.split())}"
+        return f"{told}\n        to do: {self.advice}" if self.advice else told
 
 
 @dataclass
@@ -70,7 +78,11 @@ class Verdict:
 
 
 class _Broken(Exception):
-    """A check that failed, with what was seen."""
+    """A check that failed, with what was seen, and what to do."""
+
+    def __init__(self, seen: str, advice: str) -> None:
+        super().__init__(seen)
+        self.advice = advice
 
 
 class _NotClaimed(Exception):
@@ -87,10 +99,12 @@ def check_env(
 ) -> Verdict:
     """Plays an env in several ways and compares.
 
-    Asks whether observations are in their space; the same seed and actions give the same bytes;
-    another seed gives others; an index decides its whole episode, whatever came before, and leaves
-    the env's own stream untouched; a masked reset leaves the others alone; the three autoreset
-    modes tell the same story; a saved state continues exactly; drawing changes nothing.
+    Asks whether observations, rewards and infos are in their spaces; the same seed and actions give
+    the same bytes; another seed gives others; an index decides its whole episode, whatever the seed
+    and whatever came before, and leaves the env's own stream untouched, as does `build`; a masked
+    reset leaves the others alone; the three autoreset modes tell the same story; a saved state
+    continues exactly; drawing changes nothing; `step` takes what the action mask allows. What fails
+    is told by leaf, env, step (the first is step 0), element and both values, with what to do.
 
     Args:
         env: an id, or what makes the envs: called as `make_vec` is, but without the id.
@@ -110,21 +124,35 @@ def check_env(
     for name in ("num_envs", "autoreset_mode"):
         if name in config:
             raise errors.ArgumentError(f"check_env chooses {name} itself: leave it out")
-    make = functools.partial(make_vec, env) if isinstance(env, str) else env
-    player = _Player(make, steps, config, seed_matters)
-    verdict = Verdict(player.make().native.id)
-    for name, check in _checks(seed_matters):
-        try:
-            verdict.checks.append(Check(name, True, check(player)))
-        except _Broken as broken:
-            verdict.checks.append(Check(name, False, str(broken)))
-        except _NotClaimed as reason:
-            verdict.checks.append(Check(name, None, str(reason)))
-        except errors.CorralError as error:
-            verdict.checks.append(Check(name, False, f"{type(error).__name__}: {error}"))
+    verdict = Verdict(_Player(env, steps, config, seed_matters).make().native.id)
+    for _, ask in questions(env, steps, config, seed_matters):
+        verdict.checks.append(ask())
     if raise_on_failure and not verdict.passed:
         raise errors.ConformanceError(str(verdict))
     return verdict
+
+
+def questions(
+    env: str | Callable[..., VectorEnv], steps: int, config: dict[str, Any], seed_matters: bool
+) -> Iterator[tuple[str, Callable[[], Check]]]:
+    """The names of the checks of `check_env`, each with what finds its answer."""
+    player = _Player(env, steps, config, seed_matters)
+    for name, check in _checks(seed_matters, player.make().native.can("action_mask")):
+        yield name, functools.partial(_answer, name, check, player)
+
+
+def _answer(name: str, check: Callable[[_Player], str], player: _Player) -> Check:
+    try:
+        return Check(name, True, check(player))
+    except _Broken as broken:
+        return Check(name, False, str(broken), broken.advice)
+    except _NotClaimed as reason:
+        return Check(name, None, str(reason))
+    except errors.CorralError as error:
+        return Check(name, False, f"{type(error).__name__}: {error}", _ADVICE_OF_ERRORS)
+
+
+_ADVICE_OF_ERRORS = "mend what the error tells of: this check cannot go on beyond it"
 
 
 class _Player:
@@ -132,12 +160,13 @@ class _Player:
 
     def __init__(
         self,
-        make: Callable[..., VectorEnv],
+        env: str | Callable[..., VectorEnv],
         steps: int,
         config: dict[str, Any],
         seed_matters: bool,
     ) -> None:
-        self._make, self.steps, self.config = make, steps, config
+        self._make = functools.partial(make_vec, env) if isinstance(env, str) else env
+        self.steps, self.config = steps, config
         self.seed_matters = seed_matters
 
     def make(self, num_envs: int = 1, mode: str = "disabled", **more: Any) -> VectorEnv:
@@ -168,8 +197,9 @@ class _Player:
         return self.episode(envs, options={"index": index})
 
 
-def _checks(seed_matters: bool) -> list[tuple[str, Callable[[_Player], str]]]:
+def _checks(seed_matters: bool, has_mask: bool) -> list[tuple[str, Callable[[_Player], str]]]:
     seeded = [("seed matters", _seed_matters)] if seed_matters else []
+    masked = [("action mask", _action_mask)] if has_mask else []
     return [
         ("spaces", _spaces),
         ("determinism", _determinism),
@@ -180,41 +210,112 @@ def _checks(seed_matters: bool) -> list[tuple[str, Callable[[_Player], str]]]:
         ("autoreset modes", _autoreset_modes),
         ("save and load", _save_load),
         ("render", _render),
+        *masked,
     ]
 
 
+# The end of what `debug` says of a value outside its space.
+_OUTSIDE = ": mend the env, or its space"
+_MEND_SPACE = (
+    "clip or mend the value in `step` or `reset`, or declare the space that the env has: see its "
+    "leaves' bounds"
+)
+
+
 def _spaces(player: _Player) -> str:
-    envs = player.make(mode="next_step")
-    observations, _ = envs.reset(seed=0)
-    _require_inside(envs, observations, "the reset's observation")
-    for k, actions in enumerate(player.actions(envs, 0)):
-        observations, rewards, _, _, _ = envs.step(actions)
-        _require_inside(envs, observations, f"step {k}'s observation")
-        if not np.isfinite(rewards).all():
-            raise _Broken(f"step {k}'s reward is {rewards[0]}")
-    return f"{player.steps} observations are in the observation space, rewards are finite"
+    envs = player.make(mode="next_step", **{"debug": True, **player.config})
+    what = "the reset"
+    try:
+        observations, _ = envs.reset(seed=0)
+        _require_inside(envs, observations, what)
+        for k, actions in enumerate(player.actions(envs, 0)):
+            what = f"step {k}"
+            observations = envs.step(actions)[0]
+            _require_inside(envs, observations, what)
+    except errors.EnvError as error:
+        seen = _of_failure(error, 0)
+        if not seen.endswith(_OUTSIDE):
+            raise
+        raise _Broken(seen.removesuffix(_OUTSIDE), _MEND_SPACE) from None
+    return f"observations, rewards and infos of {player.steps} steps are in their spaces"
+
+
+def _of_failure(error: errors.EnvError, seed: int) -> str:
+    """Where an env failed, and why."""
+    if not error.failures:
+        return str(error)
+    failure = error.failures[0]
+    where = f"step {failure.step}" if failure.phase == "step" else f"the {failure.phase}"
+    action = f", action {failure.action}" if failure.action else ""
+    return (
+        f"{where} of episode {failure.episode} after reset(seed={seed}), env {failure.slot}"
+        f"{action}: {failure.message}"
+    )
 
 
 def _require_inside(envs: VectorEnv, observations: Any, what: str) -> None:
+    """For what only Gymnasium's spaces know, the letters of a text for instance."""
     if not envs.observation_space.contains(observations):
         row, space = _row(observations, 0), envs.single_observation_space
-        raise _Broken(f"{what} is not in the observation space: {row!r} is outside {space}")
+        leaf, value, inner = _stray(row, space, ())
+        raise _Broken(
+            f"{what}, env 0: observation{f' leaf {leaf!r}' if leaf else ''} is {value}, which "
+            f"{inner} does not contain",
+            _MEND_SPACE,
+        )
+
+
+def _stray(value: Any, space: Any, keys: tuple[str, ...]) -> tuple[str, str, str]:
+    """The name, the value and the space of the first leaf that is not in its space."""
+    parts: list[tuple[Any, Any, str]] = []
+    if isinstance(space, gym_spaces.Dict) and isinstance(value, dict):
+        parts = [(value.get(key), inner, str(key)) for key, inner in space.spaces.items()]
+    elif isinstance(space, gym_spaces.Tuple) and isinstance(value, tuple):
+        parts = [(x, inner, str(k)) for k, (x, inner) in enumerate(zip(value, space.spaces))]
+    for part, inner, key in parts:
+        if not inner.contains(part):
+            return _stray(part, inner, (*keys, key))
+    return ".".join(keys), reprlib.repr(value), reprlib.repr(space)
+
+
+def _require_same(told: str | None, what: str, advice: str) -> None:
+    if told is not None:
+        raise _Broken(f"{what}: {told}", advice)
+
+
+_MEND_CHANCE = (
+    "take every random number from the env's own stream, and nothing from the time, other "
+    "generators, addresses or what other instances share"
+)
 
 
 def _determinism(player: _Player) -> str:
     first, again = (player.episode(player.make(), seed=7) for _ in range(2))
-    _require_same(first, again, "twice seed 7 with the same actions")
+    _require_same(of_episodes(first, again), "two envs, seed 7, the same actions", _MEND_CHANCE)
+    built = player.episode(player.make(seed=7))
+    _require_same(
+        of_episodes(first, built),
+        "reset(seed=7), and an env built with seed 7, the same actions",
+        "let `reseed` do what `build` does with a seed, or leave `reseed` out",
+    )
     return "seed 7 twice gives the same bytes"
 
 
 def _seed_matters(player: _Player) -> str:
     stories = [player.episode(player.make(), seed=seed) for seed in range(6)]
-    if all(_difference(stories[0], other) is None for other in stories[1:]):
-        raise _Broken("seeds 0 to 5 all give the same episode: the seed is ignored")
+    if all(of_episodes(stories[0], other) is None for other in stories[1:]):
+        raise _Broken(
+            "seeds 0 to 5 all give the same episode: the seed is ignored",
+            "make the random stream of `build`'s seed and draw from it; for an env that has no "
+            "chance in it, say seed_matters=False (--no-randomness)",
+        )
     envs = player.make()
     own = [player.episode(envs, seed=0), *(player.episode(envs) for _ in range(5))]
-    if all(_difference(own[0], other) is None for other in own[1:]):
-        raise _Broken("six episodes of one seed are all the same: the stream does not go on")
+    if all(of_episodes(own[0], other) is None for other in own[1:]):
+        raise _Broken(
+            "six episodes of one seed are all the same: the stream does not go on",
+            "keep the stream from episode to episode: `reset` must not make it anew",
+        )
     return "seeds 0 to 5 differ, and so do the episodes of one seed"
 
 
@@ -226,16 +327,31 @@ def _require_indices(player: _Player) -> None:
 def _index_decides(player: _Player) -> str:
     _require_indices(player)
     fresh = [player.index(player.make(seed=1), index) for index in range(4)]
+    for index in range(4):
+        other = player.index(player.make(seed=2), index)
+        _require_same(
+            of_episodes(fresh[index], other),
+            f"index {index} in a fresh env of seed 1 and in one of seed 2, the same actions",
+            "an indexed episode follows from config, index and actions alone: draw nothing from "
+            "the stream in `build`, and keep nothing of it; draw in `reset_with_index`, after "
+            "`streams.begin_index(ix)`",
+        )
     used = player.make(seed=2)
     player.episode(used)
     player.index(used, 9)
     for index in (3, 1, 0, 2):
-        what = f"index {index} in a fresh env and in one that has played others"
-        _require_same(fresh[index], player.index(used, index), what)
-    if player.seed_matters and all(_difference(fresh[0], other) is None for other in fresh[1:]):
-        raise _Broken("indices 0 to 3 all give the same episode")
+        _require_same(
+            of_episodes(fresh[index], player.index(used, index)),
+            f"index {index} in a fresh env and in one that has played others, the same actions",
+            "set every field in `reset_with_index`: something is left of the episodes before",
+        )
+    if player.seed_matters and all(of_episodes(fresh[0], other) is None for other in fresh[1:]):
+        raise _Broken(
+            "indices 0 to 3 all give the same episode: the index is ignored",
+            "begin the stream of the index (`streams.begin_index(ix)`), or its level",
+        )
     seeded = player.episode(player.make(), seed=3)
-    kin = "the episode of seed 3" if _difference(fresh[3], seeded) is None else "a level"
+    kin = "the episode of seed 3" if of_episodes(fresh[3], seeded) is None else "a level"
     return f"the same bytes whatever came before; index 3 is {kin}"
 
 
@@ -243,13 +359,34 @@ def _index_leaves_stream(player: _Player) -> str:
     _require_indices(player)
     plain, mixed = player.make(seed=5), player.make(seed=5)
     own = [player.episode(plain) for _ in range(3)]
-    _require_same(own[0], player.episode(mixed), "the first own episode")
+    advice = (
+        "let `reset_with_index` draw from a stream of its own (`streams.begin_index(ix)`) and "
+        "`reset` from the env's (`streams.begin_own()`)"
+    )
+
+    def require(k: int, what: str) -> None:
+        told = of_episodes(own[k], player.episode(mixed))
+        _require_same(told, f"{what}, without an indexed episode before it and with", advice)
+
+    require(0, "the first own episode")
     player.index(mixed, 11)
-    _require_same(own[1], player.episode(mixed), "the own episode after an indexed one")
+    require(1, "the second own episode")
     player.index(mixed, 12)
     player.index(mixed, 13)
-    _require_same(own[2], player.episode(mixed), "the own episode after two indexed ones")
+    require(2, "the third own episode")
+    fresh = player.make(seed=5).native
+    drawn = stream_state.drawn(fresh.save(0), 5) if fresh.can("save") else 0
+    if drawn:
+        raise _Broken(
+            "an env built with seed 5 has drawn from its stream before its first reset: the "
+            f"stream has moved {drawn} steps",
+            "draw in `reset`, after `streams.begin_own()`, and nothing in `build`: seed s and "
+            "index s begin with different numbers else",
+        )
     return "own, own and own, indexed, own agree"
+
+
+_MEND_SLOTS = "keep all state in the env itself: no statics, nothing that instances share"
 
 
 def _masked_reset(player: _Player) -> str:
@@ -262,22 +399,34 @@ def _masked_reset(player: _Player) -> str:
     kept, _ = envs.reset(options={"reset_mask": np.array([False, True, False])})
     for slot in (0, 2):
         _require_same(
-            _row(before, slot), _row(kept, slot), f"env {slot}, which the mask leaves out,"
+            difference(_row(before, slot), _row(kept, slot), "observation"),
+            f"env {slot}, before and after a reset whose mask leaves it out",
+            "let `reset(Some([0]))` give the current observation and change nothing",
         )
-    for actions, same in zip(
-        player.actions(envs, 2, 20), player.actions(alone, 2, 20), strict=True
+    for k, (actions, same) in enumerate(
+        zip(player.actions(envs, 2, 20), player.actions(alone, 2, 20), strict=True)
     ):
         ours, theirs = envs.step(actions), alone.step(same)
         for slot in (0, 2):
-            what = f"env {slot} after a masked reset of env 1"
-            _require_same(_row(ours[:4], slot), _row(theirs[:4], slot), what)
+            what = (
+                f"step {k} after a masked reset of env 1, env {slot}, with that reset and without"
+            )
+            told = of_steps(_row(ours[:4], slot), _row(theirs[:4], slot))
+            _require_same(told, what, _MEND_SLOTS)
     return "the others keep their observation and go on as they were"
 
 
 def _autoreset_modes(player: _Player) -> str:
     stories = {mode: _story(player, mode) for mode in ("next_step", "same_step", "disabled")}
     for mode in ("same_step", "disabled"):
-        _require_same(stories["next_step"], stories[mode], f"next_step and {mode}")
+        for k, (one, other) in enumerate(zip(stories["next_step"], stories[mode], strict=False)):
+            what = f"row {k} of seed 31, env 0, as next_step and {mode} show it"
+            told = f"a {one[0]} and a {other[0]}" if one[0] != other[0] else None
+            told = told or of_steps(one[1:], other[1:])
+            _require_same(told, what, f"{_MEND_CHANCE}; and let `step` do no reset of its own")
+        if len(stories["next_step"]) != len(stories[mode]):
+            lengths = f"{len(stories['next_step'])} rows and {len(stories[mode])}"
+            raise _Broken(f"next_step and {mode} show {lengths}", _MEND_CHANCE)
     ends = sum(1 for kind, *_ in stories["disabled"] if kind == "reset") - 1
     return f"the three tell the same story ({ends} resets)"
 
@@ -294,7 +443,10 @@ def _story(player: _Player, mode: str) -> list[Any]:
         if ended and mode == "next_step":
             observations, rewards, terminations, truncations, _ = envs.step(actions)
             if rewards[0] != 0 or terminations[0] or truncations[0]:
-                raise _Broken("next_step: the resetting step has a reward or ends the episode")
+                raise _Broken(
+                    "next_step: the resetting step has a reward or ends the episode",
+                    "let `step` never follow an episode's end by another episode of its own",
+                )
             story.append(("reset", _row(observations, 0)))
         elif ended and mode == "disabled":
             mask = np.array([True])
@@ -327,7 +479,13 @@ def _save_load(player: _Player) -> str:
         twice = batch_actions(envs.single_action_space, [_row(actions, 0)] * 2)
         ours, theirs = envs.step(actions), other.step(twice)
         for slot in range(2):
-            _require_same(_row(ours[:4], 0), _row(theirs[:4], slot), f"step {k} after the load")
+            _require_same(
+                of_steps(_row(ours[:4], 0), _row(theirs[:4], slot)),
+                f"step {k} after a state of 25 steps (seed 40) was saved and loaded, in the env "
+                f"that was saved and in env {slot}, which loaded it",
+                "save everything that later steps depend on, the random streams included: derive "
+                "Serialize and Deserialize for the whole env, without `#[serde(skip)]`",
+            )
     return f"another env continues exactly for {player.steps} steps ({len(state)} bytes)"
 
 
@@ -338,13 +496,72 @@ def _render(player: _Player) -> str:
     envs.reset(seed=50)
     alone.reset(seed=50)
     shape: tuple[int, ...] = ()
-    for actions in player.actions(envs, 6, 20):
+    for k, actions in enumerate(player.actions(envs, 6, 20)):
         frame = envs.native.render()[0]
         if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
-            raise _Broken(f"a frame is {frame.dtype} {frame.shape}, not uint8 (height, width, 3)")
+            raise _Broken(
+                f"step {k}, env 0: a frame is {frame.dtype} {frame.shape}, not uint8 "
+                "(height, width, 3)",
+                "give `render` such frames",
+            )
         shape = frame.shape
-        _require_same(envs.step(actions)[:4], alone.step(actions)[:4], "with and without drawing")
+        _require_same(
+            of_steps(envs.step(actions)[:4], alone.step(actions)[:4]),
+            f"step {k} after seed 50, env 0, with a frame drawn before each step and without",
+            "let `render` change nothing, and draw no random number",
+        )
     return f"uint8 {shape}, and drawing changes nothing"
+
+
+def _action_mask(player: _Player) -> str:
+    envs = player.make(1, "next_step")
+    envs.reset(seed=60)
+    draw, over = Draws(envs, 7), False
+    for k in range(player.steps):
+        mask = np.asarray(envs.native.observe()[1]["action_mask"])[0]
+        # What awaits its autoreset plays no action.
+        barred = None if over else _barred(envs, mask)
+        if barred is not None:
+            raise _Broken(
+                f"step {k} after seed 60, env 0: the mask allows no choice{barred}, and the "
+                "episode goes on",
+                "end an episode in which nothing can be played, or allow a choice in `action_mask`",
+            )
+        try:
+            _, _, terminations, truncations, _ = envs.step(draw())
+        except errors.EnvError as error:
+            if error.failures and error.failures[0].phase == "step":
+                raise _Broken(
+                    f"{_of_failure(error, 60)} (the mask allows this action: {_short(mask)})",
+                    "set the choices that `step` refuses to false in `action_mask`, or let `step` "
+                    "take them",
+                ) from None
+            raise
+        over = bool(terminations[0] or truncations[0])
+    return f"{player.steps} steps of random actions that it allows were taken"
+
+
+def _short(mask: Any) -> str:
+    shown = ", ".join(str(int(choice)) for choice in mask[:16])
+    return f"[{shown}{', …' if len(mask) > 16 else ''}]"
+
+
+def _barred(envs: VectorEnv, mask: Any) -> str | None:
+    """The element of the action, in words, for which a mask allows no choice."""
+    first = 0
+    for leaf in envs.native.action_leaves:
+        if leaf["kind"] != "fixed" or not leaf["discrete"]:
+            continue
+        shape = tuple(leaf["shape"])
+        elements = list(np.ndindex(shape))
+        low, high = (np.broadcast_to(leaf[side], len(elements)) for side in ("low", "high"))
+        for k, at in enumerate(elements):
+            end = first + int(high[k]) - int(low[k]) + 1
+            if not mask[first:end].any():
+                name = f" of leaf '{leaf['name']}'" if leaf["name"] else ""
+                return f"{name}{f' at {list(at)}' if at else ''}"
+            first = end
+    return None
 
 
 def _row(batch: Any, row: int) -> Any:
@@ -354,29 +571,3 @@ def _row(batch: Any, row: int) -> Any:
     if isinstance(batch, tuple) and batch and isinstance(batch[0], np.ndarray | dict | tuple):
         return tuple(_row(inner, row) for inner in batch)
     return batch[row]
-
-
-def _require_same(a: Any, b: Any, what: str) -> None:
-    difference = _difference(a, b)
-    if difference is not None:
-        raise _Broken(f"{what}: not the same{difference}")
-
-
-def _difference(a: Any, b: Any, at: str = "") -> str | None:
-    """Where two nested results differ, or None; NaNs are equal."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        if a.keys() != b.keys():
-            return f" at {at or 'the top'}: {sorted(a)} and {sorted(b)}"
-        pairs = [(a[name], b[name], f"{at}.{name}") for name in a]
-    elif isinstance(a, tuple | list) and isinstance(b, tuple | list):
-        if len(a) != len(b):
-            return f" in length{f' at {at}' if at else ''}: {len(a)} and {len(b)}"
-        pairs = [(x, y, f"{at}[{k}]") for k, (x, y) in enumerate(zip(a, b, strict=True))]
-    else:
-        x, y = np.asarray(a), np.asarray(b)
-        same = x.shape == y.shape and x.dtype == y.dtype
-        floats = x.dtype.kind == "f"
-        if same and np.array_equal(x, y, equal_nan=floats):
-            return None
-        return f"{f' at {at}' if at else ''}: {a!r} and {b!r}"
-    return next((d for d in (_difference(*pair) for pair in pairs) if d is not None), None)

@@ -152,8 +152,10 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         observation_normalization, reward_normalization: their running statistics, a
             `Normalization`; None unless made with `normalize_observation`, `normalize_reward`.
         native: the native vec env underneath.
+        final_frames: the envs that were made to tell of their last pictures.
     """
 
+    final_frames: tuple[int, ...] = ()
     # What the native half needs and must not hold itself; see `corral.python_envs`.
     held: Any = None
     # What resets do not take, "seed" or "options", and why, where the native half cannot know.

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import re
+from typing import Any
+
+import gymnasium
+import numpy as np
 import pytest
 
 import corral
@@ -32,6 +38,8 @@ def test_a_sound_env_passes_every_check(id: str) -> None:
     verdict = check_env(id, seed_matters=has_chance)
     assert verdict.passed
     asked = [check for check in CHECKS if check != "seed matters" or has_chance]
+    if corral.make_vec(id, 1).native.can("action_mask"):
+        asked.append("action mask")
     assert [check.name for check in verdict.checks] == asked
     assert all(check.passed for check in verdict.checks)
     assert str(verdict).startswith(f"{id} keeps its contract")
@@ -50,6 +58,10 @@ ONE_CHECK = [
     ("out_of_bounds", "spaces"),
     ("save_forgets", "save and load"),
     ("panic_in_render", "render"),
+    ("nan_observation", "spaces"),
+    ("nan_reward", "spaces"),
+    ("info_out_of_bounds", "spaces"),
+    ("reseed_differs", "determinism"),
 ]
 
 
@@ -102,3 +114,154 @@ def test_options_and_ids_reach_the_env_and_wrong_ones_are_errors() -> None:
         check_env("Maze-v0", sise=3)
     with pytest.raises(corral.errors.UnknownEnvError):
         check_env("Nowhere-v0")
+
+
+# Of each fault: the check, what is said of it (a pattern), and what to do.
+SAID = [
+    (
+        "out_of_bounds",
+        "spaces",
+        r"step 1 of episode 0 after reset\(seed=0\), env 0, action \{.*\}: "
+        r"observation leaf 'level' is 1\.5, outside 0\.0 to 1\.0",
+        "declare the space",
+    ),
+    (
+        "nan_observation",
+        "spaces",
+        r"step 1 .*: observation leaf 'body\.joints' has NaN at \[0, 0\], outside -1\.0 to 1\.0",
+        "declare the space",
+    ),
+    ("nan_reward", "spaces", r"step 1 .* env 0, .*: the reward is NaN", "mend the value in `step`"),
+    (
+        "info_out_of_bounds",
+        "spaces",
+        r"step 1 .*: info leaf 'left' is -1\d\d, outside 0 to 100",
+        "",
+    ),
+    (
+        "draws_in_build",
+        "index decides its episode",
+        r"index 0 in a fresh env of seed 1 and in one of seed 2, .*: the reset, env 0: "
+        r"observation leaf 'body\.joints' at \[0, 0\] is -?\d\.\d+ and -?\d\.\d+$",
+        "draw nothing from the stream in `build`",
+    ),
+    (
+        "draws_in_build",
+        "index leaves the own stream",
+        r"an env built with seed 5 has drawn from its stream .* has moved 1 steps",
+        "nothing in `build`",
+    ),
+    (
+        "reseed_differs",
+        "determinism",
+        r"reset\(seed=7\), and an env built with seed 7, .*: the reset, env 0: "
+        r"observation leaf 'body\.joints' at \[\d, \d\] is ",
+        "`reseed`",
+    ),
+    (
+        "index_depends_on_history",
+        "index decides its episode",
+        r"index 3 in a fresh env and in one that has played others, .*: the reset, env 0: "
+        r"observation leaf 'level' is \d\.\d+ and \d\.\d+$",
+        "`reset_with_index`",
+    ),
+    (
+        "index_disturbs_stream",
+        "index leaves the own stream",
+        r"the second own episode, .*: the reset, env 0: observation leaf 'level' is .* and ",
+        "begin_index",
+    ),
+    (
+        "save_forgets",
+        "save and load",
+        r"step 0 after a state of 25 steps .* env 0, which loaded it: observation leaf 'level' is "
+        r"\d\.\d+ and \d\.\d+$",
+        "Serialize",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fault", "check", "said", "advice"), SAID)
+def test_a_fault_is_told_by_leaf_env_step_values_and_what_to_do(
+    fault: str, check: str, said: str, advice: str
+) -> None:
+    verdict = check_env(FAULTY, raise_on_failure=False, fault=fault)
+    (found,) = (one for one in verdict.checks if one.name == check)
+    assert found.passed is False
+    assert re.search(said, found.detail), found.detail
+    assert found.advice
+    assert advice in found.advice
+    assert f"to do: {found.advice}" in str(verdict)
+    assert "array(" not in str(verdict)
+
+
+@pytest.mark.parametrize(
+    ("mask", "said"),
+    [
+        (
+            "all",
+            r"step \d of episode 0 after reset\(seed=60\), env 0, action \d: \d was played last "
+            r"\(the mask allows this action: \[1, 1, 1\]\)",
+        ),
+        (
+            "nothing",
+            r"step 0 after seed 60, env 0: the mask allows no choice, and the episode goes",
+        ),
+    ],
+)
+def test_a_mask_that_is_wrong_is_told_with_the_action_and_the_mask(mask: str, said: str) -> None:
+    verdict = check_env("testing/Chooser-v0", raise_on_failure=False, mask=mask)
+    found = verdict.checks[-1]
+    assert (found.name, found.passed) == ("action mask", False)
+    assert re.match(said, found.detail), found.detail
+    assert "`action_mask`" in found.advice
+    assert check_env("testing/Chooser-v0").checks[-1].passed
+
+
+class Nested(gymnasium.Env[Any, Any]):
+    """Shows 3.0 in one element of a nested leaf in its third step, or a letter of none."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, text: str = "ab") -> None:
+        box = gymnasium.spaces.Box(0, 1, (2, 3), np.float32)
+        word = gymnasium.spaces.Text(2, charset="ab")
+        self.observation_space = gymnasium.spaces.Dict(
+            {"arm": gymnasium.spaces.Dict({"joints": box}), "word": word}
+        )
+        self.text = text
+
+    def _show(self) -> Any:
+        joints = np.full((2, 3), self.start, np.float32)
+        if self.steps == 3 and self.text == "ab":
+            joints[1, 2] = 3.0
+        return {"arm": {"joints": joints}, "word": self.text if self.steps == 2 else "a"}
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.start, self.steps = self.np_random.random(), 0
+        return self._show(), {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        return self._show(), 0.0, self.steps == 5, False, {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ab", r"observation leaf 'arm\.joints' has 3\.0 at \[1, 2\], outside 0\.0 to 1\.0$"),
+        (
+            "zz",
+            r"step 1, env 0: observation leaf 'word' is 'zz', which Text\(.*\) does not contain",
+        ),
+    ],
+)
+def test_a_leaf_of_a_python_env_is_named_too(text: str, said: str) -> None:
+    make = functools.partial(
+        corral.from_gymnasium, functools.partial(Nested, text), runner="serial"
+    )
+    verdict = check_env(make, raise_on_failure=False)
+    (found,) = (one for one in verdict.checks if one.passed is False)
+    assert found.name == "spaces"
+    assert re.search(said, found.detail), found.detail

@@ -29,6 +29,7 @@ BASES = [
     (errors.UnknownNameError, [AttributeError]),
     (errors.LibraryError, [ImportError]),
     (errors.MissingFileError, [FileNotFoundError]),
+    (errors.VideoError, [OSError]),
     (errors.SpaceError, [ValueError]),
     (errors.UnsupportedError, [NotImplementedError]),
     (errors.ResetNeededError, [gym_error.ResetNeeded]),

@@ -134,6 +134,7 @@ def test_what_an_original_server_has_no_word_for_is_refused() -> None:
             {"autoreset_mode": "next_step"},
             {"max_episode_steps": 5},
             {"episode_statistics": True},
+            {"debug": True},
         ):
             with pytest.raises(errors.UnsupportedError, match=next(iter(option))):
                 corral.connect(parrot.address, 2, **option)  # type: ignore[arg-type]

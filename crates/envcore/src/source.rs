@@ -230,6 +230,11 @@ pub trait Chunk: Send {
         Err(no_calls("this env", call))
     }
 
+    /// Asks the chunk to check what it takes from foreign code, at a cost
+    /// ([`VecConfig::debug`](crate::VecConfig::debug)); called at most once, before any other
+    /// call. Observations, rewards and infos are held to their spaces by the caller.
+    fn debug(&mut self) {}
+
     /// Ends every env, even where some fail to end. Returns the slots that failed.
     fn close(&mut self) -> Vec<(usize, Failure)>;
 }

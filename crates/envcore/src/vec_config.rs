@@ -68,6 +68,12 @@ pub struct VecConfig {
     pub episode_statistics: bool,
     /// What happens to finite actions outside their bounds.
     pub action_bounds: ActionBounds,
+    /// Whether every observation, reward and info is held to its space. A slot that shows
+    /// anything else fails, as if its env had returned an error.
+    pub debug: bool,
+    /// In `SameStep`, the slots whose last picture of an episode is told with their last infos, as
+    /// [`FINAL_FRAME`](crate::FINAL_FRAME); in ascending order.
+    pub final_frames: Vec<usize>,
     /// How many threads step slots; `None` for as many as there are cores. The caller of
     /// `step` is one of these threads.
     pub num_threads: Option<usize>,

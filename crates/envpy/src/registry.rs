@@ -21,13 +21,14 @@ pub(crate) fn make(
     let source = source.get();
     let settings = Settings::read(settings, num_envs, source.usual_limit()).or_raise(py)?;
     let Settings { config, on_failure, max_restarts, record, layers } = settings;
-    let (batch_size, action_bounds) = (config.batch_size, config.action_bounds);
+    let (batch_size, action_bounds, debug) = (config.batch_size, config.action_bounds, config.debug);
     let closing = source.closing();
     let _time = TimeInPython::from_python(py);
     let envs = detach(py, || {
         let (mut envs, about) = source.start(config)?;
         if let Some(dir) = record {
-            envs = Box::new(Recorder::new(envs, &source.config(), action_bounds, &dir)?);
+            let recorder = Recorder::new(envs, &source.config(), action_bounds, &dir)?;
+            envs = Box::new(recorder.with_debug(debug));
         }
         if on_failure != OnFailure::Raise {
             envs = Box::new(FailurePolicy::new(envs, on_failure, max_restarts)?);

@@ -71,6 +71,11 @@ impl Settings {
             }
             "episode_statistics" => config.episode_statistics = flag(name, value)?,
             "action_bounds" => config.action_bounds = bounds(&text(name, value)?)?,
+            "debug" => config.debug = flag(name, value)?,
+            "final_frames" => {
+                let slots = value_or_none.map(|slots| slots_below(name, slots, config.num_slots));
+                config.final_frames = slots.transpose()?.unwrap_or_default();
+            }
             "check_actions" => layers.masked_actions = masked(value)?,
             "num_threads" => config.num_threads = count_or_none()?,
             "batch_size" => config.batch_size = count_or_none()?,
@@ -158,6 +163,22 @@ fn directory(name: &str, given: &Bound<'_, PyAny>) -> Result<PathBuf> {
         true => Error::ArgumentType(format!("{name} is a path (a str or a Path), not {given:?}")),
         false => Error::env(error),
     })
+}
+
+/// Numbers of envs, each once and in ascending order.
+fn slots_below(name: &str, given: &Bound<'_, PyAny>, num_slots: usize) -> Result<Vec<usize>> {
+    let wrong = || Error::ArgumentType(format!("{name} is a sequence of ints, not {given:?}"));
+    let mut slots = Vec::new();
+    for slot in given.try_iter().map_err(|_| wrong())? {
+        let slot = count(name, &slot.map_err(|_| wrong())?)?;
+        if slot >= num_slots {
+            return Err(Error::Argument(format!("{name}: there is no env {slot}: there are {num_slots}")));
+        }
+        slots.push(slot);
+    }
+    slots.sort_unstable();
+    slots.dedup();
+    Ok(slots)
 }
 
 fn discount(name: &str, given: &Bound<'_, PyAny>) -> Result<f64> {

@@ -133,6 +133,7 @@ def to_dm_env(env: VectorEnv | gymnasium.Env[Any, Any]) -> DmEnv | DmVectorEnv:
 _REFUSED = {
     **python_envs._REFUSED,
     "render_mode": "dm_env's interface draws no pictures",
+    "final_frames": "dm_env's interface draws no pictures",
 }
 
 

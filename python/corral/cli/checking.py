@@ -35,15 +35,30 @@ def check(
         list[str] | None,
         typer.Option("--option", "-o", metavar="NAME=VALUE", help="As JSON, or else as text."),
     ] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            "--env",
+            metavar="ID",
+            help="The env of the library that is checked, alone; all without.",
+        ),
+    ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps of each trajectory.")] = 200,
     always_alike: Annotated[
         bool,
         typer.Option("--no-randomness", help="The env has none: all its episodes begin alike."),
     ] = False,
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="What one check of a library's env may take."),
+    ] = 120.0,
     loads: ids.Loads = None,
     as_json: Json = False,
 ) -> None:
     """Say whether envs keep their contract, and what a library offers.
+
+    A library runs in a process of its own: an env of it that crashes, hangs or cannot be built
+    fails, and the next one is checked. Options are given to the env that --env names, or to all.
 
     Exit code 0: they do. 1: they do not. 2: it cannot be checked.
 
@@ -54,8 +69,17 @@ def check(
         ids.load(loads)
         checked: Library | None = None
         if ids.is_file(what):
-            checked = check_library(what, options=options, steps=steps)
+            checked = check_library(
+                what,
+                options=options,
+                env=env,
+                steps=steps,
+                seed_matters=not always_alike,
+                timeout=timeout,
+            )
             verdicts = checked.verdicts
+        elif env is not None:
+            raise errors.ArgumentError("--env names an env of a library: give the library's file")
         else:
             verdicts = [_verdict(what, options, steps, seed_matters=not always_alike)]
     if as_json:

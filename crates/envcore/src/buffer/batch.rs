@@ -49,6 +49,12 @@ pub struct Extra {
 /// the chunk has it, where the row's leaves do not hold all of it. See
 pub const FINAL_OBSERVATION: &str = "\0final observation";
 
+/// The key of an [`Extra`] of the finals: the last picture of the episode
+/// ([`VecConfig::final_frames`](crate::VecConfig::final_frames)), a list of one `uint8` array
+/// (height, width, 3), or a text that says why there is none. It is a list so that no sink
+/// makes room for a picture of every row.
+pub const FINAL_FRAME: &str = "final_frame";
+
 /// The infos of a batch's rows.
 #[derive(Default)]
 pub struct Infos {

@@ -28,7 +28,7 @@ pub(crate) use act_row::ActReader;
 pub use act_row::ActRow;
 pub use actions::{Actions, ColumnIn};
 pub(crate) use batch::Either;
-pub use batch::{Batch, Extra, FINAL_OBSERVATION, Finals, Infos, RowKind};
+pub use batch::{Batch, Extra, FINAL_FRAME, FINAL_OBSERVATION, Finals, Infos, RowKind};
 pub use batch_pool::{BatchPool, Draft, Layout};
 pub use bytes::Bytes;
 pub use column::{Column, Fixed};

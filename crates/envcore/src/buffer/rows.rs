@@ -3,14 +3,17 @@
 //! A [`RowsMut`] is a range of consecutive rows of a draft. The windows of one draft never
 //! overlap, so chunks may write their rows from different threads. A [`Row`] writes one
 //! row leaf by leaf, directly into the batch.
+//!
+//! Above 400 lines because a fifth of them are the tests of rows that another process wrote.
 
 use std::marker::PhantomData;
 
 use crate::buffer::batch::RowKind;
 use crate::buffer::column::Column;
+use crate::buffer::lease::Part;
 use crate::buffer::place::{Place, Places};
 use crate::buffer::row::Row;
-use crate::space::Element;
+use crate::space::{Element, Value};
 
 /// Consecutive rows of a batch, for writing; row numbers count from the
 /// window's first row.
@@ -144,6 +147,51 @@ impl<'a> RowsMut<'a> {
     /// A writer of row `row`'s declared infos, which marks each leaf that it writes.
     pub fn info(&mut self, row: usize) -> Row<'_> {
         InfosMut { places: self.places, start: self.start, len: self.len, draft: PhantomData }.into_row(row)
+    }
+
+    /// The place of a leaf of the observations or infos.
+    fn place_of(&self, part: Part) -> Place {
+        match part {
+            Part::Observation(leaf) => self.places.observation[leaf],
+            Part::Info(leaf) => self.places.info[leaf],
+            other => panic!("{other:?} is no leaf"),
+        }
+    }
+
+    /// Whether row `row` has the observation or info `part`. Each has its observation.
+    pub(crate) fn is_told(&mut self, part: Part, row: usize) -> bool {
+        assert!(row < self.len);
+        let Part::Info(leaf) = part else { return true };
+        let mask = self.places.info_mask[leaf];
+        // SAFETY: each info leaf has a mask column of bools with that row, and the row belongs
+        // to this window.
+        unsafe { *mask.ptr.cast::<bool>().add(self.start + row) }
+    }
+
+    /// All elements of `part`, a leaf of the observations or infos, in row-major order, rows
+    /// first.
+    ///
+    /// # Panics
+    /// Where there is no such leaf, or the leaf is not of fixed shape and `T`s.
+    pub(crate) fn elements_of<T: Element>(&mut self, part: Part) -> &[T] {
+        let place = self.place_of(part);
+        assert!(place.fixed && place.dtype == T::DTYPE, "{part:?} is not of {}", T::DTYPE);
+        // SAFETY: as in `Observations::leaf`.
+        unsafe {
+            let first = place.ptr.cast::<T>().add(self.start * place.elements);
+            std::slice::from_raw_parts(first, self.len * place.elements)
+        }
+    }
+
+    /// Row `row` of `part`, a leaf of the observations or infos.
+    ///
+    /// # Panics
+    /// Where there is no such leaf, or the leaf is of fixed shape.
+    pub(crate) fn value_of(&mut self, part: Part, row: usize) -> &Value {
+        let place = self.place_of(part);
+        assert!(row < self.len && !place.fixed, "{part:?} has no loose row {row}");
+        // SAFETY: the column has a `Value` for that row, which belongs to this window alone.
+        unsafe { &*place.ptr.cast::<Value>().add(self.start + row) }
     }
 
     /// Moves row `row`'s observation and infos to the finals, as the last ones of their

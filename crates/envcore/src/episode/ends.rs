@@ -5,9 +5,10 @@ use std::ops::Range;
 use super::passes::{AddUp, EndNextStep, Over, find};
 use super::{Episodes, Report};
 use crate::begin::Begin;
-use crate::buffer::{Extra, FINAL_OBSERVATION, RowKind, RowsMut, StepColumns};
+use crate::buffer::{Extra, FINAL_FRAME, FINAL_OBSERVATION, RowKind, RowsMut, StepColumns};
 use crate::simd;
 use crate::source::ResetArgs;
+use crate::space::{Array, Value};
 use crate::vec_config::AutoresetMode;
 
 impl Episodes {
@@ -66,8 +67,23 @@ impl Episodes {
                     let key = FINAL_OBSERVATION.into();
                     report.final_infos.push(Extra { row: row_in_batch, key, value });
                 }
+                if self.rules.final_frames.binary_search(&self.lives.number(slot)).is_ok() {
+                    let value = self.last_picture(slot);
+                    let key = FINAL_FRAME.into();
+                    report.final_infos.push(Extra { row: row_in_batch, key, value });
+                }
                 self.autoreset(slot, row, RowKind::Step, rows);
             }
+        }
+    }
+
+    /// What `slot` shows now, or why it draws nothing.
+    fn last_picture(&mut self, slot: usize) -> Value {
+        let frame = self.chunk.render(slot);
+        let array = frame.and_then(|frame| Array::new(&[frame.height(), frame.width(), 3], frame.pixels()));
+        match array {
+            Ok(array) => Value::List(vec![Value::Array(array)]),
+            Err(error) => Value::Text(error.to_string().into()),
         }
     }
 

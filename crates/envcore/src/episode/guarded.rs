@@ -24,6 +24,11 @@ impl Guarded {
         Guarded(chunk)
     }
 
+    /// Calls [`Chunk::debug`].
+    pub(super) fn debug(&mut self) {
+        self.0.debug();
+    }
+
     /// Calls [`Chunk::step`]. Afterwards the failures in `side` are of slots in `slots`,
     /// each slot at most once, in ascending order.
     pub(super) fn step(

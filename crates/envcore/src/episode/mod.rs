@@ -13,6 +13,7 @@ mod lives;
 mod passes;
 mod rules;
 mod saved;
+mod space_checks;
 
 pub(crate) use checks::Tried;
 pub(crate) use lives::{Life, Lives, Status, check_seed, restart_seed};
@@ -34,12 +35,15 @@ use crate::guard::{drop_guarded, guard};
 use crate::source::{Chunk, ResetArgs, Side, Source, StepArgs};
 use crate::space::{Options, Value};
 use guarded::Guarded;
+use space_checks::SpaceChecks;
 
 /// A chunk and the lives of its slots.
 pub(crate) struct Episodes {
     chunk: Guarded,
     config: String,
     rules: Rules,
+    /// Holds rows to their spaces, where that is asked for.
+    checks: Option<SpaceChecks>,
     lives: Lives,
     /// By slot, whether an episode ends or begins in this step.
     over: Vec<bool>,
@@ -132,8 +136,13 @@ impl Episodes {
     ) -> Self {
         let spec = source.spec();
         let n = seeds.len();
+        let mut chunk = Guarded::new(chunk);
+        if rules.debug {
+            chunk.debug();
+        }
         Episodes {
-            chunk: Guarded::new(chunk),
+            chunk,
+            checks: rules.debug.then(|| SpaceChecks::new(spec)),
             config: spec.config.clone(),
             lives: Lives::new((&spec.id, spec.caps), rules.autoreset, rules.limit, first_slot, seeds),
             rules: rules.clone(),
@@ -174,6 +183,9 @@ impl Episodes {
     pub(crate) fn step(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
         let actions = StepArgs(report.actions.reader(self.lives.number(0), self.lives.len()));
         self.chunk.step(slots.clone(), &self.lives.pending, actions, rows, &mut self.side);
+        if let Some(checks) = &self.checks {
+            checks.step(slots.clone(), &self.lives.pending, rows, &mut self.side);
+        }
         report.infos.append(&mut self.side.extras);
         for (slot, failure) in std::mem::take(&mut self.side.failures) {
             let row = slot - slots.start;
@@ -258,6 +270,9 @@ impl Episodes {
         }
         let mut resets = std::mem::take(&mut self.resets);
         self.chunk.reset(&resets, rows, &mut self.side);
+        if let Some(checks) = &self.checks {
+            checks.reset(&resets, rows, &mut self.side);
+        }
         report.infos.append(&mut self.side.extras);
         let failures = std::mem::take(&mut self.side.failures);
         for ResetArgs { slot, row, begin, options, .. } in resets.drain(..) {

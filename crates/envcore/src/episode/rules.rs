@@ -1,5 +1,7 @@
 //! What the source can do and the user has asked for, decided once.
 
+use std::sync::Arc;
+
 use crate::caps::Caps;
 use crate::error::{Error, Result};
 use crate::source::SourceSpec;
@@ -18,6 +20,10 @@ pub(crate) struct Rules {
     pub(super) limit: u64,
     /// The info leaf `episode.r`; `episode.l` and `episode.t` follow it.
     pub(super) statistics: Option<usize>,
+    /// Whether what the source shows is held to its spaces.
+    pub(super) debug: bool,
+    /// The slots whose last picture is told.
+    pub(super) final_frames: Arc<[usize]>,
 }
 
 impl Rules {
@@ -48,12 +54,17 @@ impl Rules {
         if config.max_episode_steps.is_some() {
             source.caps.require(Caps::TIME_LIMIT, &source.id, "bear a time limit")?;
         }
+        if !config.final_frames.is_empty() {
+            source.caps.require(Caps::RENDER, &source.id, "draw a picture, as final_frames asks")?;
+        }
         Ok(Rules {
             autoreset,
             self_resetting: source.autoreset.is_some(),
             shows_finals: source.caps.contains(Caps::FINAL_OBS),
             limit: config.max_episode_steps.unwrap_or(u64::MAX),
             statistics: config.episode_statistics.then_some(source.info.leaves().len()),
+            debug: config.debug,
+            final_frames: config.final_frames.as_slice().into(),
         })
     }
 

@@ -44,6 +44,7 @@ pub struct Recorder {
     inner: Box<dyn VecEnv>,
     config: Json,
     bounds: ActionBounds,
+    debug: bool,
     dir: PathBuf,
     limit: usize,
     log: Log,
@@ -121,6 +122,7 @@ impl Recorder {
             inner,
             config: serde_json::from_str(config).unwrap_or_default(),
             bounds,
+            debug: false,
             dir: path,
             limit: LIMIT,
             log: Log::new(n, LIMIT.saturating_mul(n)),
@@ -136,6 +138,13 @@ impl Recorder {
     pub fn with_limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self.log = Log::new(self.lives.len(), bytes.saturating_mul(self.lives.len()));
+        self
+    }
+
+    /// Says whether the rows of `inner` are held to their spaces
+    /// ([`VecConfig::debug`](crate::VecConfig::debug)); they are not by default.
+    pub fn with_debug(mut self, debug: bool) -> Self {
+        self.debug = debug;
         self
     }
 
@@ -352,7 +361,8 @@ impl Recorder {
                 (fresh(&base.options), tell(&base), Some(why))
             }
         };
-        Recording::new(self.inner.spec(), &self.config, self.bounds, error, start, slot_calls, gap)
+        let how = (self.bounds, self.debug);
+        Recording::new(self.inner.spec(), &self.config, how, error, start, slot_calls, gap)
     }
 }
 

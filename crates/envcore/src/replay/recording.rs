@@ -43,6 +43,9 @@ struct Head {
     autoreset_mode: String,
     max_episode_steps: Option<u64>,
     action_bounds: String,
+    /// Whether rows were held to their spaces ([`VecConfig::debug`](crate::VecConfig::debug)).
+    #[serde(default)]
+    debug: bool,
     failure: Failed,
     /// Why the recording cannot be replayed, if it cannot.
     gap: Option<String>,
@@ -85,7 +88,7 @@ impl Recording {
     pub(super) fn new(
         spec: &Spec,
         config: &Json,
-        bounds: ActionBounds,
+        (bounds, debug): (ActionBounds, bool),
         error: &SlotError,
         start: Start,
         slot_calls: SlotCalls,
@@ -106,6 +109,7 @@ impl Recording {
                 ActionBounds::Unchecked => "unchecked",
             }
             .into(),
+            debug,
             failure: Failed {
                 slot: error.slot,
                 begin: begin_to_json(error.begin),

@@ -2,15 +2,37 @@
 //!
 //! An episode of the env's own begins with a number forbidden that follows from
 //! its stream; index ix forbids ix % 3. It ends after four steps, or by a choice
-//! that is forbidden, with reward -1.
+//! that is forbidden, with reward -1. On demand its mask allows everything, or nothing, and a
+//! choice that is forbidden is an error.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Discrete, Env, Leaf, Record, Result, Space, Step, state, wants_reset};
+use envcore::{Caps, Discrete, Env, Error, Leaf, Record, Result, Space, Step, state, wants_reset};
 use serde::{Deserialize, Serialize};
+
+/// What a mask says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChooserMask {
+    /// What is allowed.
+    #[default]
+    Right,
+    /// That everything is allowed, though `step` refuses a choice.
+    All,
+    /// That nothing is allowed.
+    Nothing,
+}
+
+/// Chooser's options.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChooserConfig {
+    /// What its mask says.
+    pub mask: ChooserMask,
+}
 
 /// The environment; see the module.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Chooser {
+    mask: ChooserMask,
     forbidden: i64,
     steps: i32,
     streams: Streams,
@@ -24,7 +46,7 @@ impl Chooser {
 }
 
 impl Env for Chooser {
-    type Config = ();
+    type Config = ChooserConfig;
     /// What is forbidden.
     type Obs = i64;
     type Act = Discrete<3>;
@@ -33,12 +55,15 @@ impl Env for Chooser {
 
     const CAPS: Caps = Caps::SAVE.union(Caps::ACTION_MASK);
 
-    fn build(_: &(), seed: i64) -> Result<Self> {
-        Ok(Chooser { forbidden: 0, steps: 0, streams: Streams::new(seed) })
+    fn build(config: &ChooserConfig, seed: i64) -> Result<Self> {
+        Ok(Chooser { mask: config.mask, forbidden: 0, steps: 0, streams: Streams::new(seed) })
     }
 
     fn step(&mut self, a: &Discrete<3>) -> Result<(Step<Self>, Record)> {
         let is_wrong = a.0 == self.forbidden;
+        if is_wrong && self.mask == ChooserMask::All {
+            return Err(Error::env(format!("{} was played last", a.0)));
+        }
         (self.forbidden, self.steps) = (a.0, self.steps + 1);
         let reward = if is_wrong { -1.0 } else { 1.0 };
         let step = Step::new(*a, self.forbidden, reward, self.steps);
@@ -59,12 +84,16 @@ impl Env for Chooser {
         Ok(self.begin(ix as i64 % 3))
     }
 
-    fn observation_space(_: &()) -> Result<Space> {
+    fn observation_space(_: &ChooserConfig) -> Result<Space> {
         Ok(Leaf::discrete(3).into())
     }
 
     fn action_mask(&self, mask: &mut [bool]) {
-        mask[self.forbidden as usize] = false;
+        match self.mask {
+            ChooserMask::Right => mask[self.forbidden as usize] = false,
+            ChooserMask::All => {}
+            ChooserMask::Nothing => mask.fill(false),
+        }
     }
 
     fn save(&self) -> Result<Vec<u8>> {

@@ -35,6 +35,13 @@ pub enum Fault {
     OutOfBounds,
     SaveForgets,
     NotDeterministic,
+    /// Draws from the stream in `build`, and shows what was drawn in every episode.
+    DrawsInBuild,
+    /// Is built from a seed in another way than it is seeded anew.
+    ReseedDiffers,
+    NanObservation,
+    NanReward,
+    InfoOutOfBounds,
 }
 
 /// Faulty's options.
@@ -86,6 +93,7 @@ pub struct Push {
 /// What it tells, at resets too.
 #[derive(ToRow)]
 pub struct FaultyInfo {
+    #[leaf(low = 0, high = 100)]
     left: i32,
     nested: FaultyPair,
 }
@@ -151,7 +159,10 @@ impl Faulty {
             Fault::OutOfBounds if self.due(Fault::OutOfBounds) => 1.5,
             _ => self.level,
         };
-        let joint = (f64::from(self.level) + self.bias).clamp(-1.0, 1.0);
+        let mut joint = (f64::from(self.level) + self.bias).clamp(-1.0, 1.0);
+        if self.due(Fault::NanObservation) {
+            joint = f64::NAN;
+        }
         Seen {
             level,
             body: Body { joints: [[joint, -joint]; 3], awake: self.count.is_multiple_of(2) },
@@ -160,8 +171,9 @@ impl Faulty {
     }
 
     fn told(&self) -> FaultyInfo {
+        let wrong = if self.due(Fault::InfoOutOfBounds) { -200 } else { 0 };
         FaultyInfo {
-            left: self.length as i32 - self.count as i32,
+            left: self.length as i32 - self.count as i32 + wrong,
             nested: FaultyPair { pair: [self.count as i16, -(self.count as i16)] },
         }
     }
@@ -197,7 +209,7 @@ impl Env for Faulty {
 
     fn build(config: &FaultyConfig, seed: i64) -> Result<Self> {
         let instance = INSTANCES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let faulty = Faulty {
+        let mut faulty = Faulty {
             config: config.clone(),
             seed,
             streams: Streams::new(match config.fault {
@@ -216,7 +228,19 @@ impl Env for Faulty {
         if faulty.has(Fault::ErrorInBuild) {
             return Err(Error::env("a fault on demand"));
         }
+        if faulty.has(Fault::DrawsInBuild) {
+            faulty.streams.begin_own();
+            faulty.bias = faulty.streams.rng().random() - 0.5;
+        }
         Ok(faulty)
+    }
+
+    fn reseed(&mut self, config: &FaultyConfig, seed: i64) -> Result<()> {
+        *self = Self::build(config, seed)?;
+        if self.has(Fault::ReseedDiffers) {
+            self.bias = 0.25;
+        }
+        Ok(())
     }
 
     fn record_space(_config: &FaultyConfig) -> Result<Space> {
@@ -236,7 +260,10 @@ impl Env for Faulty {
         self.count += 1;
         let drawn = self.streams.rng().random() as f32;
         self.level = (drawn + a.force[0].clamp(-1.0, 1.0)).clamp(0.0, 1.0);
-        let reward = f64::from(self.level) * a.gear.0 as f64;
+        let reward = match self.due(Fault::NanReward) {
+            true => f64::NAN,
+            false => f64::from(self.level) * a.gear.0 as f64,
+        };
         let done = self.count >= self.length;
         let mut record = Record::empty();
         if self.count.is_multiple_of(3) {

@@ -11,7 +11,7 @@ mod nested;
 mod odd;
 
 pub use caller::{Caller, CallerConfig};
-pub use chooser::Chooser;
+pub use chooser::{Chooser, ChooserConfig, ChooserMask};
 pub use dotted::Dotted;
 pub use faulty::{Fault, Faulty, FaultyConfig};
 pub use nested::Nested;

@@ -1,6 +1,7 @@
 //! How workers start.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -106,6 +107,7 @@ impl WorkerPool {
                     thread_affinity_offset: None,
                     // The parent has checked the actions.
                     action_bounds: ActionBounds::Unchecked,
+                    final_frames: own_slots(&config.final_frames, &member.slots),
                     ..config.clone()
                 },
             };
@@ -218,4 +220,9 @@ impl WorkerPool {
             }
         }
     }
+}
+
+/// Those of `slots` that are of a worker's slots, by the worker's own numbers.
+fn own_slots(slots: &[usize], own: &Range<usize>) -> Vec<usize> {
+    slots.iter().filter(|slot| own.contains(slot)).map(|slot| slot - own.start).collect()
 }
