@@ -77,7 +77,7 @@ def check_library(
     Args:
         path: the `.so` file.
         options: for a libenv library, what its `libenv_make` is told; for one of EnvCApi its
-            settings; else options of all envs.
+            settings; else options of all envs, or of the one that `env_id` among them names.
         steps: how many steps each trajectory takes.
 
     Raises:
@@ -91,9 +91,13 @@ def check_library(
     name = os.fspath(path)
     if "corral" in faces:
         namespace = plugins.namespace_of(path)
-        listed = {id: plugins.entries()[id] for id in plugins.load(path, namespace=namespace)}
-        checked = Library(name, faces, listed, {}, [])
-        for id in listed:
+        ids = plugins.load(path, namespace=namespace)
+        if "env_id" in given and ids:
+            # The name that the library's libenv interface has for it.
+            ids = [f"{ids[0].partition('/')[0]}/{given.pop('env_id')}"]
+        known = plugins.entries()
+        checked = Library(name, faces, {id: known[id] for id in ids if id in known}, {}, [])
+        for id in ids:
             native = _native.make(plugins.source(id, given), 1, {})
             checked.spaces[id] = _spaces(native)
             native.close()

@@ -1,8 +1,8 @@
 """Do we take the actions that Gymnasium takes, in the forms in which it takes them?
 
 Each action of a table is given to Gymnasium's own env or `SyncVectorEnv` and to ours: both play it
-and show the same, or both refuse it. Some of Gymnasium's envs compute in the dtype of the action. So
-what is shown is compared with what they show for the action in the space's dtype.
+and show the same, or both refuse it. Some of Gymnasium's envs compute in the dtype of the action.
+So what is shown is compared with what they show for the action in the space's dtype.
 """
 
 from __future__ import annotations
