@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium.error
@@ -134,7 +134,7 @@ class SlotFailure:
     text: str
     replay: str | None = None
     exception: BaseException | None = None
-    backtrace: str | None = None
+    backtrace: str | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def _make(
