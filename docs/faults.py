@@ -30,6 +30,9 @@ Each of these is made to happen by [faults.py](faults.py), which writes this pag
 
 FAULTY = "testing/Faulty-v0"
 
+# With it, a panic's error has a backtrace in its notes.
+os.environ.pop("RUST_BACKTRACE", None)
+
 
 def push(n: int = 3, gear: int = 1) -> dict[str, Any]:
     return {"force": np.zeros((n, 2), np.float32), "gear": np.full(n, gear)}

@@ -80,7 +80,7 @@ def check_library(
         path: the `.so` file.
         options: for a libenv library, what its `libenv_make` is told; for one of EnvCApi its
             settings; else options of `env`, or of all envs: one that does not know them says so
-            in its verdict.
+            in its verdict. `env_id` among them is another word for `env`, as libenv has it.
         env: the one env to be checked, of a library for Corral; all without.
         steps: how many steps each trajectory takes.
         seed_matters: as for `check_env`.
@@ -109,6 +109,8 @@ def check_library(
             "whose name ends with _connect)"
         )
     if faces[0] == "corral":
+        if env is None:
+            env = asked["options"].pop("env_id", None)
         asked |= {"env": None if env is None else settings.text("env", env)}
         asked |= {"seed_matters": settings.flag("seed_matters", seed_matters)}
     elif env is not None:

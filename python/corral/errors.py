@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium.error
@@ -128,6 +129,7 @@ class SlotFailure:
         replay: the file that replays it (see `corral.replay`), where the envs were made with
             `record=` and it could be written; `text` says why not.
         exception: what a Python env raised, if it did.
+        backtrace: the calls in Rust that led to a panic, where `RUST_BACKTRACE` asks for them.
     """
 
     slot: int
@@ -142,6 +144,7 @@ class SlotFailure:
     text: str
     replay: str | None = None
     exception: BaseException | None = None
+    backtrace: str | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def _make(
@@ -153,9 +156,10 @@ class SlotFailure:
         text: str,
         replay: os.PathLike[str] | None,
         exception: BaseException | None,
+        backtrace: str | None,
     ) -> SlotFailure:
         file = None if replay is None else os.fspath(replay)
-        return cls(*place, phase, cause, message, text, file, exception)
+        return cls(*place, phase, cause, message, text, file, exception, backtrace)
 
 
 class EnvError(CorralError, RuntimeError):
@@ -190,6 +194,9 @@ class EnvError(CorralError, RuntimeError):
         error = (EnvTimeoutError if silent else cls)("\n".join(lines))
         error.failures = tuple(failures)
         error.batch = batch
+        for failure in failures[:8]:
+            if failure.backtrace is not None:
+                _note(error, f"env {failure.slot}, stack backtrace:\n{failure.backtrace.rstrip()}")
         return error
 
 
@@ -224,6 +231,22 @@ class ProgressFileError(CorralError, OSError):
 
 class WorkerTraceback(CorralError):
     """Where an exception was raised in a worker process; the cause of the `EnvError` behind it."""
+
+
+def with_backtrace(message: str, backtrace: str) -> EnvError:
+    """The error of a panic of no slot, with the calls that led to it."""
+    error = EnvError(message)
+    _note(error, f"stack backtrace:\n{backtrace.rstrip()}")
+    return error
+
+
+def _note(error: EnvError, text: str) -> None:
+    """Adds a note (PEP 678), which Python prints after the error. Python 3.10 prints none: there
+    the text becomes part of the error's own."""
+    if sys.version_info >= (3, 11):
+        error.add_note(text)
+    else:
+        error.args = (f"{error.args[0]}\n{text}", *error.args[1:])
 
 
 def as_raised(exception: BaseException, error: EnvError) -> BaseException:

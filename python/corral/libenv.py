@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -127,7 +128,9 @@ def load_libenv(
             vec_options["action_bounds"] = "unchecked"
     if isolation == "thread":
         vec_options["num_threads"] = num_workers
-    instances = _instances(options, num_workers)
+    of = options if callable(options) else lambda _: {} if options is None else options
+    given = [of(instance) for instance in range(num_workers)]
+    instances = [_typed(one) for one in given]
     seeded = vec_options.get("seed") is not None
     declared = _declared(functions)
     if isolation == "thread":
@@ -137,7 +140,9 @@ def load_libenv(
     else:
         # What is no library needs no worker to find out.
         _native.exports(library)
-        source = _in_workers(library, num_envs, instances, seeded, declared, make_timeout)
+        source = _in_workers(
+            library, num_envs, instances, _shown(given[0]), seeded, declared, make_timeout
+        )
     return settings.vector(settings.native(source, num_envs, vec_options), vec_options)
 
 
@@ -145,10 +150,12 @@ def _in_workers(
     library: str,
     num_envs: int,
     instances: list[list[Typed]],
+    shown: str,
     seeded: bool,
     functions: list[tuple[str, str]],
     make_timeout: float | None,
 ) -> _native.Source:
+    """`shown` tells people of the options."""
     count, directory = len(instances), _worker.directory()
     options = {num_envs * k // count: instance for k, instance in enumerate(instances)}
 
@@ -156,7 +163,7 @@ def _in_workers(
         told = _worker.Instance(library, directory, stop - start, options[start], seeded, functions)
         return told.payload()
 
-    return libraries.in_workers(library, payload, count, make_timeout)
+    return libraries.in_workers(f"{library}{shown}", payload, count, make_timeout)
 
 
 def _declared(functions: Any) -> list[tuple[str, str]]:
@@ -191,9 +198,10 @@ def _encoded(text: str, what: str, kind: type[errors.CorralError]) -> bytes:
         raise kind(f"{what} cannot be {text!r}: it has no UTF-8") from None
 
 
-def _instances(options: Options | Callable[[int], Options] | None, count: int) -> list[list[Typed]]:
-    of = options if callable(options) else lambda _: {} if options is None else options
-    return [_typed(of(instance)) for instance in range(count)]
+def _shown(options: Options) -> str:
+    """The options of an instance, for messages; nothing where there are none."""
+    told = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in options.items())
+    return f" (made with the options {told})" if told else ""
 
 
 def _typed(options: Any) -> list[Typed]:

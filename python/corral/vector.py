@@ -232,8 +232,10 @@ class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         """Plays one action in each env.
 
         Args:
-            actions: an array `(num_envs, …)` in the action space (or a dict of them). Checked
-                whole before any env moves. Casts that lose nothing are made.
+            actions: an array `(num_envs, …)` in the action space (or a dict or tuple of them), or
+                lists of numbers. Checked whole before any env moves. Floats of another width are
+                rounded to the space's dtype, and then checked; integers of any dtype are taken
+                by their values. Floats are no labels.
 
         Returns:
             observations `(num_envs, …)`, rewards `float64 (num_envs,)`, terminations and

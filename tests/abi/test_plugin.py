@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import shutil
 import subprocess
 import sys
@@ -306,7 +307,13 @@ def test_a_library_of_another_version_or_layout_says_which_side_is_old(
         corral.load(build(tmp_path / "other.c", tmp_path / "other.so"))
 
 
-def variant(tmp_path: Path, name: str, *changes: tuple[str, str]) -> Path:
+# For variants that leave a function out.
+UNUSED = ("-Wno-unused-function", "-Wno-unused-variable", "-Wno-unused-const-variable")
+
+
+def variant(
+    tmp_path: Path, name: str, *changes: tuple[str, str], flags: tuple[str, ...] = ()
+) -> Path:
     """The counter, with some of its source replaced."""
     text = (HERE / "c" / "counter.c").read_text()
     for old, new in changes:
@@ -314,7 +321,7 @@ def variant(tmp_path: Path, name: str, *changes: tuple[str, str]) -> Path:
         text = text.replace(old, new)
     source = tmp_path / f"{name}.c"
     source.write_text(text)
-    return build(source, tmp_path / f"{name}.so")
+    return build(source, tmp_path / f"{name}.so", *flags)
 
 
 def lists(*entries: str) -> tuple[tuple[str, str], ...]:
@@ -438,3 +445,155 @@ def test_an_installed_package_that_exits_is_a_warning_and_an_interrupt_is_not(
 def test_an_id_of_a_library_that_is_not_there_says_how_to_load_one():
     with pytest.raises(errors.UnknownEnvError, match=r"corral\.load\(path\) loads one"):
         corral.make_vec("nobody/Walk-v0", 1)
+
+
+def flagged(tmp_path: Path, namespace: str, *changes: tuple[str, str]) -> corral.VectorEnv:
+    """Three counters with targets from 5 to 9, of which some have been changed."""
+    corral.load(variant(tmp_path, namespace, *changes), namespace=namespace)
+    envs = corral.make_vec(f"{namespace}/Counter-v0", 3, num_threads=1)
+    envs.reset(seed=7)
+    return envs
+
+
+FLAGS: list[tuple[str, tuple[str, str]]] = [
+    ("terminated", ("s->count >= s->target ? 2 : 0", "s->count == 1 ? 2 : 0")),
+    ("truncated", ("rows->truncated[row] = 0", "rows->truncated[row] = s->count == 1 ? 255 : 0")),
+]
+
+
+@pytest.mark.parametrize(("flag", "change"), FLAGS, ids=[flag for flag, _ in FLAGS])
+def test_a_flag_that_is_neither_0_nor_1_is_1_and_with_debug_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str, change: tuple[str, str]
+) -> None:
+    monkeypatch.delenv("CORRAL_DEBUG", raising=False)
+    envs = flagged(tmp_path, f"lax-{flag}", change)
+    step = envs.step([1, 2, 1])
+    ended = step[2] if flag == "terminated" else step[3]
+    assert ended.view(np.uint8).tolist() == [1, 0, 1]
+    monkeypatch.setenv("CORRAL_DEBUG", "1")
+    envs = flagged(tmp_path, f"strict-{flag}", change)
+    wrote = 2 if flag == "terminated" else 255
+    with pytest.raises(errors.EnvError, match=f"wrote {wrote} to rows->{flag} of row 0") as raised:
+        envs.step([1, 2, 1])
+    assert [failure.slot for failure in raised.value.failures] == [0, 2]
+    batch = raised.value.batch
+    assert batch[0]["count"].tolist() == [0, 2, 0]
+    # Sound flags are no error, nor are those of slots that are left alone.
+    envs.reset(seed=7)
+    envs.step([2, 2, 2])
+
+
+def test_a_bool_that_is_neither_0_nor_1_is_1_and_with_debug_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of observations, in resets too."""
+    changes = (
+        ("    s->bounds[1].integer = 1001;", "    s->bounds[1].integer = 1;"),
+        (".dtype = CORRAL_INT32, .num_low", ".dtype = CORRAL_BOOL, .num_low"),
+        (
+            "((int32_t *)rows->observation[0])[row] = slot->count;",
+            "((uint8_t *)rows->observation[0])[row] = (uint8_t)slot->count;",
+        ),
+        (
+            "((int32_t *)rows->observation[1])[row] = slot->target;",
+            "((uint8_t *)rows->observation[1])[row] = (uint8_t)(slot->count ? 1 : 1);",
+        ),
+    )
+    monkeypatch.delenv("CORRAL_DEBUG", raising=False)
+    envs = flagged(tmp_path, "lax-bool", *changes)
+    assert envs.step([2, 1, 1])[0]["count"].view(np.uint8).tolist() == [1, 1, 1]
+    monkeypatch.setenv("CORRAL_DEBUG", "1")
+    envs = flagged(tmp_path, "strict-bool", *changes)
+    with pytest.raises(errors.EnvError, match=r"wrote 2 to rows->observation\[0\] of row 1"):
+        envs.step([1, 2, 1])
+    at_reset = [(old, new.replace("? 1 : 1)", "? 1 : 9)")) for old, new in changes]
+    with pytest.raises(errors.EnvError, match=r"wrote 9 to rows->observation\[1\] of row 0"):
+        flagged(tmp_path, "strict-reset", *at_reset)
+
+
+# A change of the counter, and what is said of it: each names the field.
+TABLES: list[tuple[tuple[tuple[str, str], ...], str]] = [
+    ((("    .make = make,\n", ""),), "no function 'make'"),
+    ((("    .spec = spec,\n", ""),), "no function 'spec'"),
+    ((("    .free_source = free_source,\n", ""),), "no function 'free_source'"),
+    ((("    .chunk = make_chunk,\n", ""),), "'chunk'"),
+    ((("    .reset = reset,\n", ""),), "no function 'reset'"),
+    ((("    .step = step,\n", ""),), "no function 'step'"),
+    ((("    .free_chunk = free_chunk,\n", ""),), "'free_ch"),
+    (((".entry_size = sizeof(corral_entry)", ".entry_size = 8"),), "tables have .* and 8 bytes"),
+    (((".envs = ENTRIES", ".envs = NULL"),), "1 envs at NULL"),
+    (((".num_envs = 1", ".num_envs = (size_t)-1"),), "envs, where 65536 is the most"),
+    ((('.name = "counting"', '.name = "\\xff"'),), "`name` of its table is not UTF-8"),
+    ((('.version = "1.0"', '.version = "\\xff"'),), "`version` of its table is not UTF-8"),
+    ((('.id = "Counter-v0"', '.id = "\\xff-v0"'),), r"envs\[0\]\.id is not UTF-8"),
+    ((('.id = "Counter-v0"', ".id = NULL"),), r"envs\[0\]\.id is NULL or empty"),
+    ((('.about = "Count up to a target."', '.about = "\\xff"'),), r"envs\[0\]\.about is not"),
+    (lists('.id = "Run-v0", .options = "\\xff"'), r"envs\[1\]\.options is not UTF-8"),
+]
+SPECS: list[tuple[tuple[tuple[str, str], ...], str]] = [
+    ((("return &((source *)source_)->spec;", "(void)source_; return NULL;"),), "`spec` gave NULL"),
+    ((("s->spec.size = sizeof(corral_spec)", "s->spec.size = 8"),), "`size` of its spec is 8"),
+    ((("s->spec.config = s->config", 's->spec.config = "[1]"'),), "`config` of its spec is no"),
+    ((("s->spec.config = s->config", 's->spec.config = "\\xff"'),), "`config` of its spec is not"),
+    ((("    .save = save,\n    .load = load,\n", ""),), "`caps` of its spec has .*save and load"),
+    ((("    .call = call,\n", ""),), "`caps` of its spec has .*call"),
+    ((("CORRAL_CAP_ENV | CORRAL_CAP_SAVE", "CORRAL_CAP_ENV | CORRAL_CAP_RENDER"),), "no render"),
+    ((('s->observation[0].name = "count"', 's->observation[0].name = "\\xff"'),), "not UTF-8"),
+    ((('s->observation[0].name = "count"', 's->observation[0].name = "target"'),), "target"),
+    ((("s->action[0].dtype = CORRAL_INT64", "s->action[0].dtype = 99"),), "99"),
+    ((("s->action[0].discrete = 1", "s->action[0].discrete = 7"),), "`discrete` is 7"),
+    ((("s->action[0].kind = CORRAL_LEAF_FIXED", "s->action[0].kind = 9"),), "9 is no kind of leaf"),
+    ((("s->spec.action.num_leaves = 1", "s->spec.action.num_leaves = 0"),), "action space has no"),
+    ((("s->spec.action.leaves = s->action", "s->spec.action.leaves = NULL"),), "1 leaves at NULL"),
+    ((("s->action[0].low = &s->bounds[2]", "s->action[0].low = NULL"),), "`low`: 1 bounds at NULL"),
+    ((("s->action[0].high = &s->bounds[3]", "s->action[0].high = NULL"),), "`high`: 1 bounds at"),
+    ((("s->bounds[3].integer = 2", "s->bounds[3].integer = -2"),), "action space"),
+    ((("s->action[0].num_low = s->action[0].num_high = 1", "s->action[0].num_axes = 2; "
+       "s->action[0].num_low = s->action[0].num_high = 1"),), "2 axes at NULL"),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize(("changes", "message"), TABLES, ids=[message for _, message in TABLES])
+def test_a_table_with_a_fault_is_refused_at_load_and_the_field_is_named(
+    tmp_path: Path, changes: Any, message: str
+) -> None:
+    library = variant(tmp_path, "faulty", *changes, flags=UNUSED)
+    with pytest.raises((errors.LibraryError, errors.SpaceError), match=message) as raised:
+        corral.load(library, namespace="faulty")
+    assert str(library) in str(raised.value)
+
+
+@pytest.fixture
+def faulty_spec(counter: Path) -> Iterator[str]:
+    """A namespace for a library whose envs cannot be made; afterwards the sound one has it."""
+    yield "faulty-spec"
+    corral.load(counter, namespace="faulty-spec")
+
+
+@pytest.mark.parametrize(("changes", "message"), SPECS, ids=[message for _, message in SPECS])
+def test_a_spec_with_a_fault_is_refused_when_the_env_is_made_and_the_field_is_named(
+    tmp_path: Path, faulty_spec: str, changes: Any, message: str
+) -> None:
+    corral.load(variant(tmp_path, "faulty", *changes, flags=UNUSED), namespace=faulty_spec)
+    with pytest.raises((errors.LibraryError, errors.SpaceError), match=message) as raised:
+        corral.make_vec(f"{faulty_spec}/Counter-v0", 1)
+    assert f"{faulty_spec}/Counter-v0" in str(raised.value)
+
+
+def test_the_example_at_the_top_of_the_header_keeps_its_contract(tmp_path: Path) -> None:
+    header = (Path(corral.__file__).parent / "include" / "corral.h").read_text()
+    comment = header.partition("*/")[0]
+    found = re.search(r" \*     (#include <corral\.h>\n.*?)\n \*\n", comment, re.DOTALL)
+    assert found is not None
+    source = tmp_path / "walk.c"
+    source.write_text(re.sub(r"\n \*     ", "\n", found[1]).replace("\n *", "\n") + "\n")
+    assert corral.load(build(source, tmp_path / "walk.so")) == ["walking/Walk-v0"]
+    corral.testing.check_env("walking/Walk-v0")
+    with pytest.raises(errors.UnknownOptionError, match="Walk takes none"):
+        corral.make_vec("walking/Walk-v0", 1, size=3)
+    envs = corral.make_vec("walking/Walk-v0", 8)
+    observations = envs.reset(seed=0)[0]
+    assert len(set(observations.tolist())) > 2
+    moved = envs.step(np.arange(8) % 2)[0] - observations
+    assert moved.tolist() == [-1, 1] * 4

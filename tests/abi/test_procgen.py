@@ -108,9 +108,15 @@ def test_a_wrong_option_that_ends_procgens_process_is_an_error(library: Path) ->
 
 
 def test_a_wrong_name_that_aborts_procgen_is_an_error(library: Path) -> None:
+    """It throws a C++ exception."""
     options = peers.procgen_options(library, env_name="coinrum")
-    with pytest.raises(errors.EnvError, match="SIGABRT"):
+    with pytest.raises(errors.EnvError, match="SIGABRT") as raised:
         corral.load_libenv(library, 2, options)
+    told = str(raised.value)
+    assert "env_name='coinrum'" in told
+    # What procgen's C++ said.
+    assert "terminate called after throwing an instance of 'std::out_of_range'" in told
+    assert "what():  " in told
 
 
 def test_procgens_states_are_saved_and_loaded(library: Path, actions: Any) -> None:

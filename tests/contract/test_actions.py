@@ -1,4 +1,4 @@
-"""Actions: checked whole before anything moves; casts that lose nothing are made."""
+"""Actions: checked whole before anything moves; floats are rounded to the space's dtype."""
 
 from __future__ import annotations
 
@@ -111,9 +111,10 @@ REFUSED_DICTS = [
     (force(nan), ["env 1", "leaf 'force'", "element 1", "NaN is not finite"]),
     (force(np.full((3, 2), np.inf, dtype=np.float32)), ["env 0", "leaf 'force'", "inf"]),
     (force([[0.0, 0.0], [0.0, 0.0], [float("-inf"), 0.0]]), ["env 2", "element 0", "-inf"]),
-    (force([[0.0, 1e300]] * 3), ["env 0", "leaf 'force'", "element 1"]),
-    (force(np.zeros((3, 2))), ["leaf 'force'", "float64", "float32"]),
-    (force(np.zeros((3, 2), dtype=np.int64)), ["leaf 'force'", "int64", "float32"]),
+    (force([[0.0, 1e300]] * 3), ["env 0", "leaf 'force'", "element 1", "1e300", "float32"]),
+    (force(np.full((3, 2), 1e39)), ["env 0", "leaf 'force'", "1e39 does not fit float32"]),
+    (force(np.full((3, 2), np.nan)), ["env 0", "leaf 'force'", "NaN is not finite"]),
+    (force(np.array([[0, 2**24 + 1]] * 3)), ["element 1", "16777217 does not fit float32"]),
     (force(np.zeros((3, 2), dtype=np.longdouble)), ["force", "float128", "float32"]),
     (force(np.zeros((3, 2), dtype=object)), ["force", "object"]),
     (force(np.zeros((3, 3), dtype=np.float32)), ["'force'", "[3, 3] where [3, 2] belongs"]),
@@ -138,7 +139,6 @@ REFUSED_DICTS = [
 @pytest.mark.parametrize(
     ("actions", "parts"), REFUSED_DICTS, ids=[str(k) for k in range(len(REFUSED_DICTS))]
 )
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
 def test_what_is_no_action_of_a_dict_space_is_refused_with_its_leaf_and_nothing_moves(
     actions: Any, parts: list[str]
 ) -> None:
@@ -210,18 +210,21 @@ ACCEPTED_FORCES = [
     [tuple(row) for row in values.tolist()],
     values.astype(np.float32),
     values.astype(np.float16),
+    values.astype(np.float64),
+    np.asfortranarray(values.astype(np.float64)),
     np.asfortranarray(values.astype(np.float32)),
     np.repeat(values.astype(np.float32), 2, axis=0)[::2],
     values.astype(np.float32).T.copy().T,
     values.astype(np.float32).view(np.matrix),
     Tensor(values.astype(np.float32)),
     Tensor(values.astype(np.float16)),
+    Tensor(values.astype(np.float64)),
     list(values.astype(np.float32)),
 ]
 
 
 @pytest.mark.parametrize("k", range(len(ACCEPTED_FORCES)))
-def test_quantities_may_come_in_any_narrower_dtype_layout_and_container(k: int) -> None:
+def test_quantities_may_come_in_any_float_dtype_layout_and_container(k: int) -> None:
     envs, expected = started(FAULTY), started(FAULTY)
     plain = force(values.astype(np.float32))
     for _ in range(2):
@@ -237,19 +240,49 @@ def test_a_python_list_of_whole_numbers_is_a_list_of_numbers() -> None:
 
 
 def test_a_tensor_is_held_to_its_dtype_as_an_array_is() -> None:
-    message = refused(started(FAULTY), force(Tensor(np.zeros((3, 2)))))
+    message = refused(started(FAULTY), gear(Tensor(np.ones(3))))
     assert "float64" in message
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
-def test_a_dtype_passes_for_float32_exactly_if_numpy_calls_the_cast_safe(dtype: str) -> None:
-    envs = started(FAULTY)
+def test_numbers_of_any_dtype_pass_for_float32(dtype: str) -> None:
+    envs, expected = started(FAULTY), started(FAULTY)
     actions = force(np.ones((3, 2), dtype=dtype))
-    if np.can_cast(dtype, np.float32, "safe"):
-        expected = started(FAULTY)
-        assert_same(envs.step(actions), expected.step(forces(3, 1.0)))
-    else:
-        assert dtype in refused(envs, actions)
+    assert_same(envs.step(actions), expected.step(forces(3, 1.0)))
+
+
+@settings(max_examples=60)
+@given(
+    actions=arrays.arrays(
+        np.float64, (3, 2), elements=st.floats(-2, 2, allow_subnormal=True).map(lambda x: x / 3)
+    )
+)
+def test_float64s_become_the_float32s_that_numpy_rounds_them_to(actions: np.ndarray) -> None:
+    envs = started(FAULTY, action_bounds="error")
+    rounded = actions.astype(np.float32)
+    envs.step(force(actions))
+    # The next step is every env's third: it tells the force that it was given.
+    energy = envs.step(force(actions))[4]["energy"]
+    np.testing.assert_array_equal(energy, rounded[:, 1].astype(np.float64))
+
+
+def test_bounds_are_those_of_the_rounded_value() -> None:
+    beyond = np.nextafter(1.0, 2.0)
+    assert np.float32(beyond) == 1
+    envs = started(FAULTY, action_bounds="error")
+    envs.step(force(np.full((3, 2), beyond)))
+    assert "1.0000001192092896 is outside" in refused(envs, force(np.full((3, 2), 1.0000001)))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_an_integer_passes_for_float32_exactly_if_it_equals_one(dtype: str) -> None:
+    most = 1 if dtype == "bool" else int(np.iinfo(dtype).max)
+    for value in {1, most, *(n for n in (2**24, 2**24 + 1, 2**40) if n <= most)}:
+        envs, actions = started(FAULTY), force(np.full((3, 2), value, dtype=dtype))
+        if int(np.float32(value)) == value:
+            envs.step(actions)
+        else:
+            assert f"{value} does not fit float32" in refused(envs, actions)
 
 
 @settings(max_examples=150)

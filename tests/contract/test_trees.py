@@ -106,7 +106,8 @@ def test_one_env_shows_what_a_row_of_many_does() -> None:
         ((np.ones(2, int), np.zeros((2, 2))), f"action '0' is a ndarray where a dict of {WAY}"),
         (({"way": np.ones(2, int)}, np.zeros((2, 2))), f"actions lack '{WAY}'"),
         (({WAY: np.full(2, 2)}, np.zeros((2, 2))), f"env 0, leaf '0.{WAY}': 2 is outside -1 to 1"),
-        (({WAY: np.ones(2, int)}, np.zeros((2, 2))), "bad action, leaf '1': dtype float64"),
+        (({WAY: np.ones(2)}, np.zeros((2, 2))), f"bad action, leaf '0.{WAY}': dtype float64"),
+        (({WAY: np.ones(2, int)}, np.full((2, 2), 1e39)), "env 0, leaf '1', element 0: 1e39"),
     ],
 )
 def test_an_action_that_is_nested_otherwise_is_refused_by_its_place(given: Any, why: str) -> None:

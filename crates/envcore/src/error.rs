@@ -4,6 +4,7 @@
 //! of one environment that failed while the others continued. It is part of a batch, and
 //! only a sink turns it into an error.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -176,8 +177,8 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Why one environment failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why one environment failed. Failures are equal whatever their backtraces.
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     /// What the env was doing.
@@ -188,7 +189,22 @@ pub struct Failure {
     pub message: String,
     /// The exception that the env raised, where its language has exceptions.
     pub raised: Option<Raised>,
+    /// The calls that led to a panic, where the environment variable `RUST_BACKTRACE` asks for
+    /// them.
+    pub backtrace: Option<String>,
 }
+
+impl PartialEq for Failure {
+    fn eq(&self, other: &Self) -> bool {
+        let Failure { phase, cause, message, raised, backtrace: _ } = self;
+        (phase, cause, message, raised) == (&other.phase, &other.cause, &other.message, &other.raised)
+    }
+}
+
+impl Eq for Failure {}
+
+/// What stands between the message of a panic and its backtrace where one text carries both.
+const BACKTRACE: &str = "\nstack backtrace:\n";
 
 /// An exception of an env's own language, which the core passes on and never opens. It is
 /// equal only to itself.
@@ -212,7 +228,25 @@ impl Eq for Raised {}
 impl Failure {
     /// A failure in `phase`.
     pub fn new(phase: Phase, cause: Cause, message: impl Into<String>) -> Self {
-        Failure { phase, cause, message: message.into(), raised: None }
+        Failure { phase, cause, message: message.into(), raised: None, backtrace: None }
+    }
+
+    /// The message and the backtrace as one text, for whoever has no other place for the latter.
+    pub(crate) fn carried(&self) -> Cow<'_, str> {
+        match &self.backtrace {
+            None => Cow::Borrowed(&self.message),
+            Some(calls) => Cow::Owned(format!("{}{BACKTRACE}{calls}", self.message)),
+        }
+    }
+
+    /// The failure whose message and backtrace are [carried](Self::carried) by `text`.
+    pub(crate) fn carried_by(phase: Phase, cause: Cause, text: String) -> Self {
+        match text.split_once(BACKTRACE) {
+            Some((message, calls)) if cause == Cause::Panic => {
+                Failure { backtrace: Some(calls.into()), ..Failure::new(phase, cause, message) }
+            }
+            _ => Failure::new(phase, cause, text),
+        }
     }
 
     /// The failure of an env whose step or reset did not begin, because Ctrl-C came at another

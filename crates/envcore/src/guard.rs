@@ -1,9 +1,11 @@
 //! The panic guard, which keeps panics of environments from runners.
 //!
-//! A caught panic becomes a [`Failure`] with its message and its place in the source. While
-//! a thread is inside a guard, the process's panic hook prints nothing for that thread,
-//! because the error carries the report to the user.
+//! A caught panic becomes a [`Failure`] with its message, its place in the source and, where
+//! the environment variable `RUST_BACKTRACE` asks for it, its backtrace. While a thread is
+//! inside a guard, the process's panic hook prints nothing for that thread, because the error
+//! carries the report to the user.
 
+use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
@@ -13,6 +15,14 @@ use crate::error::{Failure, Phase};
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+    static CALLS: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The calls that led here, as `RUST_BACKTRACE` asks for them: in full, in short, or not.
+fn calls() -> Option<String> {
+    let asked = std::env::var_os("RUST_BACKTRACE").filter(|asked| asked != "0")?;
+    let calls = Backtrace::force_capture();
+    Some(if asked == "full" { format!("{calls:#}") } else { calls.to_string() })
 }
 
 static HOOK: Once = Once::new();
@@ -24,6 +34,7 @@ fn install_hook() {
             if GUARDED.get() {
                 let place = info.location().map(ToString::to_string).unwrap_or_default();
                 PLACE.with(|cell| cell.replace(place));
+                CALLS.with(|cell| cell.replace(calls()));
             } else {
                 outer(info);
             }
@@ -46,6 +57,7 @@ pub(crate) fn guard<R>(phase: Phase, work: impl FnOnce() -> R) -> Result<R, Fail
         if !place.is_empty() {
             failure.message = format!("{} (at {place})", failure.message);
         }
+        failure.backtrace = CALLS.with(RefCell::take);
         // The payload is leaked, because it may itself panic when dropped.
         std::mem::forget(payload);
         failure

@@ -14,8 +14,80 @@ const INTRODUCTION: &str = "\
  *     const corral_plugin *corral_plugin_entry(void);
  *
  * which returns a table that stays valid for ever. `corral.load(\"library.so\")`
- * does the rest: threads, autoresets, time limits, statistics, NumPy arrays.
- * An example in C is in Corral's repository, tests/abi/c/counter.c.
+ * does the rest: threads, autoresets, time limits, statistics, NumPy arrays. What
+ * each function must do is said at its place in `corral_plugin`, at the end.
+ *
+ *     INCLUDE=$(python -c \"import corral; print(corral.include_dir())\")
+ *     cc -std=c99 -O2 -shared -fPIC -I\"$INCLUDE\" walk.c -o walk.so
+ *     corral check walk.so
+ *
+ * builds a plugin and plays it. A whole one, walk.c, whose env walks from a random
+ * place between -3 and 3 to 5:
+ *
+ *     #include <corral.h>
+ *     #include <stdlib.h>
+ *     typedef struct { uint64_t stream; int32_t at; } slot;  // one env
+ *     static const corral_bound LOW = {.integer = -5}, HIGH = {.integer = 5};
+ *     static const corral_bound LEFT = {.integer = 0}, RIGHT = {.integer = 1};
+ *     static const corral_leaf AT = {.kind = CORRAL_LEAF_FIXED, .dtype = CORRAL_INT32,
+ *                                    .num_low = 1, .low = &LOW, .num_high = 1, .high = &HIGH};
+ *     static const corral_leaf MOVE = {.kind = CORRAL_LEAF_FIXED, .dtype = CORRAL_INT64, .discrete = 1,
+ *                                      .num_low = 1, .low = &LEFT, .num_high = 1, .high = &RIGHT};
+ *     static const corral_spec SPEC = {.size = sizeof(corral_spec), .caps = CORRAL_CAP_ENV,
+ *         .observation = {.num_leaves = 1, .leaves = &AT}, .action = {.num_leaves = 1, .leaves = &MOVE}};
+ *     static void *make(size_t env, const corral_value *options, const corral_report *report) {
+ *         (void)env;
+ *         if (options == NULL || options->length == 0) return (void *)&SPEC;
+ *         report->fail(report->context, CORRAL_NO_SLOT, CORRAL_ERROR_UNKNOWN_OPTION, 0, \"Walk takes none\", 15);
+ *         return NULL;
+ *     }
+ *     static const corral_spec *spec(void *source) { return source; }
+ *     static void free_source(void *source) { (void)source; }
+ *     static void *chunk(void *source, const int64_t *seeds, size_t n, const corral_report *report) {
+ *         slot *slots = calloc(n, sizeof(slot));
+ *         (void)source;
+ *         if (slots == NULL) report->fail(report->context, CORRAL_NO_SLOT, CORRAL_ERROR_MEMORY, 0, \"\", 0);
+ *         for (size_t k = 0; slots != NULL && seeds != NULL && k < n; k++) slots[k].stream = (uint64_t)seeds[k];
+ *         return slots;
+ *     }
+ *     static int32_t reset(void *chunk_, const corral_reset *resets, size_t n, const corral_rows *rows,
+ *                          const corral_report *report) {
+ *         (void)report;
+ *         for (const corral_reset *r = resets; r < resets + n; r++) {
+ *             slot *s = (slot *)chunk_ + r->slot;
+ *             uint64_t index = (uint64_t)r->value, *from = r->how == CORRAL_BEGIN_INDEX ? &index : &s->stream;
+ *             if (r->rebuild) s->stream = (uint64_t)r->rebuild_seed;
+ *             if (r->how == CORRAL_BEGIN_SEED) s->stream = (uint64_t)r->value;
+ *             if (r->how != CORRAL_BEGIN_KEEP) {
+ *                 *from = *from * 6364136223846793005u + 1442695040888963407u;
+ *                 s->at = (int32_t)((*from >> 33) % 7) - 3;
+ *             }
+ *             ((int32_t *)rows->observation[0])[r->row] = s->at;
+ *         }
+ *         return 0;
+ *     }
+ *     static int32_t step(void *chunk_, size_t first, size_t n, const uint8_t *skip,
+ *                         const void *const *actions, const corral_rows *rows, const corral_report *report) {
+ *         (void)report;
+ *         for (size_t row = 0; row < n; row++) {
+ *             slot *s = (slot *)chunk_ + first + row;
+ *             if (skip[first + row]) continue;
+ *             s->at += ((const int64_t *)actions[0])[first + row] == 1 ? 1 : -1;
+ *             ((int32_t *)rows->observation[0])[row] = s->at;
+ *             rows->reward[row] = s->at == 5;
+ *             rows->terminated[row] = s->at == 5 || s->at == -5;
+ *             rows->truncated[row] = 0;
+ *         }
+ *         return 0;
+ *     }
+ *     static const corral_entry WALK = {.id = \"Walk-v0\", .about = \"Go to 5.\", .max_episode_steps = 100,
+ *                                       .reward_threshold = 0.9};
+ *     static const corral_plugin PLUGIN = {
+ *         .abi_version = CORRAL_ABI_VERSION, .entry_size = sizeof(corral_entry),
+ *         .size = sizeof(corral_plugin), .name = \"walking\", .num_envs = 1, .envs = &WALK,
+ *         .make = make, .spec = spec, .free_source = free_source, .chunk = chunk, .reset = reset,
+ *         .step = step, .free_chunk = free};
+ *     const corral_plugin *corral_plugin_entry(void) { return &PLUGIN; }
  *
  * Made from crates/envcore/src/abi/plugin/sys.rs by `make headers`: do not edit.
  */";

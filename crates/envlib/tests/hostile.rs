@@ -226,7 +226,9 @@ fn null_handles_and_strange_ones_are_errors_of_their_thread() {
         let mut bytes = [0; 8];
         // SAFETY: this is what is tested.
         unsafe {
-            assert_eq!(host::libenv_get_tensortypes(handle, 1, null_mut()), 0);
+            // gym3 stops at a negative count, and takes 0 for an empty space.
+            let count = if handle.is_null() { -1 } else { 0 };
+            assert_eq!(host::libenv_get_tensortypes(handle, 1, null_mut()), count);
             says("libenv_get_tensortypes");
             host::libenv_set_buffers(handle, null_mut());
             says("libenv_set_buffers");

@@ -188,13 +188,13 @@ fn hold<'py>(
         Ok(array) if array.is_c_contiguous() => array.clone(),
         Ok(array) => as_array(array.as_any(), None)?,
         // Python numbers, in lists or not, have no dtype of their own. For a leaf of floats
-        // they become floats.
+        // they become floats, which the core rounds to the leaf's dtype.
         Err(_) => {
             let array = as_array(given, None)?;
             let is_plain = !given.hasattr("__array__")?;
-            let is_number = array::dtype_of(&array).is_some();
-            if is_plain && is_number && tensor.dtype.is_float() {
-                as_array(array.as_any(), Some(tensor.dtype.name()))?
+            let is_integer = array::dtype_of(&array).is_some_and(|dtype| !dtype.is_float());
+            if is_plain && is_integer && tensor.dtype.is_float() {
+                as_array(array.as_any(), Some("float64"))?
             } else {
                 array
             }

@@ -42,6 +42,14 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     {
         return PyErr::from_value(raised);
     }
+    let calls = match &error {
+        Error::Env(cause) => cause.downcast_ref::<Failure>().and_then(|failure| failure.backtrace.clone()),
+        _ => None,
+    };
+    if let Some(calls) = calls {
+        let make = || module(py)?.getattr("with_backtrace")?.call1((error.to_string(), calls));
+        return make().map_or_else(|error| error, PyErr::from_value);
+    }
     let name = match &error {
         Error::Action(_) => "InvalidActionError",
         Error::Argument(_) => "ArgumentError",
@@ -121,11 +129,20 @@ pub(crate) fn exit_among(py: Python<'_>, failures: &[SlotError]) -> Option<PyErr
 pub(crate) fn slot_failure<'py>(py: Python<'py>, failure: &SlotError) -> PyResult<Bound<'py, PyAny>> {
     let SlotError { slot, begin, seed, episode, step, action, failure: cause, replay, .. } = failure;
     let index = if let envcore::Begin::Index(index) = begin { Some(*index) } else { None };
-    let Failure { phase, cause, message, .. } = cause;
+    let Failure { phase, cause, message, backtrace, .. } = cause;
     let place = (*slot, *seed, index, *episode, *step, action.as_deref());
     let file = replay.as_ref().and_then(|replay| replay.as_deref().ok());
     let raised = exception(py, &failure.failure);
-    let told = (place, phase.to_string(), cause.to_string(), message, failure.to_string(), file, raised);
+    let told = (
+        place,
+        phase.to_string(),
+        cause.to_string(),
+        message,
+        failure.to_string(),
+        file,
+        raised,
+        backtrace.as_deref(),
+    );
     module(py)?.getattr("SlotFailure")?.call_method1("_make", told)
 }
 

@@ -217,6 +217,8 @@ static const corral_entry ENTRIES[] = {{
     .reward_threshold = 0.8,
     .render_fps = 30,
     .options = "{\"length\": 20}",
+    .option_docs = "{\"length\": {\"type\": \"int\", \"low\": 2, \"high\": 1000,"
+                   " \"meaning\": \"The fields of the line.\"}}",
 }};
 
 static const corral_plugin PLUGIN = {

@@ -13,7 +13,7 @@
 //! where the same actions no longer give the same episode.
 
 use envcore::rng::Streams;
-use envcore::{Caps, Env, Error, FromRow, Record, Result, Step, ToRow, state, wants_reset};
+use envcore::{Caps, Config, Env, Error, FromRow, Record, Result, Step, ToRow, state, wants_reset};
 use serde::{Deserialize, Serialize};
 
 /// What a full push adds to the velocity.
@@ -25,9 +25,10 @@ const REACH: f64 = 0.1;
 
 /// The options: each field is one, with its default below. From Python:
 /// `corral.make_vec("my_env/Walk-v0", 8, wind=0.5)`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Config)]
 pub struct WalkConfig {
-    /// The strongest gust, in full pushes, 0 to 10.
+    /// The strongest gust, in full pushes.
+    #[option(low = 0.0, high = 10.0)]
     pub wind: f64,
 }
 

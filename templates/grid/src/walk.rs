@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use envcore::rng::Rng;
 use envcore::{
-    Caps, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state,
-    wants_reset,
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow,
+    state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,13 +28,16 @@ const ALL_LEVELS: usize = 1_000_000;
 
 /// The options: each field is one, with its default below. From Python:
 /// `corral.make_vec("my_env/Walk-v0", 8, size=16)`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Config)]
 pub struct WalkConfig {
-    /// Fields along a side of the cave, 5 to 64.
+    /// Fields along a side of the cave.
+    #[option(low = 5, high = 64)]
     pub size: u32,
     /// Gems in a cave.
+    #[option(low = 1)]
     pub gems: u32,
-    /// How many caves the resets without an index draw from, 1 to 1,000,000.
+    /// How many caves the resets without an index draw from.
+    #[option(low = 1, high = 1_000_000)]
     pub levels: u32,
 }
 

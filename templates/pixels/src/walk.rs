@@ -10,8 +10,8 @@
 
 use envcore::rng::Streams;
 use envcore::{
-    Caps, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state,
-    wants_reset,
+    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow,
+    state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,9 +25,10 @@ const ZOOM: usize = 10;
 
 /// The options: each field is one, with its default below. From Python:
 /// `corral.make_vec("my_env/Walk-v0", 8, speed=2)`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Config)]
 pub struct WalkConfig {
-    /// Pixels that a ball falls in a step, 1 to 4.
+    /// Pixels that a ball falls in a step.
+    #[option(low = 1, high = 4)]
     pub speed: u32,
 }
 

@@ -279,11 +279,11 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Whether elements of `from` may become elements of `tensor`. Integers are accepted by
-/// their values, floats by their dtype, so that whether a program works does not depend
-/// on how its numbers happen to round.
+/// Whether elements of `from` may become elements of `tensor`: anything but floats where integers
+/// belong. Integers are accepted by their values and floats are rounded, so that only the dtype
+/// decides whether floats are taken, and not how they happen to round.
 fn may_cast(from: DType, tensor: &Tensor) -> bool {
-    (!from.is_float() && !tensor.dtype.is_float()) || from.casts_losslessly_to(tensor.dtype)
+    tensor.dtype.is_float() || !from.is_float()
 }
 
 type ActionRefusal = (Option<(usize, usize)>, String);

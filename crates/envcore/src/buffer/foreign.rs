@@ -62,6 +62,37 @@ impl RowsMut<'_> {
         to.truncated = only(&places.truncated).cast();
     }
 
+    /// A flag of row `row` that foreign code wrote and that is neither 0 nor 1: the flag's name
+    /// in `corral.h` and what was written. Those of the episode's end are looked at where
+    /// `has_ends` is true. To be asked before `make_bools`.
+    pub(crate) fn odd_flag(&mut self, row: usize, has_ends: bool) -> Option<(String, u8)> {
+        let start = self.start();
+        assert!(row < self.len(), "a row of another window");
+        let places = self.places();
+        let odd = |place: &Place| {
+            let first = place.row(start + row).cast::<u8>().cast_const();
+            // SAFETY: the row is within the window (checked) and has `elements` bytes, which
+            // belong to this window alone.
+            let bytes = unsafe { std::slice::from_raw_parts(first, place.elements) };
+            bytes.iter().copied().find(|byte| *byte > 1)
+        };
+        let ends = places.terminated.iter().map(|place| ("terminated", place));
+        let ends = ends.chain(places.truncated.iter().map(|place| ("truncated", place)));
+        for (name, place) in ends.filter(|_| has_ends) {
+            if let Some(byte) = odd(place) {
+                return Some((name.into(), byte));
+            }
+        }
+        let leaves = [("observation", &places.observation), ("info", &places.info)];
+        for (name, places) in leaves.into_iter().chain([("info_mask", &places.info_mask)]) {
+            let bools = places.iter().enumerate().filter(|(_, place)| place.dtype() == Some(DType::Bool));
+            if let Some((leaf, byte)) = bools.filter_map(|(leaf, place)| Some((leaf, odd(place)?))).next() {
+                return Some((format!("{name}[{leaf}]"), byte));
+            }
+        }
+        None
+    }
+
     /// Makes every byte of a `bool` column a valid `bool`: what is not 0 becomes 1.
     pub(crate) fn make_bools(&mut self) {
         let (start, len) = (self.start(), self.len());

@@ -79,7 +79,8 @@ impl Guarded {
     /// Calls [`Chunk::check_options`]; `env` is the name of the env in errors.
     pub(super) fn check_options(&mut self, env: &str, options: &Options) -> Result<()> {
         guard(Phase::Reset, || self.0.check_options(options)).unwrap_or_else(|failure| {
-            Err(Error::env(format!("{env}: panicked as it tried the options of a reset: {failure}")))
+            let message = format!("{env}: panicked as it tried the options of a reset: {failure}");
+            Err(Error::env(Failure { message, ..failure }))
         })
     }
 

@@ -1,10 +1,10 @@
-//! Checks of values against a leaf: lossless casts, bounds, finiteness.
+//! Checks of values against a leaf: casts, bounds, finiteness.
 //!
 //! The checks work on runs of whole rows, so that the usual case, the leaf's own dtype with
 //! uniform bounds, is one vectorised pass.
 
 use crate::simd::{self, Kernel};
-use crate::space::dtype::{Element, Scalar};
+use crate::space::dtype::{DType, Element, Scalar};
 use crate::space::leaf::{LeafKind, Tensor};
 use crate::space::value::Value;
 
@@ -85,14 +85,20 @@ pub(crate) fn accept<S: Element, D: Element>(
     tensor: &Tensor,
     bounds: ActionBounds,
 ) -> Result<(), Refusal> {
-    cast(from, to)?;
+    cast(from, to, tensor)?;
     if bounds == ActionBounds::Unchecked {
         return Ok(());
     }
     if D::DTYPE.is_float()
         && let Some(k) = to.iter().position(|v| !v.is_finite())
     {
-        return Err((k, format!("{} is not finite", to[k].to_scalar())));
+        let given = from[k].to_scalar();
+        let why = if from[k].is_finite() {
+            format!("{given} does not fit {}, which holds {:?} to {:?}", D::DTYPE, D::FINITE.0, D::FINITE.1)
+        } else {
+            format!("{given} is not finite")
+        };
+        return Err((k, why));
     }
     match (tensor.discrete, bounds) {
         (true, _) | (false, ActionBounds::Error) => inside(to, tensor),
@@ -104,12 +110,40 @@ pub(crate) fn accept<S: Element, D: Element>(
     }
 }
 
-fn cast<S: Element, D: Element>(from: &[S], to: &mut [D]) -> Result<(), Refusal> {
+/// Casts floats to the nearest float of the leaf, and integers to an equal number.
+fn cast<S: Element, D: Element>(from: &[S], to: &mut [D], tensor: &Tensor) -> Result<(), Refusal> {
+    if S::DTYPE.is_float() && D::DTYPE.is_float() {
+        for (from, to) in from.iter().zip(to.iter_mut()) {
+            *to = D::from_scalar(from.to_scalar()).expect("every float has a nearest one");
+        }
+        return Ok(());
+    }
     for (k, (from, to)) in from.iter().zip(to.iter_mut()).enumerate() {
-        *to = D::from_scalar(from.to_scalar())
-            .ok_or_else(|| (k, format!("{} does not fit {}", from.to_scalar(), D::DTYPE)))?;
+        let given = from.to_scalar();
+        *to = match D::from_scalar(given) {
+            Some(taken) if taken.to_scalar() == given || is_equal(taken.to_scalar(), given) => taken,
+            _ => return Err((k, misfit(given, D::DTYPE, tensor, k))),
+        };
     }
     Ok(())
+}
+
+/// Whether a float equals an integer.
+fn is_equal(float: Scalar, integer: Scalar) -> bool {
+    match (float, integer) {
+        // An integer of any dtype is far within i128, to which a greater float is cut.
+        (Scalar::Real(float), Scalar::Int(integer)) => float as i128 == integer,
+        _ => false,
+    }
+}
+
+/// Why element `k` of the rows cannot be `given`.
+fn misfit(given: Scalar, dtype: DType, tensor: &Tensor, k: usize) -> String {
+    if dtype.is_float() {
+        return format!("{given} does not fit {dtype}, which holds no number equal to it");
+    }
+    let (low, high) = tensor.bounds.at(k % tensor.elements());
+    format!("{given} does not fit {dtype}: give {low} to {high}")
 }
 
 fn inside<T: Element>(values: &[T], tensor: &Tensor) -> Result<(), Refusal> {

@@ -44,7 +44,7 @@ pub(crate) fn failure(py: Python<'_>, phase: Phase, error: PyErr) -> Failure {
     let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string());
     let message = if text.is_empty() { kind } else { format!("{kind}: {text}") };
     let raised = Some(Raised(Arc::new(Opaque(error.into_value(py).into_any()))));
-    Failure { phase, cause, message, raised }
+    Failure { raised, ..Failure::new(phase, cause, message) }
 }
 
 pub(super) fn refused(py: Python<'_>, phase: Phase, refused: Refused) -> Failure {

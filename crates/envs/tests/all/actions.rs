@@ -84,10 +84,14 @@ fn each_leaf_is_checked_and_named() {
     let text = send(&mut envs, &high, &gears);
     let expected = "bad action for env 1, leaf 'force', element 1: 1.5 is outside -1.0 to 1.0";
     assert!(text.ends_with(expected), "{text}");
-    let wide = [0f64; 6];
+    let wide = [0.0, 0.0, 0.0, 1e39, 0.0, 0.0];
     let columns = [ColumnIn::scalars(&wide, &[3, 2]), ColumnIn::scalars(&gears, &[3])];
     let text = refused(&mut envs, &Slots::All, &columns);
-    assert!(text.contains("leaf 'force': dtype float64 does not fit float32"), "{text}");
+    assert!(text.contains("env 1, leaf 'force', element 1: 1e39 does not fit float32"), "{text}");
+    let floats = [1f64, 2.0, 3.0];
+    let columns = [ColumnIn::scalars(&forces, &[3, 2]), ColumnIn::scalars(&floats, &[3])];
+    let text = refused(&mut envs, &Slots::All, &columns);
+    assert!(text.contains("leaf 'gear': dtype float64 does not fit int64"), "{text}");
 }
 
 #[test]

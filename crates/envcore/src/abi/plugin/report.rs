@@ -82,7 +82,7 @@ impl sys::Report {
         let panicked = failure.cause == Cause::Panic;
         let kind = if panicked { sys::CORRAL_PANIC } else { sys::CORRAL_ERROR };
         // SAFETY: the caller guarantees what this function requires.
-        unsafe { self.tell(slot, kind, phase_to(failure.phase), &failure.message) }
+        unsafe { self.tell(slot, kind, phase_to(failure.phase), &failure.carried()) }
     }
 
     /// Reports `error` as one of the call, or of the slots that the error names.

@@ -197,6 +197,12 @@ unsafe fn decode_node(node: &sys::Node) -> Result<Node> {
 unsafe fn decode_leaf(leaf: &sys::Leaf) -> Result<Leaf> {
     // SAFETY: the caller guarantees what this function requires.
     let name = unsafe { owned_text(leaf.name, MAX_NAME, "its name") }?;
+    if leaf.discrete > 1 {
+        return Err(Error::Space(format!("`discrete` is {}, where 0 or 1 belongs", leaf.discrete)));
+    }
+    if leaf.kind == sys::CORRAL_LEAF_TEXT && leaf.num_axes > 1 {
+        return Err(Error::Space(format!("`num_axes` is {}, and a text has 1 axis at most", leaf.num_axes)));
+    }
     // SAFETY: the caller guarantees what this function requires.
     let shape = unsafe { counted(leaf.shape, leaf.num_axes, MAX_AXES, "axes") }?.to_vec();
     let kind = match leaf.kind {
@@ -204,14 +210,16 @@ unsafe fn decode_leaf(leaf: &sys::Leaf) -> Result<Leaf> {
             let dtype = dtype_from(leaf.dtype)?;
             let (least, most) = dtype.range();
             // SAFETY: the caller guarantees what this function requires.
-            let side = |from, count, whole| unsafe {
-                Ok::<_, Error>(match counted(from, count, MAX_BOUNDS, "bounds")? {
+            let side = |field, from, count, whole| unsafe {
+                let given = counted(from, count, MAX_BOUNDS, "bounds");
+                let given = given.map_err(|error| Error::Space(format!("`{field}`: {error}")))?;
+                Ok::<_, Error>(match given {
                     [] => vec![whole],
                     bounds => bounds.iter().map(|bound| decode_bound(*bound, dtype)).collect(),
                 })
             };
-            let low = side(leaf.low, leaf.num_low, least)?;
-            let high = side(leaf.high, leaf.num_high, most)?;
+            let low = side("low", leaf.low, leaf.num_low, least)?;
+            let high = side("high", leaf.high, leaf.num_high, most)?;
             let bounds = Bounds { low, high };
             LeafKind::Fixed(Tensor { dtype, shape, bounds, discrete: leaf.discrete != 0 })
         }

@@ -11,7 +11,8 @@ pub const CORRAL_ABI_VERSION: u32 = 5;
 /// `const corral_plugin *corral_plugin_entry(void)`.
 pub const CORRAL_PLUGIN_SYMBOL: &str = "corral_plugin_entry";
 
-// Element types.
+/// Element types, for `dtype`: a bool is one byte, 0 or 1; the others are C's numbers of as many
+/// bits, and a float16 is IEEE's half, in two bytes. Numbers are native-endian.
 pub const CORRAL_BOOL: u32 = 1;
 pub const CORRAL_UINT8: u32 = 2;
 pub const CORRAL_INT8: u32 = 3;
@@ -25,7 +26,7 @@ pub const CORRAL_FLOAT16: u32 = 10;
 pub const CORRAL_FLOAT32: u32 = 11;
 pub const CORRAL_FLOAT64: u32 = 12;
 
-/// A leaf of fixed dtype and shape: one block of memory per batch.
+/// A leaf of fixed dtype and shape: one block of memory per batch. The usual kind.
 pub const CORRAL_LEAF_FIXED: u32 = 1;
 /// A leaf whose rows are arrays of one dtype and any shape.
 pub const CORRAL_LEAF_RAGGED: u32 = 2;
@@ -39,7 +40,7 @@ pub const CORRAL_NODE_DICT: u32 = 2;
 /// A node that is a tuple of `value` branches.
 pub const CORRAL_NODE_TUPLE: u32 = 3;
 
-// Kinds of value.
+/// Kinds of value, for `corral_value.kind`; `corral_value_data` says which field goes with which.
 pub const CORRAL_VALUE_NONE: u32 = 0;
 pub const CORRAL_VALUE_BOOL: u32 = 1;
 pub const CORRAL_VALUE_INT: u32 = 2;
@@ -51,19 +52,19 @@ pub const CORRAL_VALUE_MAP: u32 = 7;
 
 /// What every env can do: be reset when asked, begin from a seed, begin an index, be
 /// left out of a step, show its last observation, tell truncated from terminated, have
-/// a time limit.
+/// a time limit. `reset` and `step` are all that it takes.
 pub const CORRAL_CAP_ENV: u32 = 247;
 /// The env can begin from a seed.
 pub const CORRAL_CAP_SEED: u32 = 2;
 /// The env can begin the episode of an index.
 pub const CORRAL_CAP_INDEX: u32 = 4;
-/// The env takes options at a reset.
+/// The env takes options at a reset: `check_options`, and `corral_reset.options`.
 pub const CORRAL_CAP_OPTIONS: u32 = 8;
-/// The env can save and load the state of a slot.
+/// The env can save and load the state of a slot, with its random stream: `save`, `load`.
 pub const CORRAL_CAP_SAVE: u32 = 256;
-/// The env can draw a slot.
+/// The env can draw a slot: `render`.
 pub const CORRAL_CAP_RENDER: u32 = 512;
-/// The env can call functions, get and set properties by name.
+/// The env can call functions, get and set properties by name: `call`.
 pub const CORRAL_CAP_CALL: u32 = 1024;
 /// The env steps and resets in less than a microsecond, and waits for nothing meanwhile.
 pub const CORRAL_CAP_BRIEF: u32 = 4096;
@@ -96,9 +97,11 @@ pub const CORRAL_BEGIN_INDEX: u32 = 2;
 /// The slot begins no episode and shows its current observation again.
 pub const CORRAL_BEGIN_KEEP: u32 = 3;
 
-/// An error of an env.
+/// An error of an env. Of a step or reset every other kind counts as this one, except
+/// `CORRAL_PANIC`.
 pub const CORRAL_ERROR: u32 = 1;
-/// A bug that was caught: an assertion, or an exception that nobody expected.
+/// A bug that was caught: an assertion, or an exception that nobody expected. What follows a line
+/// "stack backtrace:" in the message is shown to users apart from it.
 pub const CORRAL_PANIC: u32 = 2;
 /// An argument of the wrong value.
 pub const CORRAL_ERROR_ARGUMENT: u32 = 3;
@@ -119,7 +122,8 @@ pub const CORRAL_ERROR_NEEDS_RESET: u32 = 10;
 /// A function or property that the env does not have.
 pub const CORRAL_ERROR_UNKNOWN_NAME: u32 = 11;
 
-// What an env was doing when it failed; 0 stands for the purpose of the function.
+/// What an env was doing when it failed, for `corral_report.fail`. 0 stands for the purpose of
+/// the function that reports, which is right for every plugin in C.
 pub const CORRAL_PHASE_CALL: u32 = 0;
 pub const CORRAL_PHASE_BUILD: u32 = 1;
 pub const CORRAL_PHASE_RESET: u32 = 2;
@@ -141,39 +145,47 @@ pub const CORRAL_NO_SLOT: usize = usize::MAX;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union ValueData {
+    /// `CORRAL_VALUE_BOOL`: 0 or 1.
     pub boolean: u8,
+    /// `CORRAL_VALUE_INT`.
     pub integer: i64,
+    /// `CORRAL_VALUE_REAL`.
     pub real: f64,
-    /// UTF-8 without a NUL, `length` bytes.
+    /// `CORRAL_VALUE_TEXT`: UTF-8, `length` bytes. No NUL ends it.
     pub text: *const c_char,
-    /// Elements in row-major order, `length` bytes.
+    /// `CORRAL_VALUE_ARRAY`: elements in row-major order, `length` bytes.
     pub elements: *const c_void,
-    /// `length` values.
+    /// `CORRAL_VALUE_LIST`: `length` values.
     pub items: *const Value,
-    /// `length` named values.
+    /// `CORRAL_VALUE_MAP`: `length` named values.
     pub fields: *const Field,
 }
 
 /// A value of any kind: an option, an info that was not declared, a row of a
-/// leaf that is not of fixed shape.
+/// leaf that is not of fixed shape. Whoever gives a value owns it and all that it points to:
+/// the host's are valid during the call that they came with, and the host copies a plugin's
+/// before the function of the report returns. All zeros are the value "none".
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Value {
+    /// `CORRAL_VALUE_…`.
     pub kind: u32,
     /// The type of an array's elements.
     pub dtype: u32,
     /// The number of an array's axes.
     pub num_axes: usize,
+    /// The extents of an array's axes.
     pub shape: *const usize,
+    /// The bytes of a text or an array, the items of a list, the fields of a map.
     pub length: usize,
     pub data: ValueData,
 }
 
-/// A named value.
+/// A named value: a field of a map.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Field {
-    /// UTF-8 without a NUL, `key_length` bytes.
+    /// UTF-8, `key_length` bytes. No NUL ends it.
     pub key: *const c_char,
     pub key_length: usize,
     pub value: *const Value,
@@ -189,7 +201,7 @@ pub union Bound {
     pub natural: u64,
 }
 
-/// One named part of a space.
+/// One named part of a space: an array of numbers, or a single one, where `num_axes` is 0.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Leaf {
@@ -199,15 +211,18 @@ pub struct Leaf {
     pub name: *const c_char,
     /// `CORRAL_LEAF_…`.
     pub kind: u32,
+    /// `CORRAL_FLOAT32`, for instance; not read of texts.
     pub dtype: u32,
     /// The shape of one row; the largest extents of a ragged leaf; the largest number of
     /// characters of a text, as its one axis.
     pub num_axes: usize,
     pub shape: *const usize,
-    /// Whether the values are labels rather than quantities.
+    /// 1 where the values are labels (Gymnasium's Discrete and MultiDiscrete), 0 where they are
+    /// quantities (its Box). Labels are integers with a lower and an upper bound.
     pub discrete: u32,
     /// Inclusive bounds: one for all elements or one for each. With a count of 0 the bounds
-    /// are the dtype's own range.
+    /// are the dtype's own range, and the pointer is not read. An action is within the bounds of
+    /// labels when it reaches `step`; a quantity may be beyond them, for the env to clip.
     pub num_low: usize,
     pub low: *const Bound,
     pub num_high: usize,
@@ -218,7 +233,8 @@ pub struct Leaf {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Node {
-    /// The node's key where the node above it is a dict: UTF-8, `key_length` bytes.
+    /// The node's key where the node above it is a dict: UTF-8, `key_length` bytes. No NUL ends
+    /// it.
     pub key: *const c_char,
     pub key_length: usize,
     /// `CORRAL_NODE_…`.
@@ -227,7 +243,9 @@ pub struct Node {
     pub value: usize,
 }
 
-/// The leaves of a space, in order, and the tree that they form.
+/// The leaves of a space, in order, and the tree that they form. A space of one leaf without a
+/// name is that leaf; any other is a dict of its leaves by name. All zeros are an empty space,
+/// which infos may have, and observations.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Space {
@@ -238,14 +256,18 @@ pub struct Space {
     pub nodes: *const Node,
 }
 
-/// What an env with given options is.
+/// What an env with given options is: of each of its slots. It and all that it points to are the
+/// plugin's, and stay as they are until `free_source`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Spec {
-    /// The size of this struct in bytes, as the plugin was compiled.
+    /// The size of this struct in bytes, as the plugin was compiled: `sizeof(corral_spec)`.
     pub size: usize,
+    /// What a slot shows.
     pub observation: Space,
+    /// What a slot takes. It has at least one leaf.
     pub action: Space,
+    /// What a slot tells beside: its declared infos.
     pub info: Space,
     /// What the env can do: the sum of `CORRAL_CAP_…`.
     pub caps: u32,
@@ -260,7 +282,7 @@ pub struct Spec {
     pub num_agents: usize,
 }
 
-/// An env of a plugin, before its options are known.
+/// An env of a plugin, before its options are known. Texts are UTF-8 and end with a NUL.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Entry {
@@ -268,14 +290,16 @@ pub struct Entry {
     pub id: *const c_char,
     /// One line on what the env is.
     pub about: *const c_char,
-    /// The env's usual time limit in steps; 0 for none.
+    /// The env's usual time limit in steps; 0 for none. The host counts and truncates: the env
+    /// does not.
     pub max_episode_steps: u64,
     /// The mean return from which the env counts as solved; NaN for none.
     pub reward_threshold: f64,
+    /// The frames per second at which the env's episodes look natural; 0 for unknown.
     pub render_fps: u32,
-    /// Whether the env can be made by its id but is not listed.
+    /// 1 for an env that can be made by its id but is not listed, else 0.
     pub hidden: u32,
-    /// The env's options and their defaults, as a JSON object.
+    /// The env's options and their defaults, as a JSON object; NULL for none.
     pub options: *const c_char,
     /// What the options are, as a JSON object with an object for each option: `type` ("bool",
     /// "int", "float", "text", or words of your own), and where there is something to tell
@@ -285,7 +309,8 @@ pub struct Entry {
     pub option_docs: *const c_char,
 }
 
-/// A slot to reset, and how the slot begins.
+/// A slot to reset, and how the slot begins. In this order: build the env anew if `rebuild` says
+/// so, take the options, begin as `how` says, show the observation.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Reset {
@@ -294,10 +319,13 @@ pub struct Reset {
     pub row: usize,
     /// `CORRAL_BEGIN_…`.
     pub how: u32,
-    /// Whether the slot's env is to be built again first, because the old env failed or
-    /// there is none. The seed is `rebuild_seed`, or the seed that the slot begins from.
+    /// 1 where the slot's env is to be built again first, because the old env failed or
+    /// there is none, else 0. The seed is `rebuild_seed`, or the seed that the slot begins from.
     pub rebuild: u32,
-    /// The seed or the index.
+    /// The seed, 0 or greater; or the index, whose bits are those of a `uint64_t`. The same seed
+    /// gives the same episodes whatever the slot did before. An index's episode depends on the
+    /// index, the options and the actions alone, and leaves the slot's own random stream as it
+    /// was: the next `CORRAL_BEGIN_OWN` goes on with that.
     pub value: i64,
     pub rebuild_seed: i64,
     /// A map of options that the env takes before it begins, or NULL.
@@ -305,24 +333,31 @@ pub struct Reset {
 }
 
 /// Rows of a batch to write. The i-th row of a call has the i-th element of each array
-/// (of leaves, the i-th block of a row's elements). All memory is the host's and
-/// C-contiguous, and only this call uses it. Reward and flags have an element for each
-/// agent of each row, agents innermost; with one agent, one element a row.
+/// (of leaves, the i-th block of a row's elements: row i of a leaf of 4 floats is at
+/// `(float *)observation[leaf] + 4 * i`). All memory is the host's, aligned for its dtype and
+/// C-contiguous, and only this call uses it: write within the rows, and keep no pointer. Reward
+/// and flags have an element for each agent of each row, agents innermost; with one agent, one
+/// element a row.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Rows {
     pub num_rows: usize,
     /// A block per leaf; NULL for a leaf that is not of fixed shape, whose rows go to
-    /// `corral_report.leaf`. The content of a block is unspecified before the call.
+    /// `corral_report.leaf`. The content of a block is unspecified before the call: write all of
+    /// it, in every row that the call is about.
     pub observation: *const *mut c_void,
+    /// Written by `step` alone, for every row, as the two flags are.
     pub reward: *mut f64,
-    /// 0 or 1.
+    /// 1 where the episode ended by the env's own rules, else 0. Anything but 0 passes for 1, and
+    /// is an error of the slot where the vec env is made with debug=True or the
+    /// environment variable CORRAL_DEBUG is 1; so it is with
+    /// all flags and leaves of `CORRAL_BOOL`.
     pub terminated: *mut u8,
-    /// 0 or 1.
+    /// 1 where the episode was cut short, by a limit of the env's own, else 0.
     pub truncated: *mut u8,
     /// A block per leaf of the declared infos, zeros before the call.
     pub info: *const *mut c_void,
-    /// Per leaf, which rows have the info; 0 before the call.
+    /// Per leaf, which rows have the info: 1 for a row that has it; 0 before the call.
     pub info_mask: *const *mut u8,
 }
 
@@ -336,8 +371,9 @@ pub struct Report {
     pub context: *mut c_void,
     /// Reports that slot `slot` of the chunk failed or, with `CORRAL_NO_SLOT`, that the call
     /// did. A slot that fails in a step or reset is not used until a reset rebuilds it.
-    /// `kind` is `CORRAL_ERROR…` or `CORRAL_PANIC`, `phase` is `CORRAL_PHASE_…`, and the
-    /// message is UTF-8 without a NUL.
+    /// `kind` is `CORRAL_ERROR…` or `CORRAL_PANIC`, `phase` is `CORRAL_PHASE_…` (0 will do), and
+    /// the message is UTF-8 of `length` bytes, for the user: what was wrong, with the value, and
+    /// what to do.
     pub fail: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -348,7 +384,8 @@ pub struct Report {
             length: usize,
         ),
     >,
-    /// Gives row `row` an info that was not declared.
+    /// Gives row `row` an info that was not declared. It costs an allocation, which declared
+    /// infos do not.
     pub info: Option<unsafe extern "C" fn(context: *mut c_void, row: usize, info: *const Field)>,
     /// Gives row `row` of leaf `leaf` of `part`, where the leaf is not of fixed shape.
     pub leaf: Option<
@@ -365,11 +402,19 @@ pub struct Report {
 }
 
 /// A plugin. A function that returns an `int32_t` returns 0, or -1 after it has told
-/// `report.fail` why. No exception may leave a function.
+/// `report.fail` why. No exception, `longjmp` or `exit` may leave a function.
+///
+/// The host calls `make` and `spec` once for each use of an env; then `chunk`, once or for each
+/// of its threads; then `reset` and `step` of each chunk, a `reset` of every slot first; at the end
+/// `close` and `free_chunk` of each chunk, and `free_source`, whichever comes first. A slot is
+/// not stepped after an episode's end, or after it failed, until it is reset: when that happens is
+/// the host's affair (autoreset, time limits), and no plugin needs to know.
 ///
 /// A chunk is some slots, numbered from 0, that one call steps. Calls with one chunk never
 /// overlap, but may come from several threads; calls with different chunks do overlap.
-/// Calls of `make`, `spec` and `chunk` may overlap as well.
+/// Calls of `make`, `spec` and `chunk` may overlap as well. So a plugin needs no lock, and has no
+/// variables that change outside its sources and chunks. A function returns soon: nobody else
+/// can stop it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Plugin {
@@ -379,23 +424,29 @@ pub struct Plugin {
     pub entry_size: u32,
     /// `sizeof(corral_plugin)`.
     pub size: usize,
-    /// The text before the `/` of the plugin's ids.
+    /// The text before the `/` of the plugin's ids. Texts of the table are UTF-8 and end with a
+    /// NUL.
     pub name: *const c_char,
+    /// The plugin's own version, for messages; NULL for none.
     pub version: *const c_char,
-    /// What the plugin was built with, for messages.
+    /// What the plugin was built with, for messages; NULL for nothing to say.
     pub built_with: *const c_char,
     pub num_envs: usize,
     pub envs: *const Entry,
-    /// Makes env number `env` with these options (a map). Returns a source, or NULL after
-    /// `report.fail`.
+    /// Makes env number `env` of `envs` with these options (a map; those that are not in it have
+    /// their defaults). Returns a source, which is the plugin's own (any address but NULL), or
+    /// NULL after `report.fail`: of an option that the env does not have with
+    /// `CORRAL_ERROR_UNKNOWN_OPTION`, of a value that it does not take with
+    /// `CORRAL_ERROR_OPTION_VALUE`.
     pub make:
         Option<unsafe extern "C" fn(env: usize, options: *const Value, report: *const Report) -> *mut c_void>,
     /// What a source is. The result is valid until the source is freed.
     pub spec: Option<unsafe extern "C" fn(source: *mut c_void) -> *const Spec>,
     /// Frees a source. The source's chunks stay valid.
     pub free_source: Option<unsafe extern "C" fn(source: *mut c_void)>,
-    /// Makes a chunk with one slot per seed. Returns NULL after `report.fail`. Without
-    /// `seeds` the slots hold no env until a reset rebuilds them.
+    /// Makes a chunk with one slot per seed, which begins slot i's random stream. Returns NULL
+    /// after `report.fail`. Where `seeds` is NULL the slots hold no env until a reset rebuilds
+    /// them.
     pub chunk: Option<
         unsafe extern "C" fn(
             source: *mut c_void,
@@ -405,8 +456,8 @@ pub struct Plugin {
         ) -> *mut c_void,
     >,
     /// Begins an episode of each of `num_resets` slots, or only observes the slot, and
-    /// writes observation and infos to the slot's row. No slot and no row is given twice.
-    /// Where some slots fail, the others begin nevertheless.
+    /// writes observation and infos to the slot's row, never reward and flags. No slot and no row
+    /// is given twice. Where some slots fail, the others begin nevertheless.
     pub reset: Option<
         unsafe extern "C" fn(
             chunk: *mut c_void,
@@ -416,10 +467,12 @@ pub struct Plugin {
             report: *const Report,
         ) -> i32,
     >,
-    /// Plays the actions of `num_slots` slots from `first_slot` on and writes the rows.
-    /// Slots for which `skip` is 1 are not stepped, and what is written to their rows is
-    /// ignored. `skip` and `actions` begin with slot 0. `actions` has a block per leaf; for a
-    /// leaf that is not of fixed shape the block is an array of `corral_value`.
+    /// Plays the actions of `num_slots` slots from `first_slot` on and writes the rows: row 0 is
+    /// that of `first_slot`. Slots for which `skip` is 1 are not stepped, and what is written to
+    /// their rows is ignored. `skip` and `actions` begin with slot 0: slot s has `skip[s]` and,
+    /// of a leaf of n elements, those from `n * s` on. `actions` has a block per leaf; for a
+    /// leaf that is not of fixed shape the block is an array of `corral_value`. Where some slots
+    /// fail, the others are stepped nevertheless. This is the call that speed depends on.
     pub step: Option<
         unsafe extern "C" fn(
             chunk: *mut c_void,
@@ -435,9 +488,11 @@ pub struct Plugin {
     /// without `CORRAL_CAP_OPTIONS`; the next four may be NULL without their capability.
     pub check_options:
         Option<unsafe extern "C" fn(chunk: *mut c_void, options: *const Value, report: *const Report) -> i32>,
-    /// Passes the state of `slot` to `report.state`.
+    /// Passes the state of `slot` to `report.state`: all bytes that its future depends on, in a
+    /// form that another process understands.
     pub save: Option<unsafe extern "C" fn(chunk: *mut c_void, slot: usize, report: *const Report) -> i32>,
-    /// Restores a state of `slot`.
+    /// Restores a state in `slot`, which may have been saved of another slot of an env with the
+    /// same options, or in another process. `CORRAL_ERROR_STATE` for bytes that are none.
     pub load: Option<
         unsafe extern "C" fn(
             chunk: *mut c_void,
@@ -464,8 +519,8 @@ pub struct Plugin {
             report: *const Report,
         ) -> i32,
     >,
-    /// Ends every env. It is called once, before `free_chunk`. May be NULL.
+    /// Ends every env. It is called at most once, before `free_chunk`. May be NULL.
     pub close: Option<unsafe extern "C" fn(chunk: *mut c_void, report: *const Report) -> i32>,
-    /// Frees a chunk.
+    /// Frees a chunk, whose envs may not have been ended by `close`.
     pub free_chunk: Option<unsafe extern "C" fn(chunk: *mut c_void)>,
 }

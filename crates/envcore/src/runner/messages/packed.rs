@@ -119,7 +119,8 @@ pub(crate) struct PackedFailure {
     action: Option<String>,
     phase: Phase,
     cause: Cause,
-    message: String,
+    /// The failure's message and backtrace.
+    text: String,
     raised: Option<Vec<u8>>,
 }
 
@@ -130,7 +131,7 @@ impl PackedFailure {
     }
 
     pub(crate) fn of(error: &SlotError, objects: &dyn Objects) -> Self {
-        let Failure { phase, cause, message, raised } = &error.failure;
+        let Failure { phase, cause, raised, .. } = &error.failure;
         PackedFailure {
             env: error.env.clone(),
             slot: error.slot,
@@ -141,7 +142,7 @@ impl PackedFailure {
             action: error.action.clone(),
             phase: *phase,
             cause: *cause,
-            message: message.clone(),
+            text: error.failure.carried().into_owned(),
             raised: raised.as_ref().and_then(|Raised(object)| objects.pack(object).ok()),
         }
     }
@@ -157,7 +158,7 @@ impl PackedFailure {
             episode: self.episode,
             step: self.step,
             action: self.action,
-            failure: Failure { phase: self.phase, cause: self.cause, message: self.message, raised },
+            failure: Failure { raised, ..Failure::carried_by(self.phase, self.cause, self.text) },
             replay: None,
         }
     }
@@ -225,7 +226,12 @@ impl PackedError {
             Error::State(_) => STATE,
             _ => OTHER,
         };
-        PackedError::Text(number, error.to_string())
+        let failure = match error {
+            Error::Env(cause) => cause.downcast_ref::<Failure>(),
+            _ => None,
+        };
+        let text = failure.map_or_else(|| error.to_string(), |failure| failure.carried().into_owned());
+        PackedError::Text(number, text)
     }
 
     /// The error as the parent reports it; the worker's slots begin at `first`.
@@ -235,7 +241,14 @@ impl PackedError {
             PackedError::Memory(bytes) => Error::Memory(bytes),
             PackedError::Text(number, text) => match TEXTS.get(usize::from(number)) {
                 Some(error) => error(text),
-                None => Error::env(text),
+                None => {
+                    let failure = Failure::carried_by(Phase::Call, Cause::Panic, text);
+                    if failure.backtrace.is_some() {
+                        Error::env(failure)
+                    } else {
+                        Error::env(failure.message)
+                    }
+                }
             },
             PackedError::Slots(failures) => {
                 Error::Slots(failures.into_iter().map(|f| f.open(first, objects)).collect())

@@ -74,6 +74,8 @@ pub(super) struct ExportedInstance {
     sums: Sums,
     /// By leaf of the action, a buffer for converted elements.
     staging: Vec<Vec<i64>>,
+    /// What is to be said of infos that lose precision or range, where nobody asked for that.
+    pub(super) narrowed: Option<String>,
     /// Failures of envs that the host has not been told of yet.
     pub(super) failures: Vec<String>,
 }
@@ -86,6 +88,7 @@ impl ExportedInstance {
         let (asked, cast) = unsafe { asked(table, num, options) }.map_err(explain)?;
         let source = asked.entry.source(&asked.config).map_err(explain)?;
         let spaces = WireSpaces::of(source.spec(), num, cast)?;
+        let narrowed = if cast { None } else { spaces.narrowed(source.spec()) };
         let usual = source.spec().max_episode_steps;
         let config = VecConfig {
             num_slots: num,
@@ -105,6 +108,7 @@ impl ExportedInstance {
             num,
             staging: spaces.action.iter().map(WireLeaf::staging).collect(),
             spaces,
+            narrowed,
             begin: Some(asked.begin),
             queue: IndexQueue::new(asked.indices, num),
             host: None,

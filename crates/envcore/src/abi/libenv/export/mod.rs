@@ -247,7 +247,13 @@ pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -
         unsafe { ExportedInstance::make(table, num, options) }
     });
     match made.unwrap_or_else(|failure| Err(Error::env(failure))) {
-        Ok(instance) => Handle::open(HostInstance { instance, errors: Errors::default() }),
+        Ok(instance) => {
+            if let Some(what) = &instance.narrowed {
+                // Ignores failures, because a host may have closed stderr.
+                let _ = writeln!(std::io::stderr(), "corral: libenv_make: {what}");
+            }
+            Handle::open(HostInstance { instance, errors: Errors::default() })
+        }
         Err(error) => {
             note_here("libenv_make", &error.to_string());
             ptr::null_mut()
@@ -255,7 +261,9 @@ pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -
     }
 }
 
-/// `libenv_get_tensortypes`; returns 0 where the instance or the space does not exist.
+/// `libenv_get_tensortypes`; returns 0 where there is no such space, and -1 for NULL. gym3 does
+/// not look at what `make` gave; it makes an array of as many types as it is told of, which is an
+/// error for -1, and would be an env with empty spaces for 0.
 ///
 /// # Safety
 /// `handle` must be NULL or open; `types` must be NULL or have room for as many as
@@ -264,7 +272,7 @@ pub unsafe fn make(table: &'static [Entry], num: c_int, options: sys::Options) -
 pub unsafe fn get_tensortypes(handle: *mut c_void, space: c_int, types: *mut sys::TensorType) -> c_int {
     // SAFETY: the caller guarantees what this function requires.
     unsafe {
-        on(handle, "libenv_get_tensortypes", 0, |instance| {
+        on(handle, "libenv_get_tensortypes", if handle.is_null() { -1 } else { 0 }, |instance| {
             let wire_leaves = instance.wire_leaves(space)?;
             if !types.is_null() {
                 let each = wire_leaves.iter().enumerate();

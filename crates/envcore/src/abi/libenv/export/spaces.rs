@@ -129,6 +129,17 @@ impl WireSpaces {
         }
         Ok(WireSpaces { observation, action, info, info_sources })
     }
+
+    /// What a host should be told of the infos of `spec` that lose precision or range.
+    pub(super) fn narrowed(&self, spec: &SourceSpec) -> Option<String> {
+        let own = self.info.iter().zip(&self.info_sources);
+        let own = own.filter(|(_, tell)| matches!(tell, InfoSource::Info(_)));
+        let told: Vec<String> = own.filter_map(|(leaf, _)| leaf.narrowed()).collect();
+        let what = told.join(", ");
+        (!told.is_empty()).then(|| {
+            format!("{}: {what}; the option cast=1 says that this is meant, and nothing is said", spec.id)
+        })
+    }
 }
 
 /// # Errors

@@ -54,6 +54,8 @@ pub(super) struct WireLeaf {
     how: WireCast,
     low: f64,
     high: f64,
+    /// Whether the bounds are within int32's range.
+    fits: bool,
 }
 
 impl WireLeaf {
@@ -126,6 +128,18 @@ impl WireLeaf {
         WireLeaf::new(leaf.name.clone(), tensor, num, (wire, how), bounds).map(Some)
     }
 
+    /// What becomes of the leaf's values, where libenv has no type that holds all of them.
+    pub(super) fn narrowed(&self) -> Option<String> {
+        let WireLeaf { name, dtype, wire, .. } = self;
+        let holds = match wire {
+            // Whole numbers up to int32's are not cut, whatever the dtype.
+            WireType::I32 => !matches!(dtype, DType::I64 | DType::U32 | DType::U64) || self.fits,
+            WireType::U8 | WireType::F32 => *dtype != DType::F64,
+        };
+        let how = if *wire == WireType::F32 { "rounded to float32" } else { "limited to int32" };
+        (!holds).then(|| format!("info '{name}' ({dtype}) is {how}"))
+    }
+
     /// This leaf under another name.
     pub(super) fn called(&self, name: String) -> Result<Self> {
         let shape = self.shape.clone();
@@ -149,7 +163,11 @@ impl WireLeaf {
             return Err(Error::Unsupported(why));
         }
         let shape = [&[num], &tensor.shape[..]].concat();
-        Ok(WireLeaf { name, dtype: tensor.dtype, elements: tensor.elements(), shape, wire, how, low, high })
+        let (least, most) = hull(tensor);
+        let (from, to) = DType::I32.range();
+        let fits = least >= from && most <= to;
+        let (dtype, elements) = (tensor.dtype, tensor.elements());
+        Ok(WireLeaf { name, dtype, elements, shape, wire, how, low, high, fits })
     }
 
     /// The leaf's declaration.

@@ -2,13 +2,15 @@
 //!
 //! The addresses given to `libenv_set_buffers` stay valid until the instance is closed,
 //! so none of the memory moves. Each leaf has one zeroed block, `[num, …shape]`.
+//!
+//! Above 400 lines because an instance and the memory that its library writes to are one object.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::functions::Function;
-use super::library::{LibenvHandle, LibenvLibrary};
+use super::library::{LibenvHandle, LibenvLibrary, Make};
 use super::option::{LibenvOption, LibraryOptions};
 use super::tensors::{Spaces, tensor};
 use crate::abi::libenv::sys;
@@ -72,6 +74,22 @@ impl LeafBlock {
         // reference only from `libenv_act` on until it is observed.
         unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr().cast(), count) }
     }
+}
+
+/// Calls `make`.
+///
+/// A C++ exception that leaves the library cannot be caught here. The unwinder looks for a handler
+/// and stops at this call, which is known not to unwind. So the C++ runtime ends the process, and
+/// says which exception it was and what the library said with it. Were the call inlined, it
+/// would be one through an address, and the unwinder would go on to a handler of Rust's, which
+/// ends the process without these words.
+///
+/// # Safety
+/// As libenv's `libenv_make` requires; `options` must live as long as the instance.
+#[inline(never)]
+unsafe extern "C" fn call_make(make: Make, num: c_int, options: sys::Options) -> LibenvHandle {
+    // SAFETY: the caller guarantees what this function requires.
+    unsafe { make(num, options) }
 }
 
 /// A handle that a library returned, closed when dropped.
@@ -142,7 +160,7 @@ impl LoadedInstance {
         let count = |n: usize| c_int::try_from(n).map_err(|_| library.misfit(format!("{n} are too many")));
         let passed = sys::Options { items: given.items.as_mut_ptr(), count: count(given.items.len())? };
         // SAFETY: the options live as long as the instance.
-        let handle = unsafe { (library.make)(count(num)?, passed) };
+        let handle = unsafe { call_make(library.make, count(num)?, passed) };
         if handle.is_null() {
             let why = library.last_error(handle);
             let why = why.map_or("it says why on stderr, if at all".into(), |why| format!("it says: {why}"));

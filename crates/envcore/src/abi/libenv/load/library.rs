@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 pub(super) type LibenvHandle = *mut c_void;
 
 type Version = unsafe extern "C" fn() -> c_int;
-type Make = unsafe extern "C" fn(c_int, sys::Options) -> LibenvHandle;
+pub(super) type Make = unsafe extern "C" fn(c_int, sys::Options) -> LibenvHandle;
 type TensorTypes = unsafe extern "C" fn(LibenvHandle, c_int, *mut sys::TensorType) -> c_int;
 type SetBuffers = unsafe extern "C" fn(LibenvHandle, *mut sys::Buffers);
 type OfHandle = unsafe extern "C" fn(LibenvHandle);

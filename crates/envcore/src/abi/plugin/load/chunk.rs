@@ -47,6 +47,8 @@ pub(super) struct PluginChunk {
     addresses: Addresses,
     passed: Passed,
     reported: PluginReport,
+    /// Whether a flag that is neither 0 nor 1 is a failure; else it is taken for 1.
+    checks_flags: bool,
 }
 
 /// The dtype and number of elements of each leaf of fixed shape.
@@ -106,6 +108,11 @@ impl Of<'_> {
     }
 }
 
+/// Whether the environment variable `CORRAL_DEBUG` asks for checks that cost time.
+fn is_debugged() -> bool {
+    std::env::var_os("CORRAL_DEBUG").is_some_and(|asked| !asked.is_empty() && asked != "0")
+}
+
 /// Notes a failure of `slot`, unless one is noted already.
 fn note(side: &mut Side, slot: usize, failure: Failure) {
     if side.failures.iter().all(|(known, _)| *known != slot) {
@@ -138,7 +145,21 @@ impl PluginChunk {
             addresses: Addresses::default(),
             passed: Passed::default(),
             reported: PluginReport::default(),
+            checks_flags: is_debugged(),
         }
+    }
+
+    /// The failures of slots for which the plugin wrote a flag that is neither 0 nor 1.
+    #[cold]
+    fn odd_flags(phase: Phase, of: &Of<'_>, rows: &mut RowsMut<'_>) -> Vec<(usize, Failure)> {
+        let mut failed = Vec::new();
+        for (slot, row) in of.each() {
+            if let Some((flag, byte)) = rows.odd_flag(row, phase == Phase::Step) {
+                let why = format!("its plugin wrote {byte} to rows->{flag} of row {row}: a flag is 0 or 1");
+                failed.push((slot, Failure::error(phase, Error::Space(why))));
+            }
+        }
+        failed
     }
 
     /// The rows at `addresses`, in the form that the plugin takes.
@@ -175,12 +196,14 @@ impl PluginChunk {
         let mut reported = std::mem::take(&mut self.reported);
         reported.allowance = Allowance::default();
         let code = call(self, self.handle.0, &raw_rows, &reported.report());
+        let odd = if self.checks_flags { Self::odd_flags(phase, of, rows) } else { Vec::new() };
         rows.make_bools();
         let failed = self.take(code, phase, of, rows, side, &mut reported);
         self.reported = reported;
         if let Some(failure) = failed {
             note_all(side, of, &failure);
         }
+        odd.into_iter().for_each(|(slot, failure)| note(side, slot, failure));
     }
 
     #[inline]
@@ -405,6 +428,10 @@ impl Chunk for PluginChunk {
             unsafe { by_name(handle, slot, kind, name, length, &args, &kwargs, report) }
         })?;
         Ok(reported.answer.unwrap_or_default())
+    }
+
+    fn debug(&mut self) {
+        self.checks_flags = true;
     }
 
     fn close(&mut self) -> Vec<(usize, Failure)> {

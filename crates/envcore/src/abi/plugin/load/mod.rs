@@ -135,29 +135,27 @@ impl Plugin {
         unsafe {
             let raw = Table::check(raw).map_err(Error::Library)?;
             let all = raw.all;
-            let object = |json, what: &str| match owned_text(json, MAX_TEXT, what)? {
-                text if text.is_empty() => Ok::<_, Error>("{}".into()),
-                text => Ok(text),
-            };
+            let or_empty_object = |json: String| if json.is_empty() { "{}".into() } else { json };
             let mut listed = Vec::new();
-            for entry in counted(all.envs, all.num_envs, MAX_ENVS, "envs")? {
-                let id = owned_text(entry.id, MAX_NAME, "an env's id")?;
+            for (k, entry) in counted(all.envs, all.num_envs, MAX_ENVS, "envs")?.iter().enumerate() {
+                let text = |from, most, field: &str| owned_text(from, most, &format!("envs[{k}].{field}"));
+                let id = text(entry.id, MAX_NAME, "id")?;
                 if id.is_empty() {
-                    return Err(Error::Library("it lists an env without an id".into()));
+                    return Err(Error::Library(format!("envs[{k}].id is NULL or empty")));
                 }
                 listed.push(Listed {
-                    about: owned_text(entry.about, MAX_TEXT, "an env's description")?,
+                    about: text(entry.about, MAX_TEXT, "about")?,
                     max_episode_steps: Some(entry.max_episode_steps).filter(|steps| *steps > 0),
                     reward_threshold: Some(entry.reward_threshold).filter(|mean| !mean.is_nan()),
                     render_fps: entry.render_fps,
                     hidden: entry.hidden != 0,
-                    options: object(entry.options, "an env's options")?,
-                    option_docs: object(entry.option_docs, "what an env's options are")?,
+                    options: or_empty_object(text(entry.options, MAX_TEXT, "options")?),
+                    option_docs: or_empty_object(text(entry.option_docs, MAX_TEXT, "option_docs")?),
                     id,
                 });
             }
-            let name = owned_text(all.name, MAX_NAME, "its name")?;
-            let version = owned_text(all.version, MAX_NAME, "its version")?;
+            let name = owned_text(all.name, MAX_NAME, "`name` of its table")?;
+            let version = owned_text(all.version, MAX_NAME, "`version` of its table")?;
             Ok(Plugin { raw, path, name, version, listed })
         }
     }

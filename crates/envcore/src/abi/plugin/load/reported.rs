@@ -26,7 +26,7 @@ pub(super) struct ReportedFailure {
 impl ReportedFailure {
     /// The failure, reported in a call about `phase`.
     pub(super) fn failure(&self, phase: Phase) -> Failure {
-        Failure::new(phase_from(self.phase, phase), cause_of(self.kind), self.message.as_str())
+        Failure::carried_by(phase_from(self.phase, phase), cause_of(self.kind), self.message.clone())
     }
 
     /// The error, where no slot failed.

@@ -49,7 +49,7 @@ impl PluginSource {
         // SAFETY: the caller guarantees the handle, and the plugin what `corral.h` requires.
         let spec = unsafe {
             let spec = (raw.spec)(handle).as_ref();
-            spec_of(raw, spec.ok_or_else(|| Error::Space(format!("{id}: it has no spec")))?, id, listed)
+            spec_of(raw, spec.ok_or_else(|| Error::Space(format!("{id}: `spec` gave NULL")))?, id, listed)
         };
         Ok(PluginSource { made, spec: spec? })
     }
@@ -82,7 +82,9 @@ impl PluginSource {
 unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> Result<SourceSpec> {
     if spec.size < size_of::<sys::Spec>() {
         let (theirs, ours) = (spec.size, size_of::<sys::Spec>());
-        return Err(Error::Library(format!("{id}: its spec has {theirs} bytes where {ours} belong")));
+        return Err(Error::Library(format!(
+            "{id}: `size` of its spec is {theirs}, where {ours} belongs: sizeof(corral_spec)"
+        )));
     }
     let known = Caps::ENV | OPTIONAL;
     // SAFETY: the caller guarantees what this function requires.
@@ -95,9 +97,10 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
             caps: Caps::from_bits_truncate(spec.caps) & known | (Caps::ENV - Caps::SEED - Caps::INDEX),
             autoreset: None,
             max_episode_steps: listed.max_episode_steps,
-            metadata: value::decode_map(&spec.metadata)?,
+            metadata: value::decode_map(&spec.metadata)
+                .map_err(|error| Error::Space(format!("{id}: `metadata` of its spec: {error}")))?,
             num_agents: spec.num_agents.max(1),
-            config: owned_text(spec.config, MAX_TEXT, "its config")?,
+            config: owned_text(spec.config, MAX_TEXT, &format!("{id}: `config` of its spec"))?,
             id,
         }
     };
@@ -106,7 +109,7 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
         about.config = "null".into();
     }
     if !matches!(serde_json::from_str(&about.config), Ok(Json::Object(_) | Json::Null)) {
-        let why = format!("{id}: its config '{}' is no JSON object", about.config);
+        let why = format!("{id}: `config` of its spec is no JSON object: '{}'", about.config);
         return Err(Error::Library(why));
     }
     if about.action.leaves().is_empty() {
@@ -121,7 +124,8 @@ unsafe fn spec_of(raw: Table, spec: &sys::Spec, id: String, listed: &Listed) -> 
         (Caps::ANSI, about.caps.contains(Caps::CALL), "call"),
     ] {
         if about.caps.contains(cap) && !is_there {
-            return Err(Error::Library(format!("{id}: it can {cap:?}, but its plugin has no {what}")));
+            let why = format!("{id}: `caps` of its spec has {cap:?}, but its plugin's table has no {what}");
+            return Err(Error::Library(why));
         }
     }
     Ok(about)
