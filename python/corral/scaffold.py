@@ -32,14 +32,15 @@ KINDS = {
     "c": ("common", "c"),
 }
 _PROJECT = "my_env"
+_REQUIRED = "corral>=0.0.0"
 _ENV = re.compile(r"(?<![A-Za-z])(Walk|walk)(?![a-z])")
 # The pages that say how an env is written.
 _GUIDE = ("docs/writing-an-env.md", "docs/how-do-i.md")
 # What the templates name themselves.
 _USED = (
-    "Arc Body Box Caps Clone Config Default Discrete Env Err Error Frame From Leaf None Observation "
-    "Ok Option Picture Push Record Result Rng Row Screen Self Some Space Step Streams String Told ToRow "
-    "Vec World"
+    "Arc Body Box Caps Clone Config Default Discrete Env Err Error Frame From Leaf None "
+    "Observation Ok Option Picture Push Record Result Rng Row Screen Self Some Space Step Streams "
+    "String Told ToRow Vec World"
 )
 _CRATES = ("envcore", "envcore-derive")
 _HEAD = "# Corral's core, written by `corral vendor`: what is changed here is lost at the next one."
@@ -128,7 +129,7 @@ def _write_project(name: str, env: str, kind: str, target: Path) -> None:
         return _ENV.sub(lambda found: names[found[1]], text.replace(_PROJECT, name))
 
     for place, source in _template(kind):
-        text = source.read_text("utf-8").replace("{{requires}}", f">={_version()}")
+        text = source.read_text("utf-8").replace(_REQUIRED, f"corral>={_version()}")
         _write(target / renamed(place), renamed(text).encode())
     if "rust" in KINDS[kind]:
         _write(target / "Cargo.lock", (paths.sources() / "Cargo.lock").read_bytes())

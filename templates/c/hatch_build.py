@@ -13,7 +13,7 @@ class Library(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         target = Path(self.root) / "python" / "my_env" / "_native" / "libmy_env.so"
         target.parent.mkdir(exist_ok=True)
-        flags = "-std=c11 -O2 -Wall -Wextra -shared -fPIC -Ivendor".split()
+        flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-Ivendor"]
         command = [os.environ.get("CC", "cc"), *flags, "-o", str(target), "src/walk.c"]
         subprocess.run(command, cwd=self.root, check=True)
         # There is no Python in the library, so one wheel is for every Python.

@@ -30,12 +30,16 @@ def without_indent(text: str) -> str:
 @pytest.fixture(scope="module")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the guide walks through."""
-    return scaffold.new("cave_env", tmp_path_factory.mktemp("grid") / "project", env="Cave", kind="grid")
+    return scaffold.new(
+        "cave_env", tmp_path_factory.mktemp("grid") / "project", env="Cave", kind="grid"
+    )
 
 
 def test_the_guide_quotes_what_corral_new_writes(grid: Path) -> None:
     files = [*grid.glob("src/*.rs"), *grid.glob("tests/*.rs")]
-    written = "\n".join(without_indent(file.read_text().replace("cave_env", "my_env")) for file in files)
+    written = "\n".join(
+        without_indent(file.read_text().replace("cave_env", "my_env")) for file in files
+    )
     quoted = blocks(GUIDE, "rust")
     assert len(quoted) > 20
     assert [block for block in quoted if without_indent(block) not in written] == []
@@ -87,5 +91,7 @@ def test_what_the_pages_name_of_the_rust_documentation_exists() -> None:
         folder, _, item = link.rpartition("/")
         kind, name = item.split(".")
         room = ROOT / "crates" / "envcore" / "src" / "/".join(folder.split("/")[1:])
-        files = [room.with_suffix(".rs")] if room.with_suffix(".rs").is_file() else [*room.glob("*.rs")]
+        files = (
+            [room.with_suffix(".rs")] if room.with_suffix(".rs").is_file() else [*room.glob("*.rs")]
+        )
         assert any(re.search(rf"pub {kind} {name}\b", file.read_text()) for file in files), link

@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import importlib.metadata
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,9 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -55,30 +58,38 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
-# One process builds the project.
+# One process builds the projects.
 pytestmark = pytest.mark.xdist_group("project")
+IN_RUST = [kind for kind, parts in scaffold.KINDS.items() if "rust" in parts]
+ENV = {"control": "Walk", "grid": "Cave", "pixels": "BallGame", "c": "Line"}
+
+
+@pytest.fixture(scope="module", params=scaffold.KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def project() -> Path:
-    """What `corral new` wrote."""
+def project(kind: str) -> Path:
+    """What `corral new` wrote: every kind in one place, so that the core is compiled once."""
     folder, last = WORK / NAME, WORK / "last"
     shutil.rmtree(last, ignore_errors=True)
     if folder.exists():
         folder.rename(last)
-    done = corral("new", NAME, "--path", folder)
+    done = corral("new", NAME, "--env", ENV[kind], "--kind", kind, "--path", folder)
     assert done.returncode == 0, done.stderr
     # Cargo goes by files' times: what is as it was last time need not be compiled again.
     for name, text in tree(folder).items():
-        if (last / name).is_file() and (last / name).read_bytes() == text:
-            (last / name).replace(folder / name)
+        old = last / name
+        if name.startswith("vendor/") and old.is_file() and old.read_bytes() == text:
+            old.replace(folder / name)
     return folder
 
 
 @pytest.fixture(scope="module")
 def wheel(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `pip wheel .` made of it."""
-    for tool in ("maturin", "cffi"):
+    for tool in ("maturin", "cffi", "hatchling"):
         pytest.importorskip(tool, reason="what builds the project is not installed")
     out = tmp_path_factory.mktemp("wheel")
     how = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(out)]
@@ -104,19 +115,44 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(1200)
-def test_the_projects_rust_tests_pass(project: Path) -> None:
+def test_the_projects_rust_tests_pass(project: Path, kind: str) -> None:
+    if kind not in IN_RUST:
+        flags = [
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pedantic",
+            "-fsyntax-only",
+            "-Ivendor",
+        ]
+        run("cc", *flags, "src/line.c", cwd=project)
+        return
     done = run("cargo", "test", cwd=project)
     assert "4 passed" in done.stdout
     assert "warning" not in done.stderr, done.stderr
 
 
 @pytest.mark.timeout(1200)
-def test_one_wheel_is_for_every_python_and_needs_nothing_else(wheel: Path, python: Path) -> None:
+def test_one_wheel_is_for_every_python_and_needs_corral_alone(
+    wheel: Path, python: Path, kind: str
+) -> None:
     assert wheel.name.startswith(f"{NAME}-0.1.0-py3-none-")
     code = f"import sys, {NAME} as it; print('cffi' in sys.modules); print(it.library())"
     cffi, library = run(python, "-c", code).stdout.splitlines()
     assert cffi == "False"
     assert Path(library).read_bytes().startswith(b"\x7fELF")
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        told = packed.read(metadata).decode()
+    required = re.findall(r"(?m)^Requires-Dist: (.*)$", told)
+    assert [one for one in required if "python_version < '3'" not in one.replace('"', "'")] == [
+        f"corral>={importlib.metadata.version('corral')}"
+    ]
+    assert "License-Expression: MIT" in told
+    licences = [name for name in names if name.endswith("LICENSE")]
+    assert len(licences) == (2 if kind in IN_RUST else 1)
 
 
 @pytest.mark.timeout(1200)
@@ -126,23 +162,110 @@ def test_its_python_tests_pass_and_a_policy_learns(project: Path, python: Path) 
 
 
 @pytest.mark.timeout(1200)
-def test_its_envs_are_found_by_name_without_being_imported(python: Path) -> None:
-    code = f"import corral; print(corral.make_vec('{NAME}/Walk-v0', 8)); print(*corral.envs())"
-    made, ids = run(python, "-c", code).stdout.splitlines()
-    assert made == f"corral.VectorEnv({NAME}/Walk-v0, num_envs=8, next_step, limit=100)"
-    assert f"{NAME}/Walk-v0" in ids.split()
+def test_its_envs_are_found_by_name_and_told_with_their_options(python: Path, kind: str) -> None:
+    id = f"{NAME}/{ENV[kind]}-v0"
+    code = f"import corral, json; print(corral.make_vec({id!r}, 8).num_envs)"
+    code += f"; print(json.dumps(corral.envs()[{id!r}]['option_docs']))"
+    made, docs = run(python, "-c", code).stdout.splitlines()
+    assert made == "8"
+    options = json.loads(docs)
+    assert all("meaning" in option for option in options.values())
+    first = {"control": "wind", "grid": "size", "pixels": "speed", "c": "length"}[kind]
+    assert {"low", "high"} <= set(options[first])
 
 
-def test_nothing_of_the_templates_own_name_is_left(project: Path) -> None:
-    own = {name: text for name, text in tree(project).items() if not name.startswith("vendor/")}
+def test_nothing_of_the_templates_own_names_is_left(project: Path, kind: str) -> None:
+    ours = ("vendor/", "docs/")
+    own = {name: text for name, text in tree(project).items() if not name.startswith(ours)}
     assert [name for name, text in own.items() if b"my_env" in text or "my_env" in name] == []
     assert [name for name, text in own.items() if b"{{" in text.replace(b"${{", b"")] == []
-    assert {"Cargo.toml", "pyproject.toml", ".gitignore", f"python/{NAME}/__init__.py"} <= set(own)
+    if kind != "control":
+        words = re.compile(rb"(?<![A-Za-z])[Ww]alk(?![a-z])")
+        assert [
+            name for name, text in own.items() if words.search(text.replace(NAME.encode(), b""))
+        ] == []
+    assert {"LICENSE", "pyproject.toml", ".gitignore", f"python/{NAME}/__init__.py"} <= set(own)
 
 
-def test_rust_and_python_find_the_template_well_formatted(tmp_path: Path) -> None:
-    scaffold.new(NAME, tmp_path / NAME)
-    run("cargo", "fmt", "--check", cwd=tmp_path / NAME)
+@pytest.mark.thorough
+@pytest.mark.timeout(1200)
+def test_pip_and_cargo_share_what_they_compile(project: Path, kind: str, tmp_path: Path) -> None:
+    if kind != "control":
+        pytest.skip("the kinds in Rust have one Cargo.toml, and the one in C compiles no core")
+    how = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path)]
+    target = {"CARGO_TARGET_DIR": str(WORK / "shared"), "MATURIN_PEP517_ARGS": ""}
+    run(sys.executable, "-m", "pip", "wheel", *how, project, **target)
+    done = run("cargo", "build", "--release", cwd=project, **target)
+    assert "Compiling envcore" not in done.stderr, done.stderr
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("of", ["grid", "c"])
+def test_every_command_of_its_ci_works_with_corrals_wheel(of: str, tmp_path: Path) -> None:
+    """In an environment that has nothing; what comes of it is a manylinux wheel that trains."""
+    wheels = tmp_path / "corral"
+    run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--wheel-dir", wheels)
+    (ours,) = wheels.glob("corral-*.whl")
+    project = tmp_path / "cave"
+    assert corral("new", "cave", "--kind", of, "--corral", ours, "--path", project).returncode == 0
+    clean = tmp_path / "clean"
+    venv.create(clean, with_pip=True)
+    tools = os.pathsep.join([str(clean / "bin"), os.environ["PATH"]])
+    ci = (project / ".github" / "workflows" / "ci.yml").read_text()
+    commands = re.findall(r"(?m)^ +(?:- )?run: (.*)$", ci)
+    assert len(commands) >= 6
+    variables = {"PATH": tools, "CARGO_TARGET_DIR": "", "MATURIN_PEP517_ARGS": "", "PYTHONPATH": ""}
+    for command in commands:
+        if not command.startswith("gh release"):
+            run("bash", "-ec", command, cwd=project, **variables)
+    (released,) = (project / "dist").glob("*.whl")
+    assert "manylinux" in released.name
+    pip = [clean / "bin" / "pip", "install", "--no-deps", "--force-reinstall"]
+    run(*pip, released, cwd=tmp_path, **variables)
+    assert "3 passed" in run(clean / "bin" / "pytest", cwd=project, **variables).stdout
+
+
+def test_rust_finds_the_templates_well_formatted(tmp_path: Path) -> None:
+    for kind in IN_RUST:
+        scaffold.new("walks", tmp_path / kind, kind=kind)
+        run("cargo", "fmt", "--check", cwd=tmp_path / kind)
+
+
+@pytest.mark.parametrize(
+    ("env", "better"),
+    [
+        ("snake", "Snake"),
+        ("Snake-v0", "Snake"),
+        ("my_game", "MyGame"),
+        ("Env", "EnvEnv"),
+        ("2048", "Walk"),
+        ("Match", "MatchEnv"),
+        ("", "Walk"),
+    ],
+)
+def test_a_bad_name_of_an_env_is_refused_with_a_better_one(
+    env: str, better: str, tmp_path: Path
+) -> None:
+    done = corral("new", "walks", "--env", env, "--path", tmp_path / "walks")
+    assert done.returncode == 2
+    assert f"'{env}' is no name for an env" in done.stderr
+    assert f"Would '{better}' do?" in " ".join(done.stderr.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"kind": "board"}, "'board' is no kind of env: there are control, grid, pixels, c"),
+        ({"wheel": Path("nowhere.whl")}, "is no file: --corral takes the path of Corral's wheel"),
+        ({"wheel": Path(__file__)}, "is no wheel of Corral"),
+    ],
+)
+def test_what_cannot_be_is_refused(how: dict[str, Any], told: str, tmp_path: Path) -> None:
+    with pytest.raises(errors.ArgumentError, match=re.escape(told)):
+        scaffold.new("walks", tmp_path / "walks", **how)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

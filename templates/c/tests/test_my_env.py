@@ -32,9 +32,7 @@ def test_a_table_of_values_learns_the_way_to_the_goal() -> None:
         # A row whose episode ended one step earlier shows a reset, and no move.
         k = np.flatnonzero(~over)
         due = rewards + 0.95 * ahead
-        values[position[k], goal[k], actions[k]] += (
-            0.3 * (due - values[position, goal, actions])[k]
-        )
+        values[position[k], goal[k], actions[k]] += 0.3 * (due - values[position, goal, actions])[k]
         totals.append(rewards[k].mean())
         over = terminated | truncated
     assert np.mean(totals[-100:]) > np.mean(totals[:100]) + 0.05, totals
