@@ -33,7 +33,7 @@ KINDS = {
 }
 _PROJECT = "my_env"
 _REQUIRED = "corral>=0.0.0"
-_ENV = re.compile(r"(?<![A-Za-z])(Walk|walk)(?![a-z])")
+_NAMES = re.compile(rf"{_PROJECT}|(?<![A-Za-z])(?:Walk|walk)(?![a-z])")
 # The pages that say how an env is written.
 _GUIDE = ("docs/writing-an-env.md", "docs/how-do-i.md")
 # What the templates name themselves.
@@ -123,10 +123,10 @@ def new(
 
 
 def _write_project(name: str, env: str, kind: str, target: Path) -> None:
-    names = {"Walk": env, "walk": module_of(env)}
+    names = {_PROJECT: name, "Walk": env, "walk": module_of(env)}
 
     def renamed(text: str) -> str:
-        return _ENV.sub(lambda found: names[found[1]], text.replace(_PROJECT, name))
+        return _NAMES.sub(lambda found: names[found[0]], text)
 
     for place, source in _template(kind):
         text = source.read_text("utf-8").replace(_REQUIRED, f"corral>={_version()}")

@@ -18,6 +18,7 @@
 //! A leaf that has no dtype in libenv is refused (`wire_leaf`). With `cast=1`, floats are
 //! rounded to float32 and labels are limited to int32's range.
 
+mod errors;
 mod host;
 mod instance;
 mod options;
@@ -26,8 +27,7 @@ mod spaces;
 mod sums;
 mod wire_leaf;
 
-use std::cell::RefCell;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::io::Write;
 use std::ptr;
 
@@ -36,12 +36,10 @@ use crate::abi::handle::{CallStop, Handle, InHand, Misuse};
 use crate::entry::Entry;
 use crate::error::{Error, Phase, Result};
 use crate::guard::guard;
+use errors::{ERRORS, Errors, note_here};
 use instance::ExportedInstance;
 #[doc(hidden)]
 pub use options::options_of;
-
-/// How many errors of an instance are written to stderr.
-const TOLD: u32 = 10;
 
 /// Gives a library libenv's functions over a table, which is a `&'static [Entry]`. See
 /// [`export`](crate::abi::libenv::export).
@@ -149,40 +147,6 @@ macro_rules! export_libenv {
 struct HostInstance {
     instance: ExportedInstance,
     errors: Errors,
-}
-
-/// The errors of an instance.
-#[derive(Default)]
-struct Errors {
-    last: Option<CString>,
-    told: u32,
-}
-
-impl Errors {
-    fn note(&mut self, call: &str, why: &str) {
-        let text = format!("{call}: {why}");
-        self.told = self.told.saturating_add(1);
-        if self.told <= TOLD {
-            let rest = if self.told == TOLD { "\ncorral: more only by libenv_last_error" } else { "" };
-            // Ignores failures, because a host may have closed stderr.
-            let _ = writeln!(std::io::stderr(), "corral: {text}{rest}");
-        }
-        self.last = CString::new(text.replace('\0', "\\0")).ok();
-    }
-}
-
-thread_local! {
-    /// The errors of this thread's calls without an instance.
-    static ERRORS: RefCell<Errors> = RefCell::default();
-}
-
-fn note_here(call: &str, why: &str) {
-    // In a thread that is ending the variable may be gone.
-    let _ = ERRORS.try_with(|errors| {
-        let mut errors = errors.borrow_mut();
-        errors.told = 0;
-        errors.note(call, why);
-    });
 }
 
 /// # Safety
