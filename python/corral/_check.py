@@ -4,6 +4,7 @@ done to this one. `corral.checking` starts it and reads what it tells, a line of
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import os
 import sys
@@ -84,7 +85,12 @@ def _named(env: str, ids: list[str]) -> str:
     """The one of `ids` that a user means, with its namespace or without."""
     found = next((id for id in ids if env in (id, id.partition("/")[2])), None)
     if found is None:
-        raise errors.UnknownEnvError(f"the library has no env {env!r}: {', '.join(ids)}")
+        names = [id.partition("/")[2] for id in ids]
+        near = difflib.get_close_matches(env.rpartition("/")[2], names, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        raise errors.UnknownEnvError(
+            f"the library has no env {env!r}.{hint} It has {', '.join(names)}"
+        )
     return found
 
 

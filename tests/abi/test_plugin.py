@@ -456,7 +456,7 @@ def flagged(tmp_path: Path, namespace: str, *changes: tuple[str, str]) -> corral
 
 
 FLAGS: list[tuple[str, tuple[str, str]]] = [
-    ("terminated", ("s->count >= s->target ? 2 : 0", "s->count == 1 ? 2 : 0")),
+    ("terminated", ("s->count >= s->target ? 1 : 0", "s->count == 1 ? 2 : 0")),
     ("truncated", ("rows->truncated[row] = 0", "rows->truncated[row] = s->count == 1 ? 255 : 0")),
 ]
 

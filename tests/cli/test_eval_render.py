@@ -106,7 +106,7 @@ def test_options_reach_the_env(command: Command, corridor: str, tmp_path: Path):
         (["CartPole-v1", "--indices", "3:3"], "names no index"),
         (["CartPole-v1", "--indices", "1,2,1"], "index 1 is named twice"),
         (["CartPole-v1", "--option", "size=3"], "unknown option 'size'"),
-        (["CartPole-v1", "--option", "fast=maybe"], "expected a boolean"),
+        (["CartPole-v1", "--option", "fast=maybe"], "fast is a bool, not 'maybe'"),
         (["CartPole-v1", "--option", "seed=1"], "'seed' is of vec envs"),
         (["CartPole-v1", "--option", "fast"], "'fast' is not NAME=VALUE"),
         (["CartPole-v1", "--num-envs", "0"], "--num-envs"),

@@ -182,8 +182,7 @@ static int32_t step(void *chunk_, size_t first_slot, size_t num_slots, const uin
         }
         s->count += (int32_t)by[slot];
         rows->reward[row] = s->count == s->target ? 1.0 : s->count > s->target ? -1.0 : 0.0;
-        /* Any number but 0 passes for true. */
-        rows->terminated[row] = s->count >= s->target ? 2 : 0;
+        rows->terminated[row] = s->count >= s->target ? 1 : 0;
         rows->truncated[row] = 0;
         if (s->count == s->target) tell_reached(report, row, s->target);
         show(s, rows, row);
