@@ -87,10 +87,8 @@ def _named(env: str, ids: list[str]) -> str:
     if found is None:
         names = [id.partition("/")[2] for id in ids]
         near = difflib.get_close_matches(env.rpartition("/")[2], names, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
-        raise errors.UnknownEnvError(
-            f"the library has no env {env!r}.{hint} It has {', '.join(names)}"
-        )
+        hint = f". Did you mean '{near[0]}'?" if near else ""
+        raise errors.UnknownEnvError(f"the library has no env {env!r}: {', '.join(ids)}{hint}")
     return found
 
 
