@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -299,6 +300,8 @@ def test_envs_with_other_spaces_leave_no_worker_behind() -> None:
 
     import corral
 
+    # Envs that other tests have left would end meanwhile.
+    gc.collect()
     before = children() - children_that_run("_launch")
     with pytest.raises(corral.errors.SpaceError, match="worker 1"):
         corral.from_gymnasium(
