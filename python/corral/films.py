@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorWrapper
@@ -103,7 +103,14 @@ class _Filmed:
         self.over = False
 
 
-class RecordedVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
+if TYPE_CHECKING:
+    _Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    # In Gymnasium 1.2 it has no type parameters.
+    _Wrapper = VectorWrapper
+
+
+class RecordedVectorEnv(_Wrapper):
     """A `corral.VectorEnv` of which some envs are filmed; made by `corral.record`.
 
     Has all that the envs have.
