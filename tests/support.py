@@ -27,6 +27,9 @@ GYMNASIUM_MODES = {
     "same_step": AutoresetMode.SAME_STEP,
     "disabled": AutoresetMode.DISABLED,
 }
+# NumPy 2 changed which operations round to float32, and so what these envs of Gymnasium compute.
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.0.0"
+ROUNDED_BY_NUMPY = ("Pendulum-v1", "MountainCarContinuous-v0")
 FAULTY = "testing/Faulty-v0"
 ODD = "testing/Odd-v0"
 

@@ -18,12 +18,7 @@ from gymnasium import spaces
 
 import corral
 from corral.errors import InvalidActionError
-from tests.support import assert_same
-
-pytestmark = pytest.mark.skipif(
-    np.lib.NumpyVersion(np.__version__) < "2.0.0",
-    reason="under NumPy 1 Gymnasium's own Pendulum computes in float32 what it computes in float64",
-)
+from tests.support import OLD_NUMPY, ROUNDED_BY_NUMPY, assert_same
 
 N = 3
 QUARTERS = np.array([[0.25], [-0.75], [1.5]])
@@ -89,6 +84,11 @@ def _typed(action: Any, space: Any) -> Any:
     return np.asarray(action).astype(space.dtype)
 
 
+def _shown_alike(id: str) -> bool:
+    """Does Gymnasium's env show what ours shows, to the last bit?"""
+    return not (OLD_NUMPY and id in ROUNDED_BY_NUMPY)
+
+
 def _names(cases: list[tuple[Any, ...]]) -> list[str]:
     return [f"{k}-{case[0]}" for k, case in enumerate(cases)]
 
@@ -103,7 +103,7 @@ def test_a_vector_env_takes_what_gymnasiums_takes(
     expected = _taken(theirs.step, make(), Exception)
     got = _taken(ours.step, make(), InvalidActionError)
     assert (got is not None, expected is not None) == (taken, taken)
-    if taken:
+    if taken and _shown_alike(id):
         theirs.reset(seed=3)
         assert_same(got[:4], theirs.step(_typed(make(), theirs.action_space))[:4])
     theirs.close()
@@ -116,7 +116,7 @@ def test_a_single_env_takes_what_gymnasiums_takes(id: str, action: Any, taken: b
     expected = _taken(theirs.step, action, Exception)
     got = _taken(ours.step, action, InvalidActionError)
     assert (got is not None, expected is not None) == (taken, taken)
-    if taken:
+    if taken and _shown_alike(id):
         theirs.reset(seed=3)
         observation, reward, *_ = theirs.step(_typed(action, theirs.action_space))
         np.testing.assert_array_equal(got[0], observation)
@@ -192,9 +192,12 @@ def test_float64s_and_lists_are_rounded_on_every_way_in(
 ) -> None:
     if how is _steps and "batch_size" in made:
         made = {}
+    rounded = THIRDS.astype(np.float32)
     theirs = gymnasium.make_vec("Pendulum-v1", N, vectorization_mode="sync")
+    if not _shown_alike("Pendulum-v1"):
+        theirs = corral.make_vec("Pendulum-v1", N)
     theirs.reset(seed=3)
-    expected = theirs.step(THIRDS.astype(np.float32))
+    expected = theirs.step(rounded)
     for actions in (THIRDS, THIRDS.tolist()):
         with closing(corral.make_vec("Pendulum-v1", N, **made)) as envs:
             envs.reset(seed=3)

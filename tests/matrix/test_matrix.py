@@ -34,6 +34,7 @@ from tests.support import (
     LIKE_ANOTHER,
     MODES,
     ODD,
+    OLD_NUMPY,
     PLAYED,
     Case,
     digest,
@@ -46,7 +47,7 @@ STEPS = 30
 WIDTHS = [1, 3, 64]
 CONFIGS: dict[str, dict[str, Any]] = {"Maze-v0": {"size": 4}}
 """Options under which episodes are short enough to end within a story."""
-OLD = gymnasium.__version__ < "1.4" or np.lib.NumpyVersion(np.__version__) < "2.0.0"
+OLD = gymnasium.__version__ < "1.4" or OLD_NUMPY
 
 
 def gymnasiums(id: str) -> str | None:

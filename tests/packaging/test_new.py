@@ -176,11 +176,8 @@ def test_its_envs_are_found_by_name_and_told_with_their_options(python: Path, ki
 
 
 @pytest.mark.timeout(1200)
-def test_the_guides_python_runs_on_what_it_walks_through(
-    python: Path, kind: str, tmp_path: Path
-) -> None:
-    if kind != "grid":
-        pytest.skip("the guide walks through the kind grid")
+@pytest.mark.parametrize("kind", ["grid"], indirect=True)
+def test_the_guides_python_runs_on_what_it_walks_through(python: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "writing-an-env.md").read_text().replace("my_env", NAME)
     blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", page)
     assert len(blocks) >= 3
@@ -203,9 +200,9 @@ def test_nothing_of_the_templates_own_names_is_left(project: Path, kind: str) ->
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1200)
-def test_pip_and_cargo_share_what_they_compile(project: Path, kind: str, tmp_path: Path) -> None:
-    if kind != "control":
-        pytest.skip("the kinds in Rust have one Cargo.toml, and the one in C compiles no core")
+# One kind suffices: those in Rust share a Cargo.toml, and the one in C compiles no core.
+@pytest.mark.parametrize("kind", ["control"], indirect=True)
+def test_pip_and_cargo_share_what_they_compile(project: Path, tmp_path: Path) -> None:
     how = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path)]
     target = {"CARGO_TARGET_DIR": str(WORK / "shared"), "MATURIN_PEP517_ARGS": ""}
     run(sys.executable, "-m", "pip", "wheel", *how, project, **target)

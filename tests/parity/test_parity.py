@@ -19,15 +19,14 @@ from gymnasium.vector import SyncVectorEnv
 import corral
 from tests.parity.beside import AVX512, compare, plain
 from tests.parity.cases import CASES, OPTIONS, Parity
-from tests.support import GYMNASIUM_MODES
+from tests.support import GYMNASIUM_MODES, OLD_NUMPY, ROUNDED_BY_NUMPY
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS, EPISODES = 200, 3
 SOME, FEW = 40, 12
 TOY = ("FrozenLake", "CliffWalking", "Taxi", "Blackjack")
-# Older versions differ in their envs: other ids, fewer options; in how they round float32 numbers.
+# Older versions differ in their envs: other ids, fewer options.
 OLD_ENVS = gymnasium.__version__ < "1.4"
-OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 
 
 def marked(case: Parity) -> Any:
@@ -35,7 +34,7 @@ def marked(case: Parity) -> Any:
     if OLD_ENVS and case.id.startswith(TOY):
         reason = "Gymnasium 1.4 changed the toy texts"
         return pytest.param(case, marks=pytest.mark.skip(reason=reason), id=str(case))
-    if OLD_NUMPY and case.id in ("Pendulum-v1", "MountainCarContinuous-v0"):
+    if OLD_NUMPY and case.id in ROUNDED_BY_NUMPY:
         reason = "NumPy 2 changed what is rounded to float32"
         return pytest.param(case, marks=pytest.mark.skip(reason=reason), id=str(case))
     return pytest.param(case, id=str(case))
