@@ -105,7 +105,10 @@ impl RowsMut<'_> {
             // to this window alone. The foreign code has written what it was told to write
             // (`addresses`).
             let bytes = unsafe { std::slice::from_raw_parts_mut(first, len * place.elements) };
-            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            // As a rule there is nothing to write, and to look is quicker.
+            if bytes.iter().fold(0, |all, byte| all | byte) > 1 {
+                bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            }
         }
     }
 }
