@@ -186,20 +186,26 @@ fn begin_of(reset: &sys::Reset) -> Option<Begin> {
     }
 }
 
-/// The error for a reset that a chunk of `num_slots` slots and `num_rows` rows cannot do, if
-/// there is one.
-fn check_resets(resets: &[sys::Reset], num_slots: usize, num_rows: usize) -> Result<()> {
-    let is_good =
-        |reset: &sys::Reset| reset.row < num_rows && reset.slot < num_slots && begin_of(reset).is_some();
-    let Some(bad) = resets.iter().find(|reset| !is_good(reset)) else { return Ok(()) };
-    if bad.row >= num_rows {
-        return Err(Error::Argument(format!("row {} of {num_rows}", bad.row)));
-    }
-    check(bad.slot, 1, num_slots)?;
-    Err(Error::Argument(format!("{} is no way to begin", bad.how)))
+/// Whether a chunk of `num_slots` slots and `num_rows` rows can do `reset`.
+#[inline]
+fn is_possible(reset: &sys::Reset, num_slots: usize, num_rows: usize) -> bool {
+    reset.row < num_rows && reset.slot < num_slots && begin_of(reset).is_some()
 }
 
-/// What the host's `reset`, which was checked, asks for, but for its options.
+/// The error for resets of which a chunk of `num_slots` slots and `num_rows` rows cannot do one.
+#[cold]
+fn impossible(resets: &[sys::Reset], num_slots: usize, num_rows: usize) -> Error {
+    let Some(bad) = resets.iter().find(|reset| !is_possible(reset, num_slots, num_rows)) else {
+        return Error::Argument("resets that change during the call".into());
+    };
+    if bad.row >= num_rows {
+        return Error::Argument(format!("row {} of {num_rows}", bad.row));
+    }
+    let no_way = Error::Argument(format!("{} is no way to begin", bad.how));
+    check(bad.slot, 1, num_slots).err().unwrap_or(no_way)
+}
+
+/// What the host's `reset` asks for, but for its options.
 #[inline]
 fn reset_of(reset: &sys::Reset) -> ResetArgs {
     let rebuild = (reset.rebuild != 0).then_some(reset.rebuild_seed);
@@ -222,10 +228,18 @@ pub(super) unsafe extern "C" fn reset(
         let len = unsafe { locate(handle, rows) }?;
         // SAFETY: the host guarantees that there are `num_resets` resets.
         let resets = unsafe { slice(resets, num_resets) };
-        check_resets(resets, handle.num_slots, len)?;
+        let (num_slots, mut possible, mut has_options) = (handle.num_slots, true, false);
         handle.resets.clear();
-        handle.resets.extend(resets.iter().map(reset_of));
-        for (args, reset) in handle.resets.iter_mut().zip(resets) {
+        // In one pass, which is quicker than to look at each reset once more.
+        handle.resets.extend(resets.iter().map(|reset| {
+            possible &= is_possible(reset, num_slots, len);
+            has_options |= !reset.options.is_null();
+            reset_of(reset)
+        }));
+        if !possible {
+            return Err(impossible(resets, num_slots, len));
+        }
+        for (args, reset) in handle.resets.iter_mut().zip(resets).filter(|_| has_options) {
             if !reset.options.is_null() {
                 // SAFETY: the host guarantees that the options are valid in this call.
                 args.options = Some(Arc::new(unsafe { decode_map(reset.options) }?));
