@@ -11,11 +11,13 @@ written. A project in C has the header alone.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import keyword
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -133,7 +135,19 @@ def _write_project(name: str, env: str, kind: str, target: Path) -> None:
         _write(target / renamed(place), renamed(text).encode())
     if "rust" in KINDS[kind]:
         _write(target / "Cargo.lock", (paths.sources() / "Cargo.lock").read_bytes())
+        _format(target)
     vendor(target)
+
+
+def _format(project: Path) -> None:
+    """Has rustfmt break lines and sort names anew, which the env's name may ask for.
+
+    The project builds without it too, so nothing is said where there is no rustfmt.
+    """
+    files = [*project.glob("src/*.rs"), *project.glob("tests/*.rs")]
+    command = ["rustfmt", "--edition", "2024", *map(str, files)]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
 
 
 def _template(kind: str) -> Iterator[tuple[str, Path]]:

@@ -425,3 +425,15 @@ def test_what_a_package_lacks_is_an_error_that_says_what_to_do(
     for function in (paths.libenv_path, paths.include_dir, paths.sources):
         with pytest.raises(errors.MissingFileError, match="run `make build`"):
             function()
+
+
+@pytest.mark.skipif(shutil.which("rustfmt") is None, reason="rustfmt is not installed")
+@pytest.mark.parametrize("env", ["Ab", "OrbitalDockingWithDebris"])
+@pytest.mark.parametrize("kind", IN_RUST, indirect=True)
+def test_rustfmt_has_nothing_to_say_whatever_the_envs_name_is(
+    kind: str, env: str, tmp_path: Path
+) -> None:
+    folder = scaffold.new("some_project", tmp_path / "p", env=env, kind=kind)
+    files = [*folder.glob("src/*.rs"), *folder.glob("tests/*.rs")]
+    assert len(files) >= 3
+    run("rustfmt", "--check", "--edition", "2024", *files)

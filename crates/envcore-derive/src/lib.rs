@@ -18,14 +18,34 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Data, DeriveInput, Expr, Field, Fields, LitStr, Member, Result, parse_macro_input};
 
-/// Derives `envcore::ToRow`.
+/// Derives `envcore::ToRow`: how an observation or infos are laid out and written to a row.
+///
+/// | attribute of a field | what it does |
+/// |---|---|
+/// | `#[leaf(low = 0.0, high = 1.0)]` | Bounds the field's numbers; either may be left out. |
+/// | `#[leaf(discrete)]` | Makes the field's integers labels: `Discrete` or `MultiDiscrete`, from `low` to `high`. |
+/// | `#[leaf(name = "…")]` | Names the leaf otherwise than the field. |
+///
+/// A struct with named fields is a `Dict` of its fields' spaces, in the order in which they are
+/// written. A tuple struct is a `Tuple` of them; one with a single field is that field's space.
+/// A struct without fields has no leaves. Fields may be structs that derive the trait too.
 #[proc_macro_derive(ToRow, attributes(leaf))]
 pub fn to_row(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input, &Conversion::To).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Derives `envcore::FromRow`.
+/// Derives `envcore::FromRow`: how an action is laid out and read from a row.
+///
+/// | attribute of a field | what it does |
+/// |---|---|
+/// | `#[leaf(low = 0.0, high = 1.0)]` | Bounds the field's numbers; either may be left out. |
+/// | `#[leaf(discrete)]` | Makes the field's integers labels: `Discrete` or `MultiDiscrete`, from `low` to `high`. |
+/// | `#[leaf(name = "…")]` | Names the leaf otherwise than the field. |
+///
+/// A struct with named fields is a `Dict` of its fields' spaces, in the order in which they are
+/// written. A tuple struct is a `Tuple` of them; one with a single field is that field's space.
+/// A struct without fields has no leaves. Fields may be structs that derive the trait too.
 #[proc_macro_derive(FromRow, attributes(leaf))]
 pub fn from_row(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

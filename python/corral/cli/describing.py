@@ -227,7 +227,7 @@ def _said(texts: dict[str, Any], *names: str) -> list[str]:
 def _info(leaf: dict[str, Any]) -> str:
     if leaf["kind"] != "fixed":
         return f"{leaf['name']}: {leaf['kind']}"
-    return f"{leaf['name']}: {leaf['dtype']} ({', '.join(map(str, leaf['shape']))})"
+    return f"{leaf['name']}: {leaf['dtype']} {tuple(leaf['shape'])}"
 
 
 def _pictures(told: dict[str, Any]) -> str:
