@@ -1,4 +1,6 @@
 //! The functions of a plugin's chunk.
+//!
+//! Above 400 lines because the functions share one handle and what checks its arguments.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
