@@ -265,3 +265,35 @@ def test_a_leaf_of_a_python_env_is_named_too(text: str, said: str) -> None:
     (found,) = (one for one in verdict.checks if one.passed is False)
     assert found.name == "spaces"
     assert re.search(said, found.detail), found.detail
+
+
+class Counting(gymnasium.Env[Any, Any]):
+    """Shows how often any env that has the same `shared` was reset."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+    observation_space = gymnasium.spaces.Box(0, 1000, (), np.int64)
+
+    def __init__(self, shared: dict[str, int]) -> None:
+        self.shared = shared
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.shared["resets"] += 1
+        return np.int64(self.shared["resets"]), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.int64(self.shared["resets"]), 0.0, False, False, {}
+
+
+def test_state_that_envs_share_is_told_by_the_reset_of_one_of_them() -> None:
+    def make(num_envs: int, **more: Any) -> corral.VectorEnv:
+        one = functools.partial(Counting, {"resets": 0})
+        return corral.from_gymnasium(one, num_envs, runner="serial", **more)
+
+    verdict = check_env(make, raise_on_failure=False)
+    (found,) = (one for one in verdict.checks if one.name == "masked reset")
+    assert found.passed is False
+    assert found.detail == (
+        "step 0 after a masked reset of env 1, env 0, with that reset and without: "
+        "the observation is 4 and 3"
+    )
+    assert "nothing that instances share" in found.advice
