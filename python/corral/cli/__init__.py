@@ -13,7 +13,7 @@ def main() -> None:
         import rich  # noqa: F401
         import typer  # noqa: F401
     except ImportError:
-        print("the command needs typer and rich: pip install 'corral[cli]'", file=sys.stderr)
+        print("the command needs typer and rich: pip install typer rich", file=sys.stderr)
         sys.exit(2)
     from corral.cli.app import run
 

@@ -47,7 +47,7 @@ def new_project(
     out.print(f"wrote {target}/; next:", markup=False, soft_wrap=True)
     works = f"corral.make_vec('{name}/{env}-v0', 8) works from here on"
     in_rust = "its rules, in Rust"
-    compiles = "compiles Corral's core first, 1 to 3 minutes; later builds take seconds"
+    compiles = "compiles Corral's core first, about 60 s of CPU; later builds take seconds"
     steps = [(f"cd {target}", "")]
     if kind != "c":
         steps += [("cargo test", in_rust), ("pip install .", compiles), ("", works)]
