@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import Any
 
 from typing_extensions import Self
 
 from corral import _native, errors
+from corral._closing import Closing
 from corral._netenv import Address, host_of, is_loopback, net_address, secret, told_address
 from corral.settings import flag
 
@@ -18,7 +18,7 @@ Addresses = Address | list[Address]
 File = str | os.PathLike[str]
 
 
-class ServerBase(ABC):
+class ServerBase(ABC, Closing):
     """Serves from `listen` until `close`."""
 
     def __init__(
@@ -114,11 +114,3 @@ class ServerBase(ABC):
     def __enter__(self) -> Self:
         self.listen()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

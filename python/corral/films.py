@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorWrapper
 
 from corral import errors, settings, video
+from corral._closing import Closing
 from corral.vector import RowKind, VectorEnv
 
 Every = int | Callable[[int], bool]
@@ -32,6 +33,8 @@ def record(
     envs = corral.make_vec("CartPole-v1", 64, render_mode="rgb_array")
     envs = corral.record(envs, "runs/", every=100, slots=(0, 1))
     ```
+
+    `close`, or a `with` block around the result, ends the films of episodes under way.
 
     A film has an episode's every picture from its first to its last, also where envs reset
     themselves and where `send` and `recv` play some of them. Pictures go to the encoder one by one,
@@ -110,7 +113,7 @@ else:
     _Wrapper = VectorWrapper
 
 
-class RecordedVectorEnv(_Wrapper):
+class RecordedVectorEnv(Closing, _Wrapper):
     """A `corral.VectorEnv` of which some envs are filmed; made by `corral.record`.
 
     Has all that the envs have.

@@ -19,6 +19,7 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from numpy.ma import MaskedArray
 
 from corral import _native, errors, spaces
+from corral._closing import Closing
 from corral.normalization import Normalization
 from corral.properties import Properties, attributes_of
 from corral.rendering import drawn, render_modes
@@ -136,10 +137,11 @@ def _of_reward(native: _native.VecEnv) -> Normalization | None:
     return None if statistics is None else Normalization(statistics, ("",), ((),))
 
 
-class VectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
+class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any]):
     """`num_envs` environments stepped as one; made by `corral.make_vec`.
 
     A real `gymnasium.vector.VectorEnv`, with the autoreset mode in `metadata["autoreset_mode"]`.
+    `with corral.make_vec(…) as envs:` closes the envs at the end of the block.
     Every array that it returns is the caller's to keep and to change: nothing is ever overwritten.
 
     Attributes:

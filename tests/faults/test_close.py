@@ -231,3 +231,27 @@ def test_a_step_that_nothing_ends_closes_on_its_way_out() -> None:
     caller.join(LONG)
     assert raised == []
     assert closed.wait(LONG)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_with_block_closes_the_envs_and_their_films(fails: bool, tmp_path: Path) -> None:
+    made = corral.make_vec("CartPole-v1", 2, render_mode="rgb_array", seed=0)
+
+    def play() -> None:
+        with corral.record(made, tmp_path, format="gif") as envs:
+            envs.reset()
+            envs.step(envs.action_space.sample())
+            if fails:
+                raise KeyError("a trainer's own")
+
+    if fails:
+        with pytest.raises(KeyError):
+            play()
+    else:
+        play()
+    assert made.closed
+    assert [path.name for path in tmp_path.iterdir()] == ["env_0_episode_0_unfinished.gif"]
+    with corral.make_vec("CartPole-v1", 2) as envs:
+        assert isinstance(envs, corral.VectorEnv)
+    with pytest.raises(ClosedError):
+        envs.reset()

@@ -214,7 +214,7 @@ pub trait Env: Sized + Send + 'static {
 
     /// The current state as text, which may hold a terminal's colours ([`Caps::ANSI`]). Users get
     /// the text by `render_mode="ansi"`.
-    fn ansi(&self) -> Result<String> {
+    fn ansi(&mut self) -> Result<String> {
         Err(Error::Unsupported("this env draws no text".into()))
     }
 

@@ -2,8 +2,8 @@
 
 use envcore::rng::{Rng, Streams};
 use envcore::{
-    Array, Call, Caps, Discrete, Env, Error, Event, FromRow, Leaf, Options, Property, Record, Result, Row,
-    Space, Step, Text, ToRow, Value, state, wants_reset,
+    Array, Call, Caps, Discrete, Env, Error, Event, Frame, FromRow, Leaf, Options, Property, Record, Result,
+    Row, Space, Step, Text, ToRow, Value, state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,12 @@ impl Env for Ball {
     type Act = Drive;
     type Info = ();
 
-    const CAPS: Caps = Caps::SAVE.union(Caps::CALL).union(Caps::EVENTS).union(Caps::OPTIONS);
+    const CAPS: Caps = Caps::SAVE
+        .union(Caps::CALL)
+        .union(Caps::EVENTS)
+        .union(Caps::OPTIONS)
+        .union(Caps::RENDER)
+        .union(Caps::ANSI);
 
     fn build(config: &BallConfig, seed: i64) -> Result<Self> {
         if !(0.0..=100.0).contains(&config.gravity) {
@@ -169,6 +174,20 @@ impl Env for Ball {
         Ok(())
     }
 
+    fn render(&mut self) -> Result<Frame> {
+        const SIDE: usize = 64;
+        let mut pixels = vec![255; SIDE * SIDE * 3];
+        // Row 0 is the sky, ten metres up.
+        let row = SIDE - 1 - (self.height * 6.0) as usize;
+        let at = (row * SIDE + SIDE / 2) * 3;
+        pixels[at..at + 3].copy_from_slice(&[200, 30, 30]);
+        Frame::new(SIDE, SIDE, pixels)
+    }
+
+    fn ansi(&mut self) -> Result<String> {
+        Ok(format!("{}o\n", " ".repeat(self.height as usize)))
+    }
+
     fn save(&self) -> Result<Vec<u8>> {
         state::to_bytes(self)
     }
@@ -223,6 +242,16 @@ fn a_ball_bounces_tells_of_it_and_ends() {
         }
     }
     assert_eq!(bounces, 3);
+}
+
+#[test]
+fn a_ball_is_drawn_where_it_is() {
+    let mut ball = ball();
+    ball.height = 10.0;
+    assert_eq!(ball.ansi().unwrap(), "          o\n");
+    let frame = ball.render().unwrap();
+    let red: Vec<usize> = (0..64 * 64).filter(|k| frame.pixels()[3 * k] == 200).collect();
+    assert_eq!(red, [3 * 64 + 32]);
 }
 
 #[test]

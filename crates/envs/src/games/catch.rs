@@ -179,7 +179,7 @@ impl Env for Catch {
     }
 
     /// The board: `o` is the ball, `=` the paddle, and `@` the ball in the paddle.
-    fn ansi(&self) -> Result<String> {
+    fn ansi(&mut self) -> Result<String> {
         let CatchSeen { ball, paddle } = self.seen();
         let mut text = String::new();
         for field in 0..self.rows * self.columns {

@@ -96,7 +96,7 @@ impl<G: MinAtarGame> Env for MinAtar<G> {
         draw::picture(G::LOOKS, self.game.channels())
     }
 
-    fn ansi(&self) -> Result<String> {
+    fn ansi(&mut self) -> Result<String> {
         Ok(draw::text(G::LOOKS, self.game.channels()))
     }
 

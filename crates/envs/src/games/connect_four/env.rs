@@ -173,7 +173,7 @@ impl Env for ConnectFour {
         draw::picture(self.seen)
     }
 
-    fn ansi(&self) -> Result<String> {
+    fn ansi(&mut self) -> Result<String> {
         Ok(draw::text(self.seen))
     }
 

@@ -96,7 +96,7 @@ impl Env for Game2048 {
         draw::picture(&self.board)
     }
 
-    fn ansi(&self) -> Result<String> {
+    fn ansi(&mut self) -> Result<String> {
         Ok(draw::text(&self.board))
     }
 

@@ -150,7 +150,7 @@ impl Env for Snake {
         draw::picture(&self.world)
     }
 
-    fn ansi(&self) -> Result<String> {
+    fn ansi(&mut self) -> Result<String> {
         Ok(draw::text(&self.world))
     }
 

@@ -117,7 +117,7 @@ impl<const SLIPPERY: bool> Env for CliffWalking<SLIPPERY> {
         draw::picture(self.cell)
     }
 
-    fn ansi(&self) -> Result<String> {
+    fn ansi(&mut self) -> Result<String> {
         Ok(draw::text(self.cell))
     }
 

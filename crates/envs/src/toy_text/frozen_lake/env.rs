@@ -153,7 +153,7 @@ impl<const SIDE: usize> Env for FrozenLake<SIDE> {
         draw::picture(&self.lake, self.now.cell)
     }
 
-    fn ansi(&self) -> Result<String> {
+    fn ansi(&mut self) -> Result<String> {
         Ok(draw::text(&self.lake, self.now.cell, self.now.action))
     }
 

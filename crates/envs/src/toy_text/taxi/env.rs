@@ -188,7 +188,7 @@ impl Env for Taxi {
         draw::picture(self.ride(), self.now.heading)
     }
 
-    fn ansi(&self) -> Result<String> {
+    fn ansi(&mut self) -> Result<String> {
         Ok(draw::text(self.ride(), self.now.action))
     }
 
