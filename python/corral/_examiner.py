@@ -75,7 +75,11 @@ class Examiner:
         code = self._process.wait()
         if code >= 0:
             return f"its process ended with exit code {code}"
-        name = signal.Signals(-code).name
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            # A real-time signal, most of which have no name in Python.
+            return f"its process was ended by signal {-code}"
         return f"its process was ended by {name} ({signal.strsignal(-code)})"
 
 

@@ -94,8 +94,7 @@ thread_local! {
 /// its serde traits alone.
 pub fn tell(texts: impl FnOnce() -> Vec<OptionText>) {
     TOLD.with_borrow_mut(|told| {
-        // Of a config within a config, only the outer one is asked.
-        if let Some(told) = told.as_mut().filter(|told| told.is_empty()) {
+        if let Some(told) = told.as_mut() {
             *told = texts();
         }
     });
@@ -311,5 +310,105 @@ mod tests {
         assert!(text.ends_with("not an object"), "{text}");
         let text = refused::<ManyKinds>("shape", vec![Value::from(f64::NAN)]);
         assert!(text.ends_with("not [nan]"), "{text}");
+    }
+
+    /// Bounds of every kind of number, and choices, at each depth that they reach.
+    #[derive(Clone, Default, crate::Config)]
+    struct Bounded {
+        /// A level.
+        #[option(low = 0.5, high = 2.0)]
+        level: f64,
+        #[option(low = -3, high = 3)]
+        shift: i8,
+        #[option(low = 1, high = 2)]
+        perhaps: Option<u8>,
+        #[option(low = 0.0, high = 1.0)]
+        chances: Vec<f64>,
+        #[option(high = 9)]
+        pair: [u8; 2],
+        #[option(choices = ["north", "south"])]
+        way: String,
+        flag: bool,
+        other: Outline,
+    }
+
+    #[test]
+    fn bounds_and_choices_that_a_field_names_are_those_of_what_is_in_it() {
+        let list = |item: f64| Value::from(vec![Value::from(item)]);
+        let cases = [
+            ("level", Value::from(0.4), "level is a number from 0.5 to 2, not 0.4"),
+            ("level", 3i64.into(), "level is a number from 0.5 to 2, not 3"),
+            ("level", 2.5.into(), "level is a number from 0.5 to 2, not 2.5"),
+            ("shift", 4i64.into(), "shift is an int from -3 to 3, not 4"),
+            ("shift", (-4i64).into(), "shift is an int from -3 to 3, not -4"),
+            ("perhaps", 3i64.into(), "perhaps is an int from 1 to 2, or None, not 3"),
+            ("chances", list(1.5), "chances[0] is a number from 0 to 1, not 1.5"),
+            ("pair", vec![Value::from(1i64), 10i64.into()].into(), "pair[1] is an int from 0 to 9, not 10"),
+            ("way", "nort".into(), "way is one of 'north', 'south', not 'nort': did you mean 'north'?"),
+            ("flag", 1i64.into(), "flag is a bool, not 1"),
+        ];
+        for (name, value, wanted) in cases {
+            assert_eq!(refused::<Bounded>(name, value), format!("E-v0: {wanted}"));
+        }
+        let flag = crate::Array::new(&[], &[true]).unwrap();
+        assert!(Bounded::from_options("E-v0", &Options::new().with("flag", flag)).unwrap().flag);
+        let empty = crate::Array::from_slice::<f64>(&[]);
+        let config = Bounded::from_options("E-v0", &Options::new().with("chances", empty)).unwrap();
+        assert!(config.chances.is_empty());
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_are_found_wherever_they_are() {
+        for value in [
+            Value::from(crate::Array::from_slice(&[1.0, f64::NAN])),
+            Options::new().with("deep", vec![Value::from(f64::INFINITY)]).into(),
+        ] {
+            let text = refused::<Bounded>("other", value);
+            assert!(text.contains("other is None, a bool, a finite number"), "{text}");
+        }
+    }
+
+    /// A config that holds itself, and one whose fields are its own.
+    #[derive(Clone, Default, Serialize, Deserialize)]
+    struct Branch {
+        branches: Vec<Branch>,
+        size: u8,
+    }
+
+    /// How large it is.
+    #[derive(Clone, Default, crate::Config)]
+    struct Inner {
+        /// The inner width.
+        #[option(high = 5)]
+        width: u8,
+    }
+
+    #[derive(Clone, Default, crate::Config)]
+    struct Outer {
+        inner: Inner,
+        /// The outer width.
+        #[option(high = 50)]
+        width: u8,
+    }
+
+    #[derive(Clone, Default, Serialize, Deserialize)]
+    struct Flat {
+        near: u8,
+        #[serde(flatten)]
+        rest: PondConfig,
+    }
+
+    #[test]
+    fn configs_within_configs_are_told_of_as_far_as_their_types_say() {
+        assert_eq!(Branch::docs()[0].kind.type_name(), "list of dict");
+        let docs = Outer::docs();
+        assert_eq!(
+            (docs[1].meaning.as_str(), docs[1].kind.takes()),
+            ("The outer width.", "an int from 0 to 50".into())
+        );
+        let names: Vec<_> = Flat::docs().into_iter().map(|doc| doc.name).collect();
+        assert_eq!(names.len(), 3, "{names:?}");
+        let options = Options::new().with("depth", -7i64).with("near", 3i64);
+        assert_eq!(Flat::from_options("E-v0", &options).unwrap().rest.depth, -7);
     }
 }
