@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import corral
 from corral import errors, plugins
+from corral._examiner import Examiner
 from corral.checking import check_library
 from tests.abi.test_plugin import CC, HERE, build
 
@@ -113,3 +115,12 @@ def test_our_own_library_is_checked_so_too() -> None:
     assert checked.faces[0] == "corral"
     assert os.fspath(library) == checked.path
     assert [verdict.env.partition("/")[2] for verdict in checked.verdicts] == ["Maze-v0"]
+
+
+def test_the_end_by_a_signal_without_a_name_is_told_by_its_number() -> None:
+    # Python has names for the first and the last of the real-time signals only.
+    number = signal.SIGRTMIN + 3
+    child = [sys.executable, "-c", f"import os; os.kill(os.getpid(), {number:d})"]
+    examiner = Examiner.__new__(Examiner)
+    examiner._silent, examiner._process = False, subprocess.Popen(child)
+    assert examiner.ended(None) == f"its process was ended by signal {number:d}"
