@@ -121,6 +121,7 @@ mod runner;
 mod saved;
 mod shard;
 pub mod simd;
+pub mod sines;
 mod source;
 mod space;
 mod vec_config;
