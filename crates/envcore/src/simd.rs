@@ -3,8 +3,9 @@
 //! version for this CPU is chosen at run time.
 //!
 //! The choice does not change any result. The versions differ in the width of their
-//! registers and not in their arithmetic. In particular there is no fused multiply-add,
-//! which rounds once where two operations round twice. So all versions give the same bytes.
+//! registers and not in their arithmetic. In particular no multiplication and addition
+//! become a fused one, which rounds once where two operations round twice, unless the loop
+//! says so (`f64::mul_add`). So all versions give the same bytes.
 
 #![allow(unsafe_code)]
 
@@ -48,6 +49,17 @@ pub fn dispatch_wide<K: Kernel>(kernel: K) -> K::Output {
     dispatch(kernel)
 }
 
+/// Whether `f64::mul_add` is one instruction in a loop that [`dispatch`] runs. Elsewhere it is a
+/// call of a function, with the same result.
+#[inline]
+#[must_use]
+pub fn has_fused() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return SimdLevel::best() >= SimdLevel::Avx2;
+    #[cfg(not(target_arch = "x86_64"))]
+    cfg!(target_arch = "aarch64")
+}
+
 /// Asks the CPU to load `value` into its cache, for use a little later.
 #[inline]
 pub fn prefetch<T>(value: &T) {
@@ -62,13 +74,13 @@ pub fn prefetch<T>(value: &T) {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma")]
 fn avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
@@ -99,7 +111,8 @@ impl SimdLevel {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl");
-            let has = match (is_x86_feature_detected!("avx2"), has_512) {
+            let has_256 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let has = match (has_256, has_512) {
                 (true, true) => SimdLevel::Avx512,
                 (true, false) => SimdLevel::Avx2,
                 _ => SimdLevel::Any,

@@ -86,7 +86,7 @@ impl Envs {
     /// As `step`, by the kernel.
     fn step_fast(&mut self, actions: &[i64]) -> envcore::Result<()> {
         let batch = &mut self.batch;
-        simd::dispatch_wide(Carts {
+        simd::dispatch_wide(Carts::<true> {
             fields: self.fields.columns(0..actions.len()),
             actions,
             reward_of: [1.0, 1.0],

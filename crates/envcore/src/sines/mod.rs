@@ -64,7 +64,7 @@ const TAYLOR: [f64; 5] = [
 ];
 /// The polynomials between two rows of the table: of the sine, and of 1 less the cosine.
 const SIN: [f64; 2] = [-1.666_666_666_666_648_8e-1, 8.333_332_142_857_223e-3];
-const COS: [f64; 3] = [0.5, -4.166_666_666_666_644_3e-2, 1.388_888_740_079_376e-3];
+const COS: [f64; 3] = [0.5, -4.166_666_666_666_644e-2, 1.388_888_740_079_376e-3];
 
 /// a·b + c, rounded once or twice.
 #[inline(always)]
@@ -125,6 +125,37 @@ fn reduced<const FUSED: bool>(x: f64) -> (f64, f64, u64) {
     let rest = fma::<FUSED>(-n, PARTS[2], y - nearer);
     let high = fma::<FUSED>(-n, PARTS[3], nearer);
     (high, rest + fma::<FUSED>(-n, PARTS[3], nearer - high), sum.to_bits())
+}
+
+/// The sines and cosines of `x`, all of which are below [`NEAR`] in magnitude, in radians.
+///
+/// The rows of the table are copied first, one after another: that is quicker than to gather
+/// each number of a row by itself.
+#[inline(always)]
+pub fn sin_cos_near<const FUSED: bool, const N: usize>(x: &[f64; N], sin: &mut [f64; N], cos: &mut [f64; N]) {
+    let mut rows = [[0.0; 4]; N];
+    for i in 0..N {
+        rows[i] = TABLE[(BIG + x[i].abs()).to_bits() as usize % table::ROWS];
+    }
+    for i in 0..N {
+        let [sn, ssn, cs, ccs] = rows[i];
+        let (x, q) = (x[i], x[i] * x[i]);
+        let mut sum = TAYLOR[0];
+        for factor in &TAYLOR[1..] {
+            sum = fma::<FUSED>(q, sum, *factor);
+        }
+        let tiny = x + (sum * x) * q;
+        let y = x.abs() - ((BIG + x.abs()) - BIG);
+        let square = y * y;
+        let cube = y * square;
+        let tail = fma::<FUSED>(square, SIN[1], SIN[0]);
+        let c = versine::<FUSED>(square);
+        let s = y + cube * tail;
+        let more = fma::<FUSED>(cs, s, fma::<FUSED>(-sn, c, fma::<FUSED>(s, ccs, ssn)));
+        sin[i] = (if x.abs() < TINY { tiny } else { sn + more }).copysign(x);
+        let s = fma::<FUSED>(cube, tail, y);
+        cos[i] = cs + fma::<FUSED>(-sn, s, fma::<FUSED>(-cs, c, fma::<FUSED>(-s, ssn, ccs)));
+    }
 }
 
 /// The sine of an `x` below [`NEAR`] in magnitude, in radians.

@@ -29,7 +29,7 @@ const fn series(k: u128, mut power: u128) -> u128 {
     let mut is_minus = true;
     while term > 0 {
         // The next term is term·k²/below, whose product would not fit into 128 bits.
-        let below = (power + 1) * (power + 2) << 14;
+        let below = ((power + 1) * (power + 2)) << 14;
         term = (term / below) * (k * k) + (term % below) * (k * k) / below;
         if is_minus {
             minus += term;

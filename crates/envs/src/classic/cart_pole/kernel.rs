@@ -1,14 +1,12 @@
-//! CartPole by columns: the dynamics of `env.rs` for many carts at a time.
+//! CartPole by columns: the dynamics of `env.rs` for many carts at a time, bit for bit.
 //!
-//! Not bit for bit: products with reciprocals stand where the env divides by a
-//! constant, and sin and cos are [`simd`]'s. One step differs from the env's by
-//! less than 1e-12 in each state variable. A cart whose pole leans less than 45°
-//! (others fall at once) gives the same bytes on every machine.
+//! The sine and the cosine are [`sines`]', in the form that has this machine's bits. A cart whose
+//! pole leans far, which only a start of the user's own can make, gets its C library's.
 
-use std::f64::consts::FRAC_PI_4;
 use std::ops::Range;
 
 use envcore::simd::{self, Kernel};
+use envcore::sines::{self, SinesForm};
 use envcore::{ByField, RowsMut, StepArgs, StepColumns};
 
 use super::env::{
@@ -17,7 +15,7 @@ use super::env::{
 };
 
 /// Carts, an element each of every slice, and what a step of them writes.
-pub struct Carts<'a> {
+pub struct Carts<'a, const FUSED: bool> {
     /// x, ẋ, θ, θ̇.
     pub fields: [&'a mut [f64]; 4],
     /// 0 or 1.
@@ -34,7 +32,7 @@ pub struct Carts<'a> {
     pub truncated: &'a mut [bool],
 }
 
-impl Kernel for Carts<'_> {
+impl<const FUSED: bool> Kernel for Carts<'_, FUSED> {
     type Output = ();
 
     #[inline(always)]
@@ -55,7 +53,7 @@ impl Kernel for Carts<'_> {
                 reward: &mut reward.0[i],
                 fallen: &mut fallen.0[i],
             }
-            .step();
+            .step::<FUSED>();
         }
         // What is left is made a whole block: its loops are of a known length.
         let rest = n % BLOCK;
@@ -76,7 +74,7 @@ impl Kernel for Carts<'_> {
             reward: &mut gained,
             fallen: &mut fell,
         }
-        .step();
+        .step::<FUSED>();
         fields.into_iter().zip(&padded).for_each(|(to, from)| to.copy_from_slice(&from[..rest]));
         observation.1.copy_from_slice(&seen[..rest]);
         reward.1.copy_from_slice(&gained[..rest]);
@@ -102,23 +100,21 @@ impl CartBlock<'_> {
     /// Three loops, each so short that a CPU sees several turns of it at once:
     /// one of all waits for its own results.
     #[inline(always)]
-    fn step(self) {
+    fn step<const FUSED: bool>(self) {
         let CartBlock { fields: [x, v, angle, spin], actions, reward_of, observation, reward, fallen } = self;
         let (mut sin, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
-        if angle.iter().fold(true, |near, angle| near & (angle.abs() <= FRAC_PI_4)) {
-            for i in 0..BLOCK {
-                (sin[i], cos[i]) = simd::sin_cos_near_0(angle[i]);
-            }
+        if angle.iter().fold(true, |near, angle| near & (angle.abs() < sines::NEAR)) {
+            sines::sin_cos_near::<FUSED, BLOCK>(angle, &mut sin, &mut cos);
         } else {
             far(angle, &mut sin, &mut cos);
         }
         let (mut speed_up, mut spin_up) = ([0.0; BLOCK], [0.0; BLOCK]);
         for i in 0..BLOCK {
             let push = if actions[i] == 1 { FORCE } else { -FORCE };
-            let pull = (push + POLE_MASS_LENGTH * (spin[i] * spin[i]) * sin[i]) * (1.0 / TOTAL_MASS);
-            let lever = LENGTH * (4.0 / 3.0) - (cos[i] * cos[i]) * (LENGTH * MASS_POLE / TOTAL_MASS);
-            spin_up[i] = (GRAVITY * sin[i] - cos[i] * pull) * (1.0 / lever);
-            speed_up[i] = pull - (POLE_MASS_LENGTH / TOTAL_MASS) * spin_up[i] * cos[i];
+            let pull = (push + POLE_MASS_LENGTH * (spin[i] * spin[i]) * sin[i]) / TOTAL_MASS;
+            let lever = LENGTH * (4.0 / 3.0 - MASS_POLE * (cos[i] * cos[i]) / TOTAL_MASS);
+            spin_up[i] = (GRAVITY * sin[i] - cos[i] * pull) / lever;
+            speed_up[i] = pull - POLE_MASS_LENGTH * spin_up[i] * cos[i] / TOTAL_MASS;
         }
         for i in 0..BLOCK {
             x[i] += TAU * v[i];
@@ -135,19 +131,22 @@ impl CartBlock<'_> {
     }
 }
 
-/// As the loop that it stands for, but some pole leans far: its sine and cosine
-/// are libm's. The others' are what they would be without it.
+/// As the loop that it stands for, but some pole leans far: all sines and cosines are the C
+/// library's, whose bits are the same.
 #[cold]
 fn far(angle: &[f64; BLOCK], sin: &mut [f64; BLOCK], cos: &mut [f64; BLOCK]) {
     for i in 0..BLOCK {
-        let near = angle[i].abs() <= FRAC_PI_4;
-        (sin[i], cos[i]) = if near { simd::sin_cos_near_0(angle[i]) } else { angle[i].sin_cos() };
+        (sin[i], cos[i]) = (angle[i].sin(), angle[i].cos());
     }
 }
 
 impl ByField<4> for CartPole {
-    fn is_wanted(config: &CartPoleConfig) -> bool {
-        config.fast
+    fn is_wanted(_config: &CartPoleConfig) -> bool {
+        match SinesForm::of_this_machine() {
+            SinesForm::Fused => simd::has_fused(),
+            SinesForm::Plain => true,
+            SinesForm::Other => false,
+        }
     }
 
     fn fields(&self) -> [f64; 4] {
@@ -165,15 +164,28 @@ impl ByField<4> for CartPole {
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
     ) {
-        let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
-        simd::dispatch_wide(Carts {
-            fields,
-            actions: actions.leaf(0, slots),
-            reward_of: REWARD[usize::from(config.sutton_barto_reward)],
-            observation: observation.leaf(0),
-            reward,
-            terminated,
-            truncated,
-        });
+        match SinesForm::of_this_machine() {
+            SinesForm::Fused => step::<true>(config, fields, slots, actions, rows),
+            _ => step::<false>(config, fields, slots, actions, rows),
+        }
     }
+}
+
+fn step<const FUSED: bool>(
+    config: &CartPoleConfig,
+    fields: [&mut [f64]; 4],
+    slots: Range<usize>,
+    actions: StepArgs<'_>,
+    rows: &mut RowsMut<'_>,
+) {
+    let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
+    simd::dispatch_wide(Carts::<FUSED> {
+        fields,
+        actions: actions.leaf(0, slots),
+        reward_of: REWARD[usize::from(config.sutton_barto_reward)],
+        observation: observation.leaf(0),
+        reward,
+        terminated,
+        truncated,
+    });
 }
