@@ -75,6 +75,7 @@ use crate::space::{Options, Value};
 ///         slots: Range<usize>,
 ///         actions: StepArgs<'_>,
 ///         rows: &mut RowsMut<'_>,
+///         _left: &mut Vec<Range<usize>>,
 ///     ) {
 ///         let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
 ///         (reward.fill(-1.0), truncated.fill(false));
@@ -112,7 +113,8 @@ use crate::space::{Options, Value};
 /// # Ok::<(), envcore::Error>(())
 /// ```
 pub trait ByField<const N: usize>: Env {
-    /// Whether `config` asks for steps by columns; in built-in envs, the option `fast`.
+    /// Whether envs of `config` are stepped by columns; others are stepped one by one. A kernel
+    /// whose bytes are those of [`Env::step`] may say yes wherever it can run.
     fn is_wanted(config: &Self::Config) -> bool;
 
     /// The env's numbers.
@@ -126,12 +128,17 @@ pub trait ByField<const N: usize>: Env {
     /// reward and both flags. Slots that await a reset are stepped like all others, with an
     /// action that may be any bytes; the result is replaced. After a panic all of `slots`
     /// are lost.
+    ///
+    /// A kernel may leave rows to [`Env::step`]: it adds them to `left`, in ascending order, and
+    /// does not change their numbers. A kernel does so where its formulas do not hold, where a step
+    /// is an error, or where the rows are too few to be worth a loop.
     fn step_fields(
         config: &Self::Config,
         fields: [&mut [f64]; N],
         slots: Range<usize>,
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
+        left: &mut Vec<Range<usize>>,
     );
 }
 
@@ -201,13 +208,15 @@ impl<E: Env> EnvSource<E> {
 struct FieldChunk<E: Env, const N: usize> {
     list: EnvList<E>,
     fields: Fields<N>,
+    /// The rows that the kernel left to the envs; empty between two steps.
+    left: Vec<Range<usize>>,
 }
 
 impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
     fn new(list: EnvList<E>) -> Self {
         let fields = Fields::new(list.envs.len());
         // The fields are set when a slot begins.
-        FieldChunk { list, fields }
+        FieldChunk { list, fields, left: Vec::new() }
     }
 
     /// Takes the numbers of `slots` from their envs. `failed` gets the slots where that fails.
@@ -233,6 +242,30 @@ impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
         }
     }
 
+    /// Lets the envs from `first` to `slots.end` play their steps themselves. Row i of `rows`
+    /// belongs to the slot `slots.start` + i.
+    fn step_alone(
+        &mut self,
+        first: usize,
+        slots: Range<usize>,
+        skip: &[bool],
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        for slot in (first..slots.end).filter(|slot| !skip[*slot]) {
+            match self.push(slot, Phase::Step) {
+                Ok(()) => self.list.step_from(slot, slots.start..slot + 1, skip, actions, rows, side),
+                Err(failure) => {
+                    side.failures.push((slot, failure));
+                    self.list.lose(slot);
+                }
+            }
+        }
+        let played = (first..slots.end).filter(|slot| !skip[*slot]);
+        self.pull(played, Phase::Step, |slot, failure| side.failures.push((slot, failure)));
+    }
+
     /// Puts the numbers of `slot` into its env.
     fn push(&mut self, slot: usize, phase: Phase) -> Result<(), Failure> {
         let numbers = self.fields.get(slot);
@@ -252,10 +285,10 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let (fields, config) = (&mut self.fields, &self.list.config);
+        let (fields, config, left) = (&mut self.fields, &self.list.config, &mut self.left);
         let stepped = guard(Phase::Step, || {
             let fields = fields.columns(slots.clone());
-            E::step_fields(config, fields, slots.clone(), actions, rows);
+            E::step_fields(config, fields, slots.clone(), actions, rows, left);
         });
         // After a panic in a kernel nobody knows which slot caused it.
         if let Err(failure) = stepped {
@@ -263,7 +296,15 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
                 side.failures.push((slot, failure.clone()));
                 self.list.lose(slot);
             }
+            self.left.clear();
+            return;
         }
+        for k in 0..self.left.len() {
+            let Range { start, end } = self.left[k].clone();
+            let (first, end) = (slots.start + start, slots.start + end);
+            self.step_alone(first, slots.start..end, skip, actions, rows, side);
+        }
+        self.left.clear();
     }
 
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {

@@ -250,9 +250,12 @@ fn write_value(row: &mut crate::Row<'_>, value: &Value) -> Result<(), String> {
     })
 }
 
-impl<E: Env> Chunk for EnvList<E> {
-    fn step(
+impl<E: Env> EnvList<E> {
+    /// Steps the slots from `first` to `slots.end`. Row i of `rows` belongs to the slot
+    /// `slots.start` + i.
+    pub(crate) fn step_from(
         &mut self,
+        first: usize,
         slots: Range<usize>,
         skip: &[bool],
         actions: StepArgs<'_>,
@@ -260,7 +263,7 @@ impl<E: Env> Chunk for EnvList<E> {
         side: &mut Side,
     ) {
         let single = actions.0.is_single() && rows.columns().observation.is_single();
-        let at = Cell::new(slots.start);
+        let at = Cell::new(first);
         // One guard is around the whole run. After a panic, the run continues with the next slot.
         while at.get() < slots.end {
             let run = guard(Phase::Step, || {
@@ -275,6 +278,19 @@ impl<E: Env> Chunk for EnvList<E> {
             self.lose(at.get());
             at.set(at.get() + 1);
         }
+    }
+}
+
+impl<E: Env> Chunk for EnvList<E> {
+    fn step(
+        &mut self,
+        slots: Range<usize>,
+        skip: &[bool],
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        self.step_from(slots.start, slots, skip, actions, rows, side);
     }
 
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {

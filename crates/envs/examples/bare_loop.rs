@@ -2,7 +2,7 @@
 //! one env type, or over its kernel, which writes the same batch as a vec env
 //! does, and nothing more.
 //!
-//! `bare_loop CartPole-v1 4096` (or `CartPole-v1-fast`, or `CartPole-v1-libenv`:
+//! `bare_loop CartPole-v1 4096` (or `CartPole-v1-lanes`, or `CartPole-v1-libenv`:
 //! what a host of libenv is shown, which resets in the same step): `corral bench`
 //! lets it and Python run in turns.
 
@@ -10,7 +10,8 @@ mod common;
 
 use common::{take_turns, words};
 use envcore::{ByField, Env, Fields, simd};
-use envs::classic::{CartPole, CartPoleConfig, Carts};
+use envs::classic::lanes::Columns;
+use envs::classic::{CartLanes, CartPole, CartPoleConfig};
 
 const LIMIT: u32 = 500;
 /// Batches of actions that are prepared.
@@ -84,16 +85,17 @@ impl Envs {
 
 impl Envs {
     /// As `step`, by the kernel.
-    fn step_fast(&mut self, actions: &[i64]) -> envcore::Result<()> {
+    fn step_lanes(&mut self, actions: &[i64]) -> envcore::Result<()> {
         let batch = &mut self.batch;
-        simd::dispatch_wide(Carts::<true> {
+        simd::dispatch_wide(Columns::<CartLanes, 4, 4, true> {
+            lanes: CartLanes { reward_of: [1.0, 1.0] },
             fields: self.fields.columns(0..actions.len()),
             actions,
-            reward_of: [1.0, 1.0],
             observation: batch.observation.as_flattened_mut(),
             reward: &mut batch.reward,
             terminated: &mut batch.terminated,
             truncated: &mut batch.truncated,
+            left: &mut Vec::new(),
         });
         for slot in 0..self.envs.len() {
             if self.over[slot] {
@@ -185,9 +187,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     type Play = fn(&mut Envs, &[i64]) -> envcore::Result<()>;
     let (step, num_envs) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["CartPole-v1", num_envs] => (Envs::step as Play, num_envs.parse()?),
-        ["CartPole-v1-fast", num_envs] => (Envs::step_fast as Play, num_envs.parse()?),
+        ["CartPole-v1-lanes", num_envs] => (Envs::step_lanes as Play, num_envs.parse()?),
         ["CartPole-v1-libenv", num_envs] => (Envs::step_libenv as Play, num_envs.parse()?),
-        _ => return Err("usage: bare_loop CartPole-v1|CartPole-v1-fast|CartPole-v1-libenv NUM_ENVS".into()),
+        _ => return Err("usage: bare_loop CartPole-v1|CartPole-v1-lanes|CartPole-v1-libenv NUM_ENVS".into()),
     };
     let (mut envs, actions) = (Envs::new(num_envs)?, prepared(num_envs));
     take_turns(|| {

@@ -5,6 +5,7 @@
 mod acrobot;
 mod cart_pole;
 mod hills;
+pub mod lanes;
 mod mountain_car;
 mod mountain_car_continuous;
 mod numpy_f32;
@@ -12,7 +13,7 @@ mod pendulum;
 mod start;
 
 pub use acrobot::{Acrobot, AcrobotConfig, AcrobotEquations};
-pub use cart_pole::{CartPole, CartPoleConfig, Carts};
+pub use cart_pole::{CartLanes, CartPole, CartPoleConfig};
 pub use mountain_car::{MountainCar, MountainCarConfig};
 pub use mountain_car_continuous::{MountainCarContinuous, MountainCarContinuousConfig};
 pub use pendulum::{Pendulum, PendulumConfig};
@@ -33,12 +34,14 @@ pub const TABLE: &[Entry] = &[
         "Pendulum-v1",
         "Swing a pendulum up and hold it there by a torque; Gymnasium's own trajectories.",
     )
+    .by_field::<Pendulum, 3>()
     .steps(200)
     .fps(30),
     Entry::new::<MountainCar>(
         "MountainCar-v0",
         "Rock a weak car out of a valley: left, nothing or right; Gymnasium's own trajectories.",
     )
+    .by_field::<MountainCar, 2>()
     .steps(200)
     .solved_at(-110.0)
     .fps(30),
@@ -46,6 +49,7 @@ pub const TABLE: &[Entry] = &[
         "MountainCarContinuous-v0",
         "Rock a weak car out of a valley by any force; Gymnasium's own trajectories.",
     )
+    .by_field::<MountainCarContinuous, 3>()
     .steps(999)
     .solved_at(90.0)
     .fps(30),
@@ -53,6 +57,7 @@ pub const TABLE: &[Entry] = &[
         "Acrobot-v1",
         "Swing two links above a line by the joint between them; Gymnasium's own trajectories.",
     )
+    .by_field::<Acrobot, 5>()
     .steps(500)
     .solved_at(-100.0)
     .fps(15),

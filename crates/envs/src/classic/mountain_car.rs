@@ -15,13 +15,18 @@
 //!
 //! Versions: v0 is Gymnasium's, which has no other.
 
+use std::ops::Range;
+
 use envcore::rng::Streams;
+use envcore::sines::{self, FAR};
 use envcore::{
-    Caps, Config, Discrete, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+    ByField, Caps, Config, Discrete, Env, Frame, Leaf, Options, Record, Result, RowsMut, Space, Step,
+    StepArgs, state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
 use super::hills::{POSITIONS, draw};
+use super::lanes::{self, BLOCK, Block, Lanes};
 use super::start;
 
 const MAX_SPEED: f64 = 0.07;
@@ -47,6 +52,18 @@ pub struct MountainCar {
     state: [f64; 2],
     /// Between which the position starts.
     start: (f64, f64),
+}
+
+/// Position and velocity after a step, and whether the goal is reached; `cos` is the cosine of three
+/// times the position.
+#[inline(always)]
+fn drive(goal_velocity: f64, [position, velocity]: [f64; 2], action: i64, cos: f64) -> ([f64; 2], bool) {
+    let push = if action == 0 { -FORCE } else { FORCE };
+    let push = if action == 1 { 0.0 } else { push };
+    let velocity = (velocity + (push + cos * -GRAVITY)).clamp(-MAX_SPEED, MAX_SPEED);
+    let position = (position + velocity).clamp(POSITIONS.0, POSITIONS.1);
+    let velocity = if (position == POSITIONS.0) & (velocity < 0.0) { 0.0 } else { velocity };
+    ([position, velocity], (position >= GOAL) & (velocity >= goal_velocity))
 }
 
 impl MountainCar {
@@ -81,15 +98,9 @@ impl Env for MountainCar {
 
     #[inline]
     fn step(&mut self, a: &Discrete<3>) -> Result<(Step<Self>, Record)> {
-        let [position, velocity] = self.state;
-        let change = (a.0 - 1) as f64 * FORCE + (3.0 * position).cos() * -GRAVITY;
-        let mut velocity = (velocity + change).clamp(-MAX_SPEED, MAX_SPEED);
-        let position = (position + velocity).clamp(POSITIONS.0, POSITIONS.1);
-        if position == POSITIONS.0 && velocity < 0.0 {
-            velocity = 0.0;
-        }
-        self.state = [position, velocity];
-        let reached = position >= GOAL && velocity >= self.goal_velocity;
+        let cos = (3.0 * self.state[0]).cos();
+        let (state, reached) = drive(self.goal_velocity, self.state, a.0, cos);
+        self.state = state;
         Ok((Step::new(*a, self.observation(), -1.0, ()).terminated_if(reached), Record::empty()))
     }
 
@@ -128,5 +139,82 @@ impl Env for MountainCar {
     fn load(&mut self, bytes: &[u8]) -> Result<()> {
         *self = state::from_bytes(bytes)?;
         Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct CarLanes {
+    goal_velocity: f64,
+}
+
+impl Lanes<2, 2> for CarLanes {
+    type Action = i64;
+
+    #[inline(always)]
+    fn step<const FUSED: bool>(&self, block: Block<'_, i64, 2, 2>) -> bool {
+        let Block { fields: [position, velocity], actions, observation, reward, terminated } = block;
+        let (mut angle, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for i in 0..BLOCK {
+            angle[i] = 3.0 * position[i];
+        }
+        if !lanes::are_near(&angle, FAR) {
+            return false;
+        }
+        sines::cosines::<FUSED, BLOCK>(&angle, &mut cos);
+        for i in 0..BLOCK {
+            let car = [position[i], velocity[i]];
+            ([position[i], velocity[i]], terminated[i]) = drive(self.goal_velocity, car, actions[i], cos[i]);
+            observation[i] = [position[i] as f32, velocity[i] as f32];
+        }
+        reward.fill(-1.0);
+        true
+    }
+}
+
+impl ByField<2> for MountainCar {
+    fn is_wanted(_config: &MountainCarConfig) -> bool {
+        lanes::are_exact()
+    }
+
+    fn fields(&self) -> [f64; 2] {
+        self.state
+    }
+
+    fn set_fields(&mut self, fields: [f64; 2]) {
+        self.state = fields;
+    }
+
+    fn step_fields(
+        config: &MountainCarConfig,
+        fields: [&mut [f64]; 2],
+        slots: Range<usize>,
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        left: &mut Vec<Range<usize>>,
+    ) {
+        let lanes = CarLanes { goal_velocity: config.goal_velocity };
+        lanes::step(lanes, fields, slots, actions, rows, left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classic::lanes::tests::compare;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn blocks_step_as_cars_alone(
+            states in prop::collection::vec((prop_oneof![8 => -1.2..0.6, 1 => -1e7..1e7], -0.07..0.07), 80..90),
+            pushes in prop::collection::vec(0i64..3, 90),
+        ) {
+            let states: Vec<[f64; 2]> = states.into_iter().map(<[f64; 2]>::from).collect();
+            let lanes = CarLanes { goal_velocity: 0.01 };
+            compare(lanes, &states, &pushes[..states.len()], |state, action, library| {
+                let (state, reached) = drive(0.01, state, action, (library.cos)(3.0 * state[0]));
+                (state, state.map(|v| v as f32), -1.0, reached)
+            });
+        }
     }
 }

@@ -17,11 +17,18 @@
 //!
 //! Versions: v0 is Gymnasium's, which has no other.
 
+use std::ops::Range;
+
 use envcore::rng::Streams;
-use envcore::{Caps, Config, Env, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset};
+use envcore::sines::{self, FAR};
+use envcore::{
+    ByField, Caps, Config, Env, Frame, Leaf, Options, Record, Result, RowsMut, Space, Step, StepArgs, state,
+    wants_reset,
+};
 use serde::{Deserialize, Serialize};
 
 use super::hills::{POSITIONS, draw};
+use super::lanes::{self, BLOCK, Block, Lanes};
 use super::start;
 
 const MAX_SPEED: f64 = 0.07;
@@ -52,6 +59,7 @@ pub struct MountainCarContinuous {
     start: (f64, f64),
 }
 
+#[inline(always)]
 fn rounded(value: f64) -> f64 {
     f64::from(value as f32)
 }
@@ -67,39 +75,51 @@ impl MountainCarContinuous {
         self.is_start = true;
         self.observation()
     }
+}
 
-    /// Moves the car, and tells whether it has reached the goal. Sums and products of float32
-    /// are those of float64, rounded once.
-    fn drive(&mut self, force: f32) -> bool {
-        let is_start = self.is_start;
-        let in_state = |value: f64| if is_start { value } else { rounded(value) };
-        let [position, velocity] = self.state;
-        let pull = GRAVITY * in_state(3.0 * position).cos();
-        // A force that was clipped is a Python float in Gymnasium, another is a float32.
-        let change = if (-MAX_FORCE..=MAX_FORCE).contains(&force) {
-            rounded(f64::from(force * POWER as f32) - rounded(pull))
-        } else {
-            f64::from(MAX_FORCE.copysign(force)) * POWER - pull
-        };
+/// The angle whose cosine tells how steep the hill is.
+#[inline(always)]
+fn angle(position: f64, is_start: bool) -> f64 {
+    let angle = 3.0 * position;
+    if is_start { angle } else { rounded(angle) }
+}
 
-        let mut velocity = in_state(velocity + in_state(change));
-        let mut goal_velocity = in_state(self.goal_velocity);
-        let limit = in_state(MAX_SPEED);
-        if !(-limit..=limit).contains(&velocity) {
-            // The limit is a Python float, and is compared as one.
-            velocity = MAX_SPEED.copysign(velocity);
-            goal_velocity = self.goal_velocity;
-        }
-        let (low, high) = (in_state(POSITIONS.0), in_state(POSITIONS.1));
-        let position = in_state(position + in_state(velocity)).clamp(low, high);
-        if position == low && velocity < 0.0 {
-            velocity = 0.0;
-            goal_velocity = self.goal_velocity;
-        }
-        self.state = [rounded(position), rounded(velocity)];
-        self.is_start = false;
-        position >= in_state(GOAL) && velocity >= goal_velocity
-    }
+/// Position and velocity after a step, and whether the goal is reached; `cos` is the cosine of
+/// [`angle`]. Sums and products of float32 are those of float64, rounded once.
+#[inline(always)]
+fn drive(
+    goal_velocity: f64,
+    [position, velocity]: [f64; 2],
+    is_start: bool,
+    force: f32,
+    cos: f64,
+) -> ([f64; 2], bool) {
+    let in_state = |value: f64| if is_start { value } else { rounded(value) };
+    let pull = GRAVITY * cos;
+    // A force that was clipped is a Python float in Gymnasium, another is a float32.
+    let within = rounded(f64::from(force * POWER as f32) - rounded(pull));
+    let clipped = f64::from(MAX_FORCE.copysign(force)) * POWER - pull;
+    let change = if force.abs() <= MAX_FORCE { within } else { clipped };
+
+    let velocity = in_state(velocity + in_state(change));
+    let limit = in_state(MAX_SPEED);
+    // Written so that a NaN is beyond the limit. The limit is a Python float, and is compared as one.
+    let is_beyond = !(velocity.abs() <= limit);
+    let velocity = if is_beyond { MAX_SPEED.copysign(velocity) } else { velocity };
+    let (low, high) = (in_state(POSITIONS.0), in_state(POSITIONS.1));
+    let position = in_state(position + in_state(velocity)).clamp(low, high);
+    let is_stopped = (position == low) & (velocity < 0.0);
+    let velocity = if is_stopped { 0.0 } else { velocity };
+    let goal_velocity = if is_beyond | is_stopped { goal_velocity } else { in_state(goal_velocity) };
+    let reached = (position >= in_state(GOAL)) & (velocity >= goal_velocity);
+    ([rounded(position), rounded(velocity)], reached)
+}
+
+/// The reward of a step.
+#[inline(always)]
+fn reward_of(force: f32, reached: bool) -> f64 {
+    let force = f64::from(force);
+    (if reached { 100.0 } else { 0.0 }) - force * force * 0.1
 }
 
 impl Env for MountainCarContinuous {
@@ -126,10 +146,11 @@ impl Env for MountainCarContinuous {
 
     #[inline]
     fn step(&mut self, a: &[f32; 1]) -> Result<(Step<Self>, Record)> {
-        let reached = self.drive(a[0]);
-        let force = f64::from(a[0]);
-        let reward = if reached { 100.0 } else { 0.0 } - force * force * 0.1;
-        Ok((Step::new(*a, self.observation(), reward, ()).terminated_if(reached), Record::empty()))
+        let cos = angle(self.state[0], self.is_start).cos();
+        let (state, reached) = drive(self.goal_velocity, self.state, self.is_start, a[0], cos);
+        (self.state, self.is_start) = (state, false);
+        let step = Step::new(*a, self.observation(), reward_of(a[0], reached), ());
+        Ok((step.terminated_if(reached), Record::empty()))
     }
 
     fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<[f32; 2]> {
@@ -167,5 +188,94 @@ impl Env for MountainCarContinuous {
     fn load(&mut self, bytes: &[u8]) -> Result<()> {
         *self = state::from_bytes(bytes)?;
         Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct CarLanes {
+    goal_velocity: f64,
+}
+
+impl Lanes<3, 2> for CarLanes {
+    type Action = f32;
+
+    #[inline(always)]
+    fn step<const FUSED: bool>(&self, block: Block<'_, f32, 3, 2>) -> bool {
+        let Block { fields: [position, velocity, is_start], actions, observation, reward, terminated } = block;
+        let (mut angles, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for i in 0..BLOCK {
+            angles[i] = angle(position[i], is_start[i] != 0.0);
+        }
+        if !lanes::are_near(&angles, FAR) {
+            return false;
+        }
+        sines::cosines::<FUSED, BLOCK>(&angles, &mut cos);
+        for i in 0..BLOCK {
+            let (car, begins) = ([position[i], velocity[i]], is_start[i] != 0.0);
+            let (after, reached) = drive(self.goal_velocity, car, begins, actions[i], cos[i]);
+            [position[i], velocity[i]] = after;
+            (is_start[i], terminated[i]) = (0.0, reached);
+            reward[i] = reward_of(actions[i], reached);
+            observation[i] = after.map(|v| v as f32);
+        }
+        true
+    }
+}
+
+impl ByField<3> for MountainCarContinuous {
+    fn is_wanted(_config: &MountainCarContinuousConfig) -> bool {
+        lanes::are_exact()
+    }
+
+    fn fields(&self) -> [f64; 3] {
+        let [position, velocity] = self.state;
+        [position, velocity, self.is_start.into()]
+    }
+
+    fn set_fields(&mut self, [position, velocity, is_start]: [f64; 3]) {
+        (self.state, self.is_start) = ([position, velocity], is_start != 0.0);
+    }
+
+    fn step_fields(
+        config: &MountainCarContinuousConfig,
+        fields: [&mut [f64]; 3],
+        slots: Range<usize>,
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        left: &mut Vec<Range<usize>>,
+    ) {
+        let lanes = CarLanes { goal_velocity: config.goal_velocity };
+        lanes::step(lanes, fields, slots, actions, rows, left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classic::lanes::tests::compare;
+    use proptest::prelude::*;
+
+    /// Starts are float64, all other states float32.
+    fn state() -> impl Strategy<Value = [f64; 3]> {
+        let position = prop_oneof![8 => -1.2..0.6, 1 => Just(-1.2), 1 => -1e7..1e7];
+        (position, -0.08..0.08, any::<bool>()).prop_map(|(position, velocity, is_start)| {
+            if is_start { [position, velocity, 1.0] } else { [rounded(position), rounded(velocity), 0.0] }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_step_as_cars_alone(
+            states in prop::collection::vec(state(), 80..90),
+            forces in prop::collection::vec(prop_oneof![4 => -1.0f32..1.0, 1 => -3.0f32..3.0, 1 => Just(1.0), 1 => Just(-1.0)], 90),
+        ) {
+            let lanes = CarLanes { goal_velocity: 0.01 };
+            compare(lanes, &states, &forces[..states.len()], |[position, velocity, is_start], force, library| {
+                let is_start = is_start != 0.0;
+                let cos = (library.cos)(angle(position, is_start));
+                let (after, reached) = drive(0.01, [position, velocity], is_start, force, cos);
+                ([after[0], after[1], 0.0], after.map(|v| v as f32), reward_of(force, reached), reached)
+            });
+        }
     }
 }

@@ -22,13 +22,17 @@
 use std::f32::consts::TAU as TURN;
 use std::f64::consts::{PI, TAU};
 use std::hint::black_box;
+use std::ops::Range;
 
 use envcore::rng::Streams;
+use envcore::sines::{self, squares::squares_f32};
 use envcore::{
-    Caps, Config, Env, Error, Frame, Leaf, Options, Record, Result, Space, Step, state, wants_reset,
+    ByField, Caps, Config, Env, Error, Frame, Leaf, Options, Record, Result, RowsMut, Space, Step, StepArgs,
+    state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
+use super::lanes::{self, BLOCK, Block, Lanes};
 use super::start;
 use crate::canvas::{BLACK, Canvas, WHITE};
 
@@ -63,6 +67,25 @@ pub struct Pendulum {
     start: (f64, f64),
     /// The last torque, for pictures.
     torque: f32,
+}
+
+#[inline(always)]
+fn clipped(torque: f32) -> f32 {
+    torque.clamp(-MAX_TORQUE, MAX_TORQUE)
+}
+
+/// What a step costs, by the torque's square.
+#[inline(always)]
+fn cost(angle: f64, speed: f64, torque_squared: f32) -> f64 {
+    angle * angle + 0.1 * (speed * speed) + f64::from(0.001f32 * torque_squared)
+}
+
+/// Angle and angular velocity after a step; `sin` is the angle's sine.
+#[inline(always)]
+fn swing(g: f64, [theta, speed]: [f64; 2], torque: f32, sin: f64) -> [f64; 2] {
+    let pull = 3.0 * g / 2.0 * sin;
+    let speed = (speed + (pull + f64::from(3.0 * torque)) * DT).clamp(-MAX_SPEED, MAX_SPEED);
+    [theta + speed * DT, speed]
 }
 
 impl Pendulum {
@@ -104,17 +127,13 @@ impl Env for Pendulum {
 
     #[inline]
     fn step(&mut self, a: &[f32; 1]) -> Result<(Step<Self>, Record)> {
-        let torque = a[0].clamp(-MAX_TORQUE, MAX_TORQUE);
+        let torque = clipped(a[0]);
         let [theta, speed] = self.state;
-        let angle = (theta + PI).rem_euclid(TAU) - PI;
         // libm's float32 pow is not the product in the last bit. The compiler makes a product
         // of a pow whose exponent it knows.
-        let effort = f64::from(0.001f32 * torque.powf(black_box(2.0)));
-        let cost = angle * angle + 0.1 * (speed * speed) + effort;
-
-        let pull = 3.0 * self.g / 2.0 * theta.sin();
-        let speed = (speed + (pull + f64::from(3.0 * torque)) * DT).clamp(-MAX_SPEED, MAX_SPEED);
-        self.state = [theta + speed * DT, speed];
+        let angle = (theta + PI).rem_euclid(TAU) - PI;
+        let cost = cost(angle, speed, torque.powf(black_box(2.0)));
+        self.state = swing(self.g, self.state, torque, theta.sin());
         self.torque = torque;
         Ok((Step::new(*a, self.observation(), -cost, ()), Record::empty()))
     }
@@ -166,6 +185,86 @@ impl Env for Pendulum {
     }
 }
 
+/// Angles below this stay in the range of the formulas for a step.
+const FAR: f64 = 1e7;
+
+/// `value.rem_euclid(TAU)` of a value below 10⁸ in magnitude, without a branch. A remainder is
+/// exact, and so is a fused multiply-add whose result is a float.
+#[inline(always)]
+fn turned(value: f64) -> f64 {
+    let size = value.abs();
+    let whole = (size * (1.0 / TAU)).floor();
+    // The product is rounded, and may be beyond a whole number.
+    let whole = if (-whole).mul_add(TAU, size) < 0.0 { whole - 1.0 } else { whole };
+    let whole = if (-whole).mul_add(TAU, size) >= TAU { whole + 1.0 } else { whole };
+    let rest = (-whole).mul_add(TAU, size).copysign(value);
+    if rest < 0.0 { rest + TAU } else { rest }
+}
+
+#[derive(Clone, Copy)]
+struct PendulumLanes {
+    g: f64,
+}
+
+impl Lanes<3, 3> for PendulumLanes {
+    type Action = f32;
+
+    #[inline(always)]
+    fn step<const FUSED: bool>(&self, block: Block<'_, f32, 3, 3>) -> bool {
+        let Block { fields: [theta, speed, torque], actions, observation, reward, terminated } = block;
+        let are_numbers = actions.iter().fold(true, |all, action| all & !action.is_nan());
+        if !(lanes::are_near(theta, FAR) & are_numbers) {
+            return false;
+        }
+        let (mut sin, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
+        sines::sines::<FUSED, BLOCK>(theta, &mut sin);
+        let (mut pushes, mut efforts) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for i in 0..BLOCK {
+            pushes[i] = clipped(actions[i]);
+        }
+        squares_f32(&pushes, &mut efforts);
+        for i in 0..BLOCK {
+            reward[i] = -cost(turned(theta[i] + PI) - PI, speed[i], efforts[i]);
+            torque[i] = pushes[i].into();
+            [theta[i], speed[i]] = swing(self.g, [theta[i], speed[i]], pushes[i], sin[i]);
+        }
+        terminated.fill(false);
+        sines::sines::<FUSED, BLOCK>(theta, &mut sin);
+        sines::cosines::<FUSED, BLOCK>(theta, &mut cos);
+        for i in 0..BLOCK {
+            observation[i] = [cos[i] as f32, sin[i] as f32, speed[i] as f32];
+        }
+        true
+    }
+}
+
+impl ByField<3> for Pendulum {
+    /// With other gravities a speed may become a NaN, which the kernel does not expect.
+    fn is_wanted(config: &PendulumConfig) -> bool {
+        lanes::are_exact() && config.g.abs() < 1e6
+    }
+
+    fn fields(&self) -> [f64; 3] {
+        let [theta, speed] = self.state;
+        [theta, speed, self.torque.into()]
+    }
+
+    fn set_fields(&mut self, [theta, speed, torque]: [f64; 3]) {
+        (self.state, self.torque) = ([theta, speed], torque as f32);
+    }
+
+    fn step_fields(
+        config: &PendulumConfig,
+        fields: [&mut [f64]; 3],
+        slots: Range<usize>,
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        left: &mut Vec<Range<usize>>,
+    ) {
+        lanes::step(PendulumLanes { g: config.g }, fields, slots, actions, rows, left);
+    }
+}
+
 const SIDE: u32 = 500;
 const ROD: [u8; 3] = [204, 77, 77];
 
@@ -196,4 +295,39 @@ fn draw_torque(canvas: &mut Canvas, torque: f32, radius: f32) {
     let arc: Vec<(f32, f32)> = (0..=30).map(|k| at(-0.3 + 0.65 * k as f32 / 30.0, radius)).collect();
     canvas.line(&arc, radius / 14.0, BLACK);
     canvas.polygon(&[at(0.34, 0.8 * radius), at(0.34, 1.2 * radius), at(0.43, radius)], BLACK);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classic::lanes::tests::compare;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn blocks_step_as_pendulums_alone(
+            states in prop::collection::vec((prop_oneof![-100.0..100.0, -9e6..9e6], -8.0..8.0), 80..90),
+            actions in prop::collection::vec(prop_oneof![4 => -2.0f32..2.0, 1 => -3.0f32..3.0, 1 => Just(0.0)], 90),
+        ) {
+            let states: Vec<[f64; 3]> = states.into_iter().map(|(theta, speed)| [theta, speed, 0.0]).collect();
+            let lanes = PendulumLanes { g: 9.81 };
+            compare(lanes, &states, &actions[..states.len()], |[theta, speed, _], action, library| {
+                let torque = clipped(action);
+                let angle = (theta + PI).rem_euclid(TAU) - PI;
+                let cost = cost(angle, speed, torque.powf(black_box(2.0)));
+                let [theta, speed] = swing(9.81, [theta, speed], torque, (library.sin)(theta));
+                let observation = [(library.cos)(theta) as f32, (library.sin)(theta) as f32, speed as f32];
+                ([theta, speed, torque.into()], observation, -cost, false)
+            });
+        }
+
+        #[test]
+        fn turns_are_taken_off_as_by_a_remainder(turns in -1_000i32..1_000, ulps in -3i64..4, any in -9e7..9e7) {
+            let whole = f64::from(turns) * TAU;
+            let beside = f64::from_bits((whole.to_bits() as i64 + ulps).max(0) as u64);
+            for value in [whole, beside, any] {
+                prop_assert_eq!(turned(value).to_bits(), value.rem_euclid(TAU).to_bits(), "{}", value);
+            }
+        }
+    }
 }

@@ -15,15 +15,10 @@
 //! (−0.05 and 0.05).
 //!
 //! Versions: v1 is Gymnasium's, which has raised v0's limit of 200 steps.
-//!
-//! `fast=True` steps the same envs by columns (`kernel.rs`): the same seeds,
-//! starts and resets, a step within 1e-12 of the exact one (from states of
-//! usual size), at several times the speed. A saved state says which of the two
-//! it is of.
 
 mod draw;
 mod env;
 mod kernel;
 
 pub use env::{CartPole, CartPoleConfig};
-pub use kernel::Carts;
+pub use kernel::CartLanes;

@@ -1,0 +1,228 @@
+//! Steps of many envs at a time, in vector registers, with the bits of the envs' own.
+//!
+//! An env's kernel steps a block of neighbours by loops over arrays. The sines, cosines and squares
+//! in it are those of [`envcore::sines`], which have the bits of this machine's C library. Where
+//! they have not, and for a few envs, the envs step themselves.
+
+use std::ops::Range;
+
+use envcore::simd::{self, Kernel};
+use envcore::sines::{FAR, SinesForm};
+use envcore::{Element, RowsMut, StepArgs, StepColumns};
+
+/// Envs of one block: enough to fill registers, and so few that what one loop leaves for the next
+/// is still at hand.
+pub const BLOCK: usize = 64;
+/// Fewer envs than these are stepped one by one, which is quicker than a block.
+const FEW: usize = 16;
+
+/// Envs that can be stepped by blocks: `N` numbers each, and observations of `O` numbers.
+pub trait Lanes<const N: usize, const O: usize>: Copy {
+    /// The type of the action, which is one number.
+    type Action: Element + Default;
+
+    /// Steps a block. Gives false where the envs must step themselves; then no field has changed.
+    fn step<const FUSED: bool>(&self, block: Block<'_, Self::Action, N, O>) -> bool;
+}
+
+/// What a step of one block reads and writes.
+pub struct Block<'a, A, const N: usize, const O: usize> {
+    /// The envs' numbers.
+    pub fields: [&'a mut [f64; BLOCK]; N],
+    /// The actions.
+    pub actions: &'a [A; BLOCK],
+    /// The observations.
+    pub observation: &'a mut [[f32; O]; BLOCK],
+    /// The rewards.
+    pub reward: &'a mut [f64; BLOCK],
+    /// Whose episodes ended.
+    pub terminated: &'a mut [bool; BLOCK],
+}
+
+/// Any number of envs, an element each of every slice, and what a step of them writes.
+pub struct Columns<'a, L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> {
+    /// What all envs have in common.
+    pub lanes: L,
+    /// The envs' numbers.
+    pub fields: [&'a mut [f64]; N],
+    /// The actions.
+    pub actions: &'a [L::Action],
+    /// The observations, `O` elements an env.
+    pub observation: &'a mut [f32],
+    /// The rewards.
+    pub reward: &'a mut [f64],
+    /// Whose episodes ended.
+    pub terminated: &'a mut [bool],
+    /// Made false.
+    pub truncated: &'a mut [bool],
+    /// Gets those that must step themselves.
+    pub left: &'a mut Vec<Range<usize>>,
+}
+
+impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel for Columns<'_, L, N, O, FUSED> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let n = self.actions.len();
+        self.truncated[..n].fill(false);
+        let mut fields = self.fields.map(|field| field[..n].as_chunks_mut::<BLOCK>());
+        let actions = self.actions.as_chunks::<BLOCK>();
+        let observation = self.observation.as_chunks_mut::<O>().0[..n].as_chunks_mut::<BLOCK>();
+        let reward = self.reward[..n].as_chunks_mut::<BLOCK>();
+        let terminated = self.terminated[..n].as_chunks_mut::<BLOCK>();
+        for i in 0..n / BLOCK {
+            let block = Block {
+                fields: fields.each_mut().map(|field| &mut field.0[i]),
+                actions: &actions.0[i],
+                observation: &mut observation.0[i],
+                reward: &mut reward.0[i],
+                terminated: &mut terminated.0[i],
+            };
+            if !self.lanes.step::<FUSED>(block) {
+                self.left.push(i * BLOCK..(i + 1) * BLOCK);
+            }
+        }
+        let rest = n % BLOCK;
+        if rest == 0 {
+            return;
+        }
+        if rest < FEW {
+            return self.left.push(n - rest..n);
+        }
+        // What is left is made a whole block: its loops are of a known length.
+        let mut padded = [[0.0; BLOCK]; N];
+        padded.iter_mut().zip(&fields).for_each(|(to, from)| to[..rest].copy_from_slice(from.1));
+        let mut played = [L::Action::default(); BLOCK];
+        played[..rest].copy_from_slice(actions.1);
+        let (mut seen, mut gained, mut ended) = ([[0.0; O]; BLOCK], [0.0; BLOCK], [false; BLOCK]);
+        let block = Block {
+            fields: padded.each_mut(),
+            actions: &played,
+            observation: &mut seen,
+            reward: &mut gained,
+            terminated: &mut ended,
+        };
+        if !self.lanes.step::<FUSED>(block) {
+            return self.left.push(n - rest..n);
+        }
+        fields.into_iter().zip(&padded).for_each(|(to, from)| to.1.copy_from_slice(&from[..rest]));
+        observation.1.copy_from_slice(&seen[..rest]);
+        reward.1.copy_from_slice(&gained[..rest]);
+        terminated.1.copy_from_slice(&ended[..rest]);
+    }
+}
+
+/// Whether blocks have the bits of the envs' own steps in this process.
+pub(super) fn are_exact() -> bool {
+    SinesForm::in_use() != SinesForm::Other
+}
+
+/// Whether the formulas hold for all of these angles.
+#[inline(always)]
+pub(super) fn are_near(angles: &[f64; BLOCK], limit: f64) -> bool {
+    debug_assert!(limit <= FAR);
+    // Written so that a NaN is far.
+    angles.iter().fold(true, |near, angle| near & (angle.abs() < limit))
+}
+
+/// Plays the actions of `slots`, as [`envcore::ByField::step_fields`] says.
+pub(super) fn step<L: Lanes<N, O>, const N: usize, const O: usize>(
+    lanes: L,
+    fields: [&mut [f64]; N],
+    slots: Range<usize>,
+    actions: StepArgs<'_>,
+    rows: &mut RowsMut<'_>,
+    left: &mut Vec<Range<usize>>,
+) {
+    match SinesForm::in_use() {
+        SinesForm::Plain => step_by::<L, N, O, false>(lanes, fields, slots, actions, rows, left),
+        _ => step_by::<L, N, O, true>(lanes, fields, slots, actions, rows, left),
+    }
+}
+
+fn step_by<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool>(
+    lanes: L,
+    fields: [&mut [f64]; N],
+    slots: Range<usize>,
+    actions: StepArgs<'_>,
+    rows: &mut RowsMut<'_>,
+    left: &mut Vec<Range<usize>>,
+) {
+    let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
+    simd::dispatch_wide(Columns::<L, N, O, FUSED> {
+        lanes,
+        fields,
+        actions: actions.leaf(0, slots),
+        observation: observation.leaf(0),
+        reward,
+        terminated,
+        truncated,
+        left,
+    });
+}
+
+/// A block stepped by the formulas with and without fused multiply-adds, beside envs that step
+/// themselves with a C library's functions.
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use envcore::sines::{cos, sin};
+
+    /// The functions of a C library.
+    #[derive(Clone, Copy)]
+    pub struct Library {
+        pub sin: fn(f64) -> f64,
+        pub cos: fn(f64) -> f64,
+    }
+
+    pub type Stepped<const N: usize, const O: usize> = ([f64; N], [f32; O], f64, bool);
+
+    /// Compares a step of `states` under `actions`. `alone` steps one env with a library.
+    pub fn compare<L: Lanes<N, O>, const N: usize, const O: usize>(
+        lanes: L,
+        states: &[[f64; N]],
+        actions: &[L::Action],
+        alone: impl Fn([f64; N], L::Action, Library) -> Stepped<N, O>,
+    ) {
+        compare_form::<L, N, O, true>(lanes, states, actions, |state, action| {
+            alone(state, action, Library { sin: sin::<true>, cos: cos::<true> })
+        });
+        compare_form::<L, N, O, false>(lanes, states, actions, |state, action| {
+            alone(state, action, Library { sin: sin::<false>, cos: cos::<false> })
+        });
+    }
+
+    fn compare_form<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool>(
+        lanes: L,
+        states: &[[f64; N]],
+        actions: &[L::Action],
+        alone: impl Fn([f64; N], L::Action) -> Stepped<N, O>,
+    ) {
+        let n = states.len();
+        let mut fields: [Vec<f64>; N] = std::array::from_fn(|k| states.iter().map(|state| state[k]).collect());
+        let (mut observation, mut reward) = (vec![[0.0; O]; n], vec![0.0; n]);
+        let (mut terminated, mut truncated, mut left) = (vec![false; n], vec![true; n], Vec::new());
+        simd::dispatch_wide(Columns::<L, N, O, FUSED> {
+            lanes,
+            fields: fields.each_mut().map(|field| &mut field[..]),
+            actions,
+            observation: observation.as_flattened_mut(),
+            reward: &mut reward,
+            terminated: &mut terminated,
+            truncated: &mut truncated,
+            left: &mut left,
+        });
+        assert_eq!(truncated, vec![false; n]);
+        assert_eq!(left, Vec::<Range<usize>>::new(), "the states are usual ones");
+        for i in 0..n {
+            let after: [f64; N] = std::array::from_fn(|k| fields[k][i]);
+            let (state, seen, gained, ended) = alone(states[i], actions[i]);
+            let about = format!("fused: {FUSED}, {:?} {}", states[i], i);
+            assert_eq!(after.map(f64::to_bits), state.map(f64::to_bits), "{about}: {after:?} {state:?}");
+            assert_eq!(observation[i].map(f32::to_bits), seen.map(f32::to_bits), "{about}: observation");
+            assert_eq!(reward[i].to_bits(), gained.to_bits(), "{about}: reward");
+            assert_eq!(terminated[i], ended, "{about}: terminated");
+        }
+    }
+}
