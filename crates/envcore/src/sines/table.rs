@@ -1,21 +1,23 @@
 //! The sines and cosines of k/128, each as a sum of two doubles.
 
-/// The rows of the table: more than are used, so that seven bits of a number are always a row.
+/// The rows of sines: more than are used, so that seven bits of a number are always a row.
 pub(super) const ROWS: usize = 128;
 
-/// Of row k: sin(k/128) rounded, the rest of it rounded, and the same of cos(k/128).
-pub(super) static TABLE: [[f64; 4]; ROWS] = table();
+/// Of row k: sin(k/128) rounded, the rest of it rounded, and the same of cos(k/128). Of row
+/// [`ROWS`] + k, the same of cos(k/128) and of -sin(k/128), which is the cosine's slope.
+pub(super) static TABLE: [[f64; 4]; 2 * ROWS] = table();
 
 /// The fixed point of the numbers below: 2 to the power of 126 is 1.
 const BITS: u32 = 126;
 
-const fn table() -> [[f64; 4]; ROWS] {
-    let mut rows = [[0.0; 4]; ROWS];
+const fn table() -> [[f64; 4]; 2 * ROWS] {
+    let mut rows = [[0.0; 4]; 2 * ROWS];
     let mut k = 0;
     while k < ROWS {
         let (sin, cos) = (series(k as u128, 1), series(k as u128, 0));
         let ((sn, ssn), (cs, ccs)) = (split(sin), split(cos));
         rows[k] = [sn, ssn, cs, ccs];
+        rows[ROWS + k] = [cs, ccs, -sn, -ssn];
         k += 1;
     }
     rows

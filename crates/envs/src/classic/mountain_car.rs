@@ -211,10 +211,11 @@ mod tests {
         ) {
             let states: Vec<[f64; 2]> = states.into_iter().map(<[f64; 2]>::from).collect();
             let lanes = CarLanes { goal_velocity: 0.01 };
-            compare(lanes, &states, &pushes[..states.len()], |state, action, library| {
+            let left = compare(lanes, &states, &pushes[..states.len()], |state, action, library| {
                 let (state, reached) = drive(0.01, state, action, (library.cos)(3.0 * state[0]));
                 (state, state.map(|v| v as f32), -1.0, reached)
             });
+            prop_assert!(!left);
         }
     }
 }

@@ -270,12 +270,13 @@ mod tests {
             forces in prop::collection::vec(prop_oneof![4 => -1.0f32..1.0, 1 => -3.0f32..3.0, 1 => Just(1.0), 1 => Just(-1.0)], 90),
         ) {
             let lanes = CarLanes { goal_velocity: 0.01 };
-            compare(lanes, &states, &forces[..states.len()], |[position, velocity, is_start], force, library| {
+            let left = compare(lanes, &states, &forces[..states.len()], |[position, velocity, is_start], force, library| {
                 let is_start = is_start != 0.0;
                 let cos = (library.cos)(angle(position, is_start));
                 let (after, reached) = drive(0.01, [position, velocity], is_start, force, cos);
                 ([after[0], after[1], 0.0], after.map(|v| v as f32), reward_of(force, reached), reached)
             });
+            prop_assert!(!left);
         }
     }
 }

@@ -311,7 +311,7 @@ mod tests {
         ) {
             let states: Vec<[f64; 3]> = states.into_iter().map(|(theta, speed)| [theta, speed, 0.0]).collect();
             let lanes = PendulumLanes { g: 9.81 };
-            compare(lanes, &states, &actions[..states.len()], |[theta, speed, _], action, library| {
+            let left = compare(lanes, &states, &actions[..states.len()], |[theta, speed, _], action, library| {
                 let torque = clipped(action);
                 let angle = (theta + PI).rem_euclid(TAU) - PI;
                 let cost = cost(angle, speed, torque.powf(black_box(2.0)));
@@ -319,6 +319,7 @@ mod tests {
                 let observation = [(library.cos)(theta) as f32, (library.sin)(theta) as f32, speed as f32];
                 ([theta, speed, torque.into()], observation, -cost, false)
             });
+            prop_assert!(!left);
         }
 
         #[test]

@@ -1,159 +1,116 @@
-//! `fast=True`: kernels beside the exact envs.
+//! Envs that are stepped by columns.
 
 use std::ops::Range;
 
-use crate::common::{config, source};
+use crate::common::oracle::{Naive, Oracle};
+use crate::common::{config, rows_of, source};
 use envcore::{
-    AutoresetMode, Begin, ByField, Caps, ColumnIn, Discrete, Env, EnvSource, Error, Options, Record, Result,
-    RowsMut, Serial, Slots, Step, StepArgs, StepColumns, VecConfig, VecEnv, Want, simd, state, wants_reset,
+    Array, AutoresetMode, Begin, ByField, Caps, ColumnIn, Discrete, Env, EnvSource, Error, Options, Record, Result,
+    RowsMut, Serial, Slots, Step, StepArgs, StepColumns, Value, VecConfig, VecEnv, Want, state, wants_reset,
 };
-use envs::classic::{CartPole, CartPoleConfig, Carts};
-use proptest::prelude::*;
+use envs::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
 
-/// A cart before it falls, and some that fall at once.
-fn carts() -> impl Strategy<Value = [f64; 4]> {
-    prop_oneof![
-        8 => (-2.4..2.4, -5.0..5.0, -0.21..0.21, -5.0..5.0),
-        1 => (-9.0..9.0, -9.0..9.0, -0.8..0.8, -9.0..9.0),
-        1 => (-9.0..9.0, -9.0..9.0, -400.0..400.0, -9.0..9.0),
-    ]
-    .prop_map(|(x, v, angle, spin)| [x, v, angle, spin])
+/// Two blocks, a part of one, and of another size a few envs that step themselves.
+const SIZES: [usize; 3] = [150, 131, 5];
+
+/// The action of a slot at a time, for envs whose action is `choices` choices or, where there are
+/// none, a float32.
+fn action(choices: i64, slot: usize, time: usize) -> i64 {
+    let choices = if choices == 0 { 41 } else { choices };
+    (slot * 7 + time * time / 3 + slot * time) as i64 % choices
 }
 
-/// What a step of carts gives: numbers, observation, reward, who fell.
-type Stepped = (Vec<[f64; 4]>, Vec<[f32; 4]>, Vec<f64>, Vec<bool>);
-
-fn step(carts: &[[f64; 4]], actions: &[i64]) -> Stepped {
-    let n = carts.len();
-    let mut fields: [Vec<f64>; 4] = std::array::from_fn(|k| carts.iter().map(|cart| cart[k]).collect());
-    let (mut observation, mut reward) = (vec![[0.0; 4]; n], vec![0.0; n]);
-    let (mut terminated, mut truncated) = (vec![false; n], vec![true; n]);
-    simd::dispatch_wide(Carts {
-        fields: fields.each_mut().map(|field| &mut field[..]),
-        actions,
-        reward_of: [0.0, -1.0],
-        observation: observation.as_flattened_mut(),
-        reward: &mut reward,
-        terminated: &mut terminated,
-        truncated: &mut truncated,
-    });
-    assert_eq!(truncated, vec![false; n]);
-    let after = (0..n).map(|i| std::array::from_fn(|k| fields[k][i])).collect();
-    (after, observation, reward, terminated)
+fn force(slot: usize, time: usize) -> f32 {
+    (action(0, slot, time) as f32 - 20.0) * 0.17
 }
 
-proptest! {
-    #[test]
-    fn a_step_is_within_1e_12_of_the_exact_one(before in carts(), action in 0i64..2) {
-        let config = CartPoleConfig { sutton_barto_reward: true, ..CartPoleConfig::default() };
-        let mut exact = CartPole::build(&config, 0).unwrap();
-        exact.set_fields(before);
-        let played = exact.step(&Discrete(action)).unwrap().0;
-        let (after, observation, reward, fallen) = step(&[before], &[action]);
-        for (ours, theirs) in after[0].into_iter().zip(exact.fields()) {
-            prop_assert!((ours - theirs).abs() <= 1e-12, "{after:?} and {:?}", exact.fields());
-        }
-        prop_assert_eq!(observation[0], after[0].map(|number| number as f32));
-        // Unless the cart stands on the very edge.
-        prop_assert_eq!(fallen[0], played.is_terminated);
-        prop_assert_eq!(reward[0], played.reward);
-    }
-
-    #[test]
-    fn a_cart_moves_the_same_in_whatever_company(
-        carts in prop::collection::vec((carts(), 0i64..2), 1..200),
-    ) {
-        let (carts, actions): (Vec<_>, Vec<_>) = carts.into_iter().unzip();
-        let all = step(&carts, &actions);
-        for i in 0..carts.len() {
-            let alone = step(&carts[i..=i], &actions[i..=i]);
-            prop_assert_eq!(all.0[i].map(f64::to_bits), alone.0[0].map(f64::to_bits));
-            prop_assert_eq!((all.1[i], all.2[i], all.3[i]), (alone.1[0], alone.2[0], alone.3[0]));
-        }
-    }
-}
-
-fn envs(fast: bool, num_slots: usize, seed: i64) -> Serial {
-    let source = source("CartPole-v1", &Options::new().with("fast", fast));
-    let settings = VecConfig { max_episode_steps: Some(500), ..config(num_slots, AutoresetMode::NextStep) };
-    Serial::new(&*source, VecConfig { seed: Some(seed), ..settings }).unwrap()
-}
-
-/// Lengths of `count` episodes of a policy that pushes towards where the pole
-/// leans.
-fn lengths(fast: bool, seed: i64, count: usize) -> Vec<f64> {
-    let (n, shape) = (1000, [1000]);
-    let mut envs = envs(fast, n, seed);
-    let mut batch = envs.reset(&Slots::All, &vec![Begin::Own; n], None, Want::all()).unwrap().unwrap();
-    let (mut ages, mut lengths) = (vec![0; n], Vec::new());
-    while lengths.len() < count {
-        let seen = batch.observation[0].as_fixed().unwrap().as_slice::<f32>();
-        let push = |cart: &[f32]| i64::from(cart[2] > 0.0);
-        let actions: Vec<i64> = seen.chunks(4).map(push).collect();
-        let columns = [ColumnIn::scalars(&actions, &shape)];
-        batch = envs.step(&Slots::All, &columns, Want::all()).unwrap().unwrap();
-        let ended = batch.terminated.as_slice::<bool>().iter().zip(batch.truncated.as_slice::<bool>());
-        for (slot, (terminated, truncated)) in ended.enumerate() {
-            ages[slot] += 1;
-            if batch.kind(slot) == envcore::RowKind::Reset {
-                ages[slot] = 0;
-            }
-            if *terminated || *truncated {
-                lengths.push(f64::from(ages[slot]));
+/// Plays `steps` steps of vec envs of several sizes beside a naive loop of bare envs. `options`
+/// are those of the first reset.
+fn check<E: Env>(id: &str, choices: i64, steps: usize, limit: u64, options: Option<&Options>)
+where
+    E::Config: Default,
+{
+    for num_slots in SIZES {
+        let mode = AutoresetMode::NextStep;
+        let vec_config = VecConfig { max_episode_steps: Some(limit), ..config(num_slots, mode) };
+        let seed = vec_config.seed.unwrap();
+        let mut envs = Serial::new(&*source(id, &Options::new()), vec_config).unwrap();
+        let mut naive = Naive::<E>::new(E::Config::default(), num_slots, seed, mode, Some(limit));
+        envs.reset(&Slots::All, &vec![Begin::Own; num_slots], options, Want::all()).unwrap();
+        (0..num_slots).for_each(|slot| drop(naive.reset(slot, Begin::Own, options)));
+        let mut ends = 0;
+        for time in 0..steps {
+            let shape = [num_slots, 1];
+            let numbers: Vec<i64> = (0..num_slots).map(|slot| action(choices, slot, time)).collect();
+            let forces: Vec<f32> = (0..num_slots).map(|slot| force(slot, time)).collect();
+            let column = match choices {
+                0 => ColumnIn::new(&forces, &shape),
+                _ => ColumnIn::scalars(&numbers, &shape[..1]),
+            };
+            let batch = envs.step(&Slots::All, &[column], Want::all()).unwrap().unwrap();
+            for (slot, seen) in rows_of(envs.spec(), &batch) {
+                let played = match choices {
+                    0 => Value::Array(Array::from_slice(&[forces[slot]])),
+                    _ => Value::Int(numbers[slot]),
+                };
+                let expected = naive.step(slot, &[played]);
+                ends += usize::from(expected.done());
+                assert_eq!(seen, expected, "{id}, {num_slots} envs, step {time}, env {slot}");
             }
         }
+        assert!(ends > num_slots, "{id}: {ends} episodes ended");
     }
-    lengths
 }
 
 #[test]
-fn episodes_of_a_fixed_policy_are_as_long_as_the_exact_ones() {
-    let mean_and_error = |lengths: Vec<f64>| {
-        let n = lengths.len() as f64;
-        let mean = lengths.iter().sum::<f64>() / n;
-        let variance = lengths.iter().map(|length| (length - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        (mean, (variance / n).sqrt())
-    };
-    // Different seeds: two samples.
-    let (exact, exact_error) = mean_and_error(lengths(false, 0, 10_000));
-    let (fast, fast_error) = mean_and_error(lengths(true, 1_000_000, 10_000));
-    let error = exact_error.hypot(fast_error);
-    assert!(exact > 30.0 && exact < 499.0, "the policy shows nothing: {exact}");
-    assert!((exact - fast).abs() <= 3.0 * error, "{exact} and {fast}, ± {error}");
+fn cart_poles_by_columns_are_cart_poles() {
+    check::<CartPole>("CartPole-v1", 2, 400, 30, None);
+}
+
+/// Some poles lean so far that their blocks are left to the envs.
+#[test]
+fn poles_that_lean_far_are_as_those_alone() {
+    let far = Options::new().with("low", -2.0).with("high", 2.0);
+    check::<CartPole>("CartPole-v1", 2, 60, 30, Some(&far));
 }
 
 #[test]
-fn episodes_begin_as_the_exact_ones() {
-    let begin = [Begin::Own, Begin::Seed(7), Begin::Index(3), Begin::Own];
-    let options = Options::new().with("low", -0.1).with("high", 0.2);
-    let first = |fast| {
-        let mut envs = envs(fast, 4, 5);
-        let first = envs.reset(&Slots::All, &begin, Some(&options), Want::all()).unwrap().unwrap();
-        first.observation[0].as_fixed().unwrap().as_slice::<f32>().to_vec()
-    };
-    assert_eq!(first(true), first(false));
+fn pendulums_by_columns_are_pendulums() {
+    check::<Pendulum>("Pendulum-v1", 0, 250, 60, None);
+    let far = Options::new().with("x_init", 2e7).with("y_init", 1e3);
+    check::<Pendulum>("Pendulum-v1", 0, 60, 20, Some(&far));
 }
 
 #[test]
-fn a_state_of_the_fast_env_goes_on_to_the_bit_and_not_in_the_exact_one() {
-    let step = |envs: &mut Serial, t: i64| {
-        let actions = [t % 2, 1 - t % 2, t / 2 % 2];
-        let columns = [ColumnIn::scalars(&actions, &[3])];
-        let batch = envs.step(&Slots::All, &columns, Want::all()).unwrap().unwrap();
-        batch.observation[0].as_fixed().unwrap().as_slice::<f32>().to_vec()
-    };
-    let mut one = envs(true, 3, 5);
-    one.reset(&Slots::All, &[Begin::Own; 3], None, Want::all()).unwrap();
-    (0..10).for_each(|t| drop(step(&mut one, t)));
-    let state = one.save_state().unwrap();
-    let mut other = envs(true, 3, 99);
-    other.load_state(&state).unwrap();
-    for t in 10..60 {
-        assert_eq!(step(&mut one, t), step(&mut other, t));
-    }
-    let refused = envs(false, 3, 5).load_state(&state).unwrap_err().to_string();
-    assert!(refused.contains("config"), "{refused}");
-    assert_eq!(one.render(&Slots::All).unwrap().len(), 3);
+fn mountain_cars_by_columns_are_mountain_cars() {
+    check::<MountainCar>("MountainCar-v0", 3, 250, 60, None);
+    let far = Options::new().with("low", -1e9).with("high", 1e9);
+    check::<MountainCar>("MountainCar-v0", 3, 60, 20, Some(&far));
+}
+
+#[test]
+fn continuous_mountain_cars_by_columns_are_mountain_cars() {
+    check::<MountainCarContinuous>("MountainCarContinuous-v0", 0, 250, 60, None);
+    let far = Options::new().with("low", -1e9).with("high", 1e9);
+    check::<MountainCarContinuous>("MountainCarContinuous-v0", 0, 60, 20, Some(&far));
+}
+
+#[test]
+fn acrobots_by_columns_are_acrobots() {
+    check::<Acrobot>("Acrobot-v1", 3, 300, 100, None);
+    let far = Options::new().with("low", -40.0).with("high", 40.0);
+    check::<Acrobot>("Acrobot-v1", 3, 60, 20, Some(&far));
+}
+
+#[test]
+fn acrobots_that_are_too_fast_fail_one_by_one() {
+    let source = source("Acrobot-v1", &Options::new().with("dt", 1e200));
+    let mut envs = Serial::new(&*source, config(70, AutoresetMode::NextStep)).unwrap();
+    envs.reset(&Slots::All, &[Begin::Own; 70], None, Want::all()).unwrap();
+    let actions = [0i64; 70];
+    let batch = envs.step(&Slots::All, &[ColumnIn::scalars(&actions, &[70])], Want::all()).unwrap().unwrap();
+    assert_eq!(failures(&batch), (0..70).collect::<Vec<_>>());
+    assert!(batch.failures[69].to_string().contains("choose a smaller dt"), "{}", batch.failures[69]);
 }
 
 /// Counts up to 3; what it cannot bear is an option.
@@ -228,6 +185,7 @@ impl ByField<1> for Fragile {
         slots: Range<usize>,
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
+        left: &mut Vec<Range<usize>>,
     ) {
         assert!(config.fault != "step", "a kernel's own");
         assert_eq!(actions.leaf::<i64>(0, slots.clone()).len(), slots.len());

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::fast::FastCartPole;
 use crate::common::host::Host;
 use crate::common::oracle::{Naive, OddRules, Oracle};
 use crate::common::plugin::through_plugin;
@@ -38,7 +37,7 @@ struct Case {
 }
 
 /// The sources that have a naive loop.
-fn cases() -> [Case; 5] {
+fn cases() -> [Case; 4] {
     [
         Case {
             id: "CartPole-v1",
@@ -51,17 +50,6 @@ fn cases() -> [Case; 5] {
                     Naive::<CartPole>::new(CartPoleConfig::default(), SLOTS, SEED, mode, Some(25))
                         .with_statistics(),
                 )
-            }),
-        },
-        Case {
-            id: "CartPole-v1",
-            options: Options::new().with("fast", true),
-            limit: Some(25),
-            statistics: false,
-            modes: &MODES,
-            oracle: Box::new(|mode, _| {
-                let config = CartPoleConfig { fast: true, ..CartPoleConfig::default() };
-                Box::new(Naive::<FastCartPole>::new(config, SLOTS, SEED, mode, Some(25)))
             }),
         },
         Case {
@@ -509,23 +497,18 @@ fn cart_poles_are_the_naive_loops_through_every_runner_and_drive() {
 }
 
 #[test]
-fn fast_cart_poles_are_the_naive_loops_through_every_runner_and_drive() {
+fn mazes_are_the_naive_loops_through_every_runner_and_drive() {
     check(&cases()[1]);
 }
 
 #[test]
-fn mazes_are_the_naive_loops_through_every_runner_and_drive() {
+fn faulty_envs_are_the_naive_loops_through_every_runner_and_drive() {
     check(&cases()[2]);
 }
 
 #[test]
-fn faulty_envs_are_the_naive_loops_through_every_runner_and_drive() {
-    check(&cases()[3]);
-}
-
-#[test]
 fn envs_that_reset_themselves_are_the_naive_loops_through_every_runner_and_drive() {
-    check(&cases()[4]);
+    check(&cases()[3]);
 }
 
 #[test]

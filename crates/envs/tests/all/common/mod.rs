@@ -5,7 +5,6 @@
 #![allow(dead_code)]
 
 pub mod count;
-pub mod fast;
 pub mod host;
 pub mod oracle;
 pub mod plugin;
