@@ -27,17 +27,18 @@ def actions(space: Any, num_envs: int, dtype: Any = np.int64) -> list[Any]:
 
 
 @contextmanager
-def ours(id: str, **options: Any) -> Iterator[Turns]:
+def ours(id: str, num_envs: int = NUM_ENVS, **options: Any) -> Iterator[Turns]:
     """The built-in env of this id, on one thread."""
-    envs = corral.make_vec(id, NUM_ENVS, seed=0, num_threads=1, **options)
+    envs = corral.make_vec(id, num_envs, seed=0, num_threads=1, **options)
     envs.reset()
-    yield Loop(envs.step, actions(envs.single_action_space, NUM_ENVS), NUM_ENVS)
+    yield Loop(envs.step, actions(envs.single_action_space, num_envs), num_envs)
     envs.close()
 
 
-def bare_loop(id: str) -> AbstractContextManager[Turns]:
-    """The same envs in a Rust loop that writes the same batch into one set of buffers."""
-    return Program.rust_example("envs", "bare_envs", id, str(NUM_ENVS))
+def bare_loop(id: str, num_envs: int = NUM_ENVS) -> AbstractContextManager[Turns]:
+    """The same envs, one after the other, in a Rust loop that writes the same batch into one set of
+    buffers."""
+    return Program.rust_example("envs", "bare_envs", id, str(num_envs))
 
 
 @contextmanager
@@ -51,10 +52,10 @@ def sync(id: str, **options: Any) -> Iterator[Turns]:
 
 
 @contextmanager
-def envpool(id: str) -> Iterator[Turns]:
+def envpool(id: str, num_envs: int = NUM_ENVS) -> Iterator[Turns]:
     """EnvPool's env of this id, on one thread."""
-    settings = {"num_envs": NUM_ENVS, "num_threads": 1, "seed": 0}
+    settings = {"num_envs": num_envs, "num_threads": 1, "seed": 0}
     envs = needs("envpool").make(id, env_type="gymnasium", **settings)
     envs.reset()
-    yield Loop(envs.step, actions(envs.action_space, NUM_ENVS, np.int32), NUM_ENVS)
+    yield Loop(envs.step, actions(envs.action_space, num_envs, np.int32), num_envs)
     envs.close()

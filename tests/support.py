@@ -85,7 +85,6 @@ CASES = (
     Case("Maze", "Maze-v0", 20, {"size": 3, "loops": 50}),
     Case("Faulty", FAULTY),
     Case("Faulty of 6 steps", FAULTY, 6),
-    Case("fast CartPole", "CartPole-v1", 30, {"fast": True}),
 )
 
 

@@ -1,4 +1,4 @@
-"""The envs that Gymnasium has too: 1,024 of each, with random actions."""
+"""The envs that Gymnasium has too, with random actions: 1,024 of each, 4,096 of those with a kernel."""
 
 from __future__ import annotations
 
@@ -22,18 +22,34 @@ IN_ENVPOOL = {
 }
 
 
+KERNELS = ("Pendulum", "MountainCar", "Acrobot")
+
+
 def bench(id: str, theirs: str | None) -> Bench:
+    by_kernel = id.startswith(KERNELS)
+    num_envs = 4096 if by_kernel else 1024
     others = [
-        Contender("a bare Rust loop", partial(bare_loop, id), wanted=0.8),
+        Contender(
+            "a bare Rust loop, env by env",
+            partial(bare_loop, id, num_envs),
+            wanted=3 if by_kernel else 0.8,
+        ),
         Contender("Gymnasium's SyncVectorEnv, 64 envs", partial(sync, id), "gymnasium"),
     ]
     if theirs is not None:
-        others.append(Contender("EnvPool", partial(envpool, theirs), "envpool", wanted=10))
+        others.append(
+            Contender(
+                "EnvPool",
+                partial(envpool, theirs, num_envs),
+                "envpool",
+                wanted=20 if by_kernel else 10,
+            )
+        )
     return Bench(
         name=f"gymnasium-{id}",
         what=id,
-        size="1,024 envs, 1 thread",
-        ours=Contender("corral", partial(ours, id)),
+        size=f"{num_envs:,} envs, 1 thread",
+        ours=Contender("corral", partial(ours, id, num_envs)),
         theirs=others,
     )
 

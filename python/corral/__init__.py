@@ -5,6 +5,7 @@ Importing this module registers `corral/…` ids with Gymnasium.
 
 from corral import errors, netenv, openenv, testing
 from corral._native import __version__
+from corral._simd import Simd, simd
 from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
 from corral.env_c_api import load_env_c_api
 from corral.evaluation import Comparison, Evaluation, compare, evaluate
@@ -35,6 +36,7 @@ __all__ = [
     "RecordedVectorEnv",
     "Replay",
     "RowKind",
+    "Simd",
     "StackedFrames",
     "VectorEnv",
     "__version__",
@@ -58,6 +60,7 @@ __all__ = [
     "record",
     "replay",
     "serve",
+    "simd",
     "testing",
     "to_dm_env",
     "to_gym3",

@@ -148,7 +148,7 @@ def test_the_message_is_whole(id: str, name: str, value: Any, said: str) -> None
 def test_numpys_scalars_are_numbers() -> None:
     for value in (np.int64(5), np.uint8(5), np.array(5)):
         assert corral.make_vec("Maze-v0", 1, size=value).native.id == "Maze-v0"
-    corral.make_vec("CartPole-v1", 1, fast=np.True_).close()
+    corral.make_vec("CartPole-v1", 1, sutton_barto_reward=np.True_).close()
 
 
 def outside(doc: dict[str, Any]) -> list[Any]:
@@ -189,3 +189,13 @@ def test_each_default_is_within_what_is_told() -> None:
         for number in default if isinstance(default, list) else [default]:
             if isinstance(number, int | float) and not isinstance(number, bool):
                 assert doc.get("low", number) <= number <= doc.get("high", number)
+
+
+def test_the_option_fast_of_cart_pole_warns_and_changes_nothing() -> None:
+    actions = np.arange(40) % 2
+    expected = corral.make_vec("CartPole-v1", 40, seed=1)
+    for id in ("CartPole-v1", "corral/CartPole-v1"):
+        with pytest.warns(FutureWarning, match="CartPole-v1: the option 'fast' has no effect"):
+            envs = corral.make_vec(id, 40, seed=1, fast=True)
+        assert (envs.reset()[0] == expected.reset(seed=1)[0]).all()
+        assert (envs.step(actions)[0] == expected.step(actions)[0]).all()

@@ -1,7 +1,7 @@
 """Plays an env beside Gymnasium's own, from the same seeds with the same actions.
 
 Also a program, so that NumPy's CPU features can be chosen before NumPy is imported:
-`python -m tests.parity.beside CASE SEEDS EPISODES` prints one JSON object.
+`python -m tests.parity.beside CASE SEEDS EPISODES [many]` prints one JSON object.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+import corral
 from tests.parity.cases import CASES, OPTIONS, Parity, by_table
 
 AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR X86_V4"
@@ -48,12 +49,37 @@ def has_state_of(ours: Any, theirs: Any) -> bool:
     return np.asarray(state, dtype=np.float64).tobytes() in ours.native.save(0)
 
 
-class Beside:
-    """Both envs of a case."""
+class Many:
+    """Envs enough for a kernel, as one: all play the same, and show the same."""
 
-    def __init__(self, case: Parity) -> None:
+    def __init__(self, case: Parity, num_envs: int = 80) -> None:
+        options = {**case.options, **case.ours}
+        self.envs = corral.make_vec(
+            case.id, num_envs, autoreset_mode="disabled", num_threads=1, **options
+        )
+        self.native = self.envs.native
+
+    def reset(self, *, seed: int | None, options: Any) -> tuple[Any, Any]:
+        seeds = None if seed is None else [seed] * self.envs.num_envs
+        observation, infos = self.envs.reset(seed=seeds, options=options)
+        return self._one(observation), infos
+
+    def step(self, action: Any) -> tuple[Any, ...]:
+        actions = np.stack([action] * self.envs.num_envs)
+        *arrays, infos = self.envs.step(actions)
+        return (*map(self._one, arrays), infos)
+
+    def _one(self, rows: Any) -> Any:
+        assert rows.tobytes() == rows[:1].tobytes() * len(rows)
+        return rows[0]
+
+
+class Beside:
+    """Both envs of a case, ours by a kernel if `many`."""
+
+    def __init__(self, case: Parity, many: bool) -> None:
         self.case = case
-        self.ours, self.theirs = case.make_ours(), case.make_theirs()
+        self.ours, self.theirs = Many(case) if many else case.make_ours(), case.make_theirs()
         self.rule = case.rule or by_table(self.theirs)
         self.told = {"steps": 0, "terminated": 0, "truncated": 0}
 
@@ -104,14 +130,15 @@ class Beside:
         return None
 
 
-def compare(case: Parity, seeds: int, episodes: int) -> dict[str, Any]:
+def compare(case: Parity, seeds: int, episodes: int, many: bool = False) -> dict[str, Any]:
     """The first difference, or None, and how much was compared."""
-    both = Beside(case)
+    both = Beside(case, many)
     found = (both.play(seed, episodes) for seed in range(seeds))
     return {"difference": next((text for text in found if text is not None), None), **both.told}
 
 
 if __name__ == "__main__":
     asked = next(case for case in [*CASES, *OPTIONS] if str(case) == sys.argv[1])
-    result = {"libm": numpy_is_libm(), **compare(asked, int(sys.argv[2]), int(sys.argv[3]))}
+    many = "many" in sys.argv[4:]
+    result = {"libm": numpy_is_libm(), **compare(asked, int(sys.argv[2]), int(sys.argv[3]), many)}
     print(json.dumps(result))

@@ -45,15 +45,16 @@ def each(cases: Iterable[Parity], *marks: pytest.MarkDecorator) -> list[Any]:
     return [pytest.param(*p.values, marks=[*p.marks, *marks], id=p.id) for p in params]
 
 
-def beside_gymnasium(case: Parity, seeds: int) -> dict[str, Any]:
-    """What the comparison found.
+def beside_gymnasium(case: Parity, seeds: int, many: bool = False) -> dict[str, Any]:
+    """What the comparison found, with so many of our envs that a kernel steps them if `many`.
 
     Where NumPy has sin and cos of its own, it is told to use libm's.
     """
     if not case.trig:
-        return compare(case, seeds, EPISODES)
+        return compare(case, seeds, EPISODES, many)
+    program = [sys.executable, "-m", "tests.parity.beside", str(case), str(seeds), str(EPISODES)]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.parity.beside", str(case), str(seeds), str(EPISODES)],
+        [*program, *["many"] * many],
         capture_output=True,
         text=True,
         check=True,
@@ -71,6 +72,16 @@ def test_40_seeds_of_3_episodes_are_gymnasiums_own(case: Parity) -> None:
     result = beside_gymnasium(case, SOME)
     assert result["difference"] is None
     assert all(result[end] > 10 for end in case.ends), result
+
+
+KERNELS = ("CartPole", "Pendulum", "MountainCar", "Acrobot")
+
+
+@pytest.mark.parametrize("case", each(c for c in [*CASES, *OPTIONS] if c.id.startswith(KERNELS)))
+def test_envs_by_kernels_are_gymnasiums_own(case: Parity) -> None:
+    result = beside_gymnasium(case, FEW, many=True)
+    assert result["difference"] is None
+    assert all(result[end] > 0 for end in case.ends), result
 
 
 @pytest.mark.parametrize("case", each(CASES, pytest.mark.thorough))
@@ -95,7 +106,7 @@ def test_200_seeds_of_3_episodes_are_gymnasiums_own_under_every_option(case: Par
 
 
 def test_every_option_is_compared() -> None:
-    """Those of the envs' configs, but for a fast kernel, which is not Gymnasium's."""
+    """Those of the envs' configs, but for one that has no effect any more."""
     for id in {case.id for case in CASES}:
         compared: set[str] = set()
         for case in [*CASES, *OPTIONS]:

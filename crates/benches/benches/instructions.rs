@@ -16,8 +16,8 @@ struct Begun {
     actions: Vec<i64>,
 }
 
-fn begun(id: &str, options: Options, num_slots: usize) -> Begun {
-    let source = envs::find(id).unwrap().source(&options).unwrap();
+fn begun(id: &str, num_slots: usize) -> Begun {
+    let source = envs::find(id).unwrap().source(&Options::new()).unwrap();
     let config = VecConfig {
         num_slots,
         seed: Some(0),
@@ -40,23 +40,18 @@ fn step(begun: &mut Begun) {
     black_box(begun.envs.step(&Slots::All, &columns, Want::all()).unwrap());
 }
 
-fn exact(num_slots: usize) -> Begun {
-    begun("CartPole-v1", Options::new(), num_slots)
-}
-
-fn fast(num_slots: usize) -> Begun {
-    begun("CartPole-v1", Options::new().with("fast", true), num_slots)
+fn cart_poles(num_slots: usize) -> Begun {
+    begun("CartPole-v1", num_slots)
 }
 
 fn maze(num_slots: usize) -> Begun {
-    begun("Maze-v0", Options::new(), num_slots)
+    begun("Maze-v0", num_slots)
 }
 
 #[library_benchmark]
-#[bench::cart_pole_1(exact(1))]
-#[bench::cart_pole_64(exact(64))]
-#[bench::cart_pole_4096(exact(4096))]
-#[bench::fast_cart_pole_4096(fast(4096))]
+#[bench::cart_pole_1(cart_poles(1))]
+#[bench::cart_pole_64(cart_poles(64))]
+#[bench::cart_pole_4096(cart_poles(4096))]
 #[bench::maze_64(maze(64))]
 fn one_step(mut begun: Begun) -> Begun {
     step(&mut begun);

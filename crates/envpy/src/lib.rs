@@ -48,6 +48,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::make, module)?)?;
     module.add_function(wrap_pyfunction!(registry::check_room, module)?)?;
     module.add_function(wrap_pyfunction!(registry::entries, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::simd, module)?)?;
     module.add_function(wrap_pyfunction!(host::work, module)?)?;
     module.add_function(wrap_pyfunction!(source::exports, module)?)?;
     interpreter::watch(module)

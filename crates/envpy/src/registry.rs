@@ -47,6 +47,12 @@ pub(crate) fn check_room(py: Python<'_>, bytes: &Bound<'_, PyAny>) -> PyResult<(
     envcore::check_room(bytes.extract().unwrap_or(usize::MAX)).or_raise(py)
 }
 
+/// The vector registers in use, and by which formulas exact kernels compute sines.
+#[pyfunction]
+pub(crate) fn simd() -> (&'static str, &'static str) {
+    (envcore::simd::registers(), envcore::sines::SinesForm::in_use().name())
+}
+
 /// One dict per built-in env: id, about, max_episode_steps, reward_threshold,
 /// render_fps, options and option_docs (JSON texts).
 #[pyfunction]

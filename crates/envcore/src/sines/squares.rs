@@ -88,11 +88,10 @@ pub fn squares_f32<const N: usize>(x: &[f32; N], out: &mut [f32; N]) {
 /// thousand numbers.
 pub fn agree(pow: fn(f64, f64) -> f64, powf: fn(f32, f32) -> f32) -> bool {
     let spread = |k: u32, end: f64| end * (f64::from(k) * 0.618_033_988_749_894_9).fract();
-    (1..=20_000).all(|k| {
-        is_squared_by(pow, spread(k, 1.0)) && is_squared_by(pow, spread(k, 40.0))
-    }) && (1..=20_000).all(|k| {
-        is_squared_f32_by(powf, spread(k, 2.0) as f32) && is_squared_f32_by(powf, spread(k, 100.0) as f32)
-    })
+    (1..=20_000).all(|k| is_squared_by(pow, spread(k, 1.0)) && is_squared_by(pow, spread(k, 40.0)))
+        && (1..=20_000).all(|k| {
+            is_squared_f32_by(powf, spread(k, 2.0) as f32) && is_squared_f32_by(powf, spread(k, 100.0) as f32)
+        })
 }
 
 /// Whether `pow` gives the product of `x` with itself, or is asked for it.

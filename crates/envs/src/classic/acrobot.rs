@@ -118,6 +118,12 @@ struct Library {
 /// This machine's.
 const LIBRARY: Library = Library { sin: f64::sin, cos: f64::cos };
 
+#[inline(always)]
+fn torque_of(action: i64) -> f64 {
+    let torque = if action == 0 { -1.0 } else { 1.0 };
+    if action == 1 { 0.0 } else { torque }
+}
+
 /// The equations' d1 and d2, by the second angle's cosine.
 #[inline(always)]
 fn inertia(cos2: f64) -> [f64; 2] {
@@ -240,7 +246,7 @@ impl Env for Acrobot {
 
     #[inline]
     fn step(&mut self, a: &Discrete<3>) -> Result<(Step<Self>, Record)> {
-        let mut torque = (a.0 - 1) as f64;
+        let mut torque = torque_of(a.0);
         if self.noise > 0.0 {
             torque += self.streams.rng().uniform(-self.noise, self.noise);
         }
@@ -306,14 +312,20 @@ type Numbers = [f64; BLOCK];
 impl AcrobotLanes {
     /// How fast the state variables change; whether the formulas hold.
     #[inline(always)]
-    fn slopes<const FUSED: bool>(&self, state: &[Numbers; 4], torque: &Numbers, slopes: &mut [Numbers; 4]) -> bool {
+    fn slopes<const FUSED: bool>(
+        &self,
+        state: &[Numbers; 4],
+        torque: &Numbers,
+        slopes: &mut [Numbers; 4],
+    ) -> bool {
         let [theta1, theta2, speed1, speed2] = state;
         let (mut from1, mut from12) = ([0.0; BLOCK], [0.0; BLOCK]);
         for i in 0..BLOCK {
             from1[i] = theta1[i] - FRAC_PI_2;
             from12[i] = theta1[i] + theta2[i] - FRAC_PI_2;
         }
-        let near = lanes::are_near(theta2, FAR) & lanes::are_near(&from1, FAR) & lanes::are_near(&from12, FAR);
+        let near =
+            lanes::are_near(theta2, FAR) & lanes::are_near(&from1, FAR) & lanes::are_near(&from12, FAR);
         let [mut sin2, mut cos2, mut cos1, mut cos12] = [[0.0; BLOCK]; 4];
         sines::<FUSED, BLOCK>(theta2, &mut sin2);
         cosines::<FUSED, BLOCK>(theta2, &mut cos2);
@@ -365,8 +377,7 @@ impl Lanes<5, 6> for AcrobotLanes {
         let from = [*theta1, *theta2, *speed1, *speed2];
         let mut torque = [0.0; BLOCK];
         for i in 0..BLOCK {
-            torque[i] = if actions[i] == 0 { -1.0 } else { 1.0 };
-            torque[i] = if actions[i] == 1 { 0.0 } else { torque[i] };
+            torque[i] = torque_of(actions[i]);
         }
         // The classic Runge-Kutta method: slopes at the start, twice in the middle, at the end.
         let (mut slopes, mut sums, mut at) = ([[0.0; BLOCK]; 4], [[0.0; BLOCK]; 4], from);
@@ -393,7 +404,8 @@ impl Lanes<5, 6> for AcrobotLanes {
             (at[2][i], at[3][i]) = (at[2][i].clamp(-most1, most1), at[3][i].clamp(-most2, most2));
             sum[i] = at[1][i] + at[0][i];
             // False for what is more than two turns away, and for a NaN.
-            holds &= (at[0][i].abs() <= PI) & (at[1][i].abs() <= PI) & !at[2][i].is_nan() & !at[3][i].is_nan();
+            holds &=
+                (at[0][i].abs() <= PI) & (at[1][i].abs() <= PI) & !at[2][i].is_nan() & !at[3][i].is_nan();
         }
         if !holds {
             return false;

@@ -59,7 +59,9 @@ pub struct Columns<'a, L: Lanes<N, O>, const N: usize, const O: usize, const FUS
     pub left: &'a mut Vec<Range<usize>>,
 }
 
-impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel for Columns<'_, L, N, O, FUSED> {
+impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
+    for Columns<'_, L, N, O, FUSED>
+{
     type Output = ();
 
     #[inline(always)]
@@ -201,7 +203,8 @@ pub(super) mod tests {
         alone: impl Fn([f64; N], L::Action) -> Stepped<N, O>,
     ) -> bool {
         let n = states.len();
-        let mut fields: [Vec<f64>; N] = std::array::from_fn(|k| states.iter().map(|state| state[k]).collect());
+        let mut fields: [Vec<f64>; N] =
+            std::array::from_fn(|k| states.iter().map(|state| state[k]).collect());
         let (mut observation, mut reward) = (vec![[0.0; O]; n], vec![0.0; n]);
         let (mut terminated, mut truncated, mut left) = (vec![false; n], vec![true; n], Vec::new());
         simd::dispatch_wide(Columns::<L, N, O, FUSED> {

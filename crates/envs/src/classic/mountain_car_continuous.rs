@@ -201,7 +201,8 @@ impl Lanes<3, 2> for CarLanes {
 
     #[inline(always)]
     fn step<const FUSED: bool>(&self, block: Block<'_, f32, 3, 2>) -> bool {
-        let Block { fields: [position, velocity, is_start], actions, observation, reward, terminated } = block;
+        let Block { fields: [position, velocity, is_start], actions, observation, reward, terminated } =
+            block;
         let (mut angles, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
         for i in 0..BLOCK {
             angles[i] = angle(position[i], is_start[i] != 0.0);

@@ -325,8 +325,10 @@ fn actions_that_nobody_checked_are_the_envs_own_affair_and_no_panic_of_the_calle
         let Some(leaves) = space.leaves().iter().map(Leaf::as_fixed).collect::<Option<Vec<_>>>() else {
             continue;
         };
-        let unchecked =
-            VecConfig { action_bounds: ActionBounds::Unchecked, ..config(num_slots, AutoresetMode::NextStep) };
+        let unchecked = VecConfig {
+            action_bounds: ActionBounds::Unchecked,
+            ..config(num_slots, AutoresetMode::NextStep)
+        };
         let mut envs = Serial::new(&*source, unchecked).unwrap();
         let numbers = [i64::MIN, -1, 4, 1 << 40, i64::MAX];
         for bytes in numbers.map(i64::to_ne_bytes) {

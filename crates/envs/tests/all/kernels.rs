@@ -5,8 +5,9 @@ use std::ops::Range;
 use crate::common::oracle::{Naive, Oracle};
 use crate::common::{config, rows_of, source};
 use envcore::{
-    Array, AutoresetMode, Begin, ByField, Caps, ColumnIn, Discrete, Env, EnvSource, Error, Options, Record, Result,
-    RowsMut, Serial, Slots, Step, StepArgs, StepColumns, Value, VecConfig, VecEnv, Want, state, wants_reset,
+    Array, AutoresetMode, Begin, ByField, Caps, ColumnIn, Discrete, Env, EnvSource, Error, Options, Record,
+    Result, RowsMut, Serial, Slots, Step, StepArgs, StepColumns, Value, VecConfig, VecEnv, Want, state,
+    wants_reset,
 };
 use envs::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
 
@@ -44,14 +45,14 @@ where
             let numbers: Vec<i64> = (0..num_slots).map(|slot| action(choices, slot, time)).collect();
             let forces: Vec<f32> = (0..num_slots).map(|slot| force(slot, time)).collect();
             let column = match choices {
-                0 => ColumnIn::new(&forces, &shape),
+                0 => ColumnIn::scalars(&forces, &shape),
                 _ => ColumnIn::scalars(&numbers, &shape[..1]),
             };
             let batch = envs.step(&Slots::All, &[column], Want::all()).unwrap().unwrap();
             for (slot, seen) in rows_of(envs.spec(), &batch) {
                 let played = match choices {
                     0 => Value::Array(Array::from_slice(&[forces[slot]])),
-                    _ => Value::Int(numbers[slot]),
+                    _ => Value::Array(Array::from_slice(&[numbers[slot]])),
                 };
                 let expected = naive.step(slot, &[played]);
                 ends += usize::from(expected.done());
@@ -185,7 +186,7 @@ impl ByField<1> for Fragile {
         slots: Range<usize>,
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
-        left: &mut Vec<Range<usize>>,
+        _left: &mut Vec<Range<usize>>,
     ) {
         assert!(config.fault != "step", "a kernel's own");
         assert_eq!(actions.leaf::<i64>(0, slots.clone()).len(), slots.len());
