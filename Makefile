@@ -53,6 +53,7 @@ torch: ## Install PyTorch and Stable-Baselines3 into .venv-torch: gigabytes.
 test: test-rust test-python ## Run the tests.
 
 test-all: test-rust test-border test-threads build ## Run every case of every test, with the oldest Gymnasium and NumPy too.
+	CORRAL_SINES_POINTS=1000000000 cargo test --locked --release -p envcore --test sines
 	$(BIN)/python $(PYTEST)
 	$(MAKE) test-oldest WHAT_DIFFERS=
 

@@ -13,9 +13,9 @@ class Simd(NamedTuple):
     registers: str
     """"avx512", "avx2", or "any": those that every CPU of this kind has."""
     sines: str
-    """By which formulas sines and cosines are computed in vector registers: "fused" or "plain", those of
-    glibc with and without fused multiply-adds. "library" where the C library's own functions are called,
-    env by env."""
+    """By which formulas sines and cosines are computed in vector registers: "fused" or "plain",
+    those of glibc with and without fused multiply-adds. "library" where the C library's own
+    functions are called, env by env."""
 
 
 def simd() -> Simd:

@@ -197,8 +197,8 @@ def source(id: str, config: dict[str, Any]) -> _native.Source:
         raise errors.UnknownEnvError(_unknown(id)) from error
     if name == "CartPole-v1" and "fast" in config:
         warnings.warn(
-            "CartPole-v1: the option 'fast' has no effect and will be gone in Corral 0.3: exact steps"
-            " are as fast. Leave it out.",
+            "CartPole-v1: the option 'fast' has no effect and will be gone in Corral 0.3: exact"
+            " steps are as fast. Leave it out.",
             FutureWarning,
             stacklevel=4,
         )
