@@ -1,4 +1,4 @@
-"""The envs that Gymnasium has too, with random actions: 1,024 of each, 4,096 of those with a kernel."""
+"""The envs that Gymnasium has too: 1,024 of each, or 4,096 where a kernel steps them."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ pub trait Lanes<const N: usize, const O: usize>: Copy {
     type Action: Element + Default;
 
     /// Steps a block. Gives false where the envs must step themselves; then no field has changed.
-    fn step<const FUSED: bool>(&self, block: Block<'_, Self::Action, N, O>) -> bool;
+    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, Self::Action, N, O>) -> bool;
 }
 
 /// What a step of one block reads and writes.
-pub struct Block<'a, A, const N: usize, const O: usize> {
+pub struct EnvBlock<'a, A, const N: usize, const O: usize> {
     /// The envs' numbers.
     pub fields: [&'a mut [f64; BLOCK]; N],
     /// The actions.
@@ -74,7 +74,7 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
         let reward = self.reward[..n].as_chunks_mut::<BLOCK>();
         let terminated = self.terminated[..n].as_chunks_mut::<BLOCK>();
         for i in 0..n / BLOCK {
-            let block = Block {
+            let block = EnvBlock {
                 fields: fields.each_mut().map(|field| &mut field.0[i]),
                 actions: &actions.0[i],
                 observation: &mut observation.0[i],
@@ -98,7 +98,7 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
         let mut played = [L::Action::default(); BLOCK];
         played[..rest].copy_from_slice(actions.1);
         let (mut seen, mut gained, mut ended) = ([[0.0; O]; BLOCK], [0.0; BLOCK], [false; BLOCK]);
-        let block = Block {
+        let block = EnvBlock {
             fields: padded.each_mut(),
             actions: &played,
             observation: &mut seen,
@@ -113,6 +113,18 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
         reward.1.copy_from_slice(&gained[..rest]);
         terminated.1.copy_from_slice(&ended[..rest]);
     }
+}
+
+/// The functions of a C library.
+#[derive(Clone, Copy)]
+pub(super) struct MathLibrary {
+    pub(super) sin: fn(f64) -> f64,
+    pub(super) cos: fn(f64) -> f64,
+}
+
+impl MathLibrary {
+    /// This machine's.
+    pub(super) const HERE: Self = MathLibrary { sin: f64::sin, cos: f64::cos };
 }
 
 /// Whether blocks have the bits of the envs' own steps in this process.
@@ -171,28 +183,22 @@ pub(super) mod tests {
     use super::*;
     use envcore::sines::{cos, sin};
 
-    /// The functions of a C library.
-    #[derive(Clone, Copy)]
-    pub struct Library {
-        pub sin: fn(f64) -> f64,
-        pub cos: fn(f64) -> f64,
-    }
-
-    pub type Stepped<const N: usize, const O: usize> = ([f64; N], [f32; O], f64, bool);
+    /// Numbers, observation, reward and whether the episode ended.
+    pub(in crate::classic) type Stepped<const N: usize, const O: usize> = ([f64; N], [f32; O], f64, bool);
 
     /// Compares a step of `states` under `actions`. `alone` steps one env with a library. Returns whether
     /// any were left to step themselves.
-    pub fn compare<L: Lanes<N, O>, const N: usize, const O: usize>(
+    pub(in crate::classic) fn compare<L: Lanes<N, O>, const N: usize, const O: usize>(
         lanes: L,
         states: &[[f64; N]],
         actions: &[L::Action],
-        alone: impl Fn([f64; N], L::Action, Library) -> Stepped<N, O>,
+        alone: impl Fn([f64; N], L::Action, MathLibrary) -> Stepped<N, O>,
     ) -> bool {
         let any = compare_form::<L, N, O, true>(lanes, states, actions, |state, action| {
-            alone(state, action, Library { sin: sin::<true>, cos: cos::<true> })
+            alone(state, action, MathLibrary { sin: sin::<true>, cos: cos::<true> })
         });
         any | compare_form::<L, N, O, false>(lanes, states, actions, |state, action| {
-            alone(state, action, Library { sin: sin::<false>, cos: cos::<false> })
+            alone(state, action, MathLibrary { sin: sin::<false>, cos: cos::<false> })
         })
     }
 

@@ -26,7 +26,7 @@ use envcore::{
 use serde::{Deserialize, Serialize};
 
 use super::hills::{POSITIONS, draw};
-use super::lanes::{self, BLOCK, Block, Lanes};
+use super::lanes::{self, BLOCK, EnvBlock, Lanes};
 use super::start;
 
 const MAX_SPEED: f64 = 0.07;
@@ -143,16 +143,16 @@ impl Env for MountainCar {
 }
 
 #[derive(Clone, Copy)]
-struct CarLanes {
+struct MountainCarLanes {
     goal_velocity: f64,
 }
 
-impl Lanes<2, 2> for CarLanes {
+impl Lanes<2, 2> for MountainCarLanes {
     type Action = i64;
 
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: Block<'_, i64, 2, 2>) -> bool {
-        let Block { fields: [position, velocity], actions, observation, reward, terminated } = block;
+    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 2, 2>) -> bool {
+        let EnvBlock { fields: [position, velocity], actions, observation, reward, terminated } = block;
         let (mut angle, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
         for i in 0..BLOCK {
             angle[i] = 3.0 * position[i];
@@ -192,7 +192,7 @@ impl ByField<2> for MountainCar {
         rows: &mut RowsMut<'_>,
         left: &mut Vec<Range<usize>>,
     ) {
-        let lanes = CarLanes { goal_velocity: config.goal_velocity };
+        let lanes = MountainCarLanes { goal_velocity: config.goal_velocity };
         lanes::step(lanes, fields, slots, actions, rows, left);
     }
 }
@@ -210,7 +210,7 @@ mod tests {
             pushes in prop::collection::vec(0i64..3, 90),
         ) {
             let states: Vec<[f64; 2]> = states.into_iter().map(<[f64; 2]>::from).collect();
-            let lanes = CarLanes { goal_velocity: 0.01 };
+            let lanes = MountainCarLanes { goal_velocity: 0.01 };
             let left = compare(lanes, &states, &pushes[..states.len()], |state, action, library| {
                 let (state, reached) = drive(0.01, state, action, (library.cos)(3.0 * state[0]));
                 (state, state.map(|v| v as f32), -1.0, reached)

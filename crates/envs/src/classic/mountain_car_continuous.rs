@@ -28,7 +28,7 @@ use envcore::{
 use serde::{Deserialize, Serialize};
 
 use super::hills::{POSITIONS, draw};
-use super::lanes::{self, BLOCK, Block, Lanes};
+use super::lanes::{self, BLOCK, EnvBlock, Lanes};
 use super::start;
 
 const MAX_SPEED: f64 = 0.07;
@@ -103,8 +103,8 @@ fn drive(
 
     let velocity = in_state(velocity + in_state(change));
     let limit = in_state(MAX_SPEED);
-    // Written so that a NaN is beyond the limit. The limit is a Python float, and is compared as one.
-    let is_beyond = !(velocity.abs() <= limit);
+    // The limit is a Python float, and is compared as one.
+    let is_beyond = velocity.is_nan() | (velocity.abs() > limit);
     let velocity = if is_beyond { MAX_SPEED.copysign(velocity) } else { velocity };
     let (low, high) = (in_state(POSITIONS.0), in_state(POSITIONS.1));
     let position = in_state(position + in_state(velocity)).clamp(low, high);
@@ -192,16 +192,16 @@ impl Env for MountainCarContinuous {
 }
 
 #[derive(Clone, Copy)]
-struct CarLanes {
+struct ContinuousLanes {
     goal_velocity: f64,
 }
 
-impl Lanes<3, 2> for CarLanes {
+impl Lanes<3, 2> for ContinuousLanes {
     type Action = f32;
 
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: Block<'_, f32, 3, 2>) -> bool {
-        let Block { fields: [position, velocity, is_start], actions, observation, reward, terminated } =
+    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, f32, 3, 2>) -> bool {
+        let EnvBlock { fields: [position, velocity, is_start], actions, observation, reward, terminated } =
             block;
         let (mut angles, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
         for i in 0..BLOCK {
@@ -245,7 +245,7 @@ impl ByField<3> for MountainCarContinuous {
         rows: &mut RowsMut<'_>,
         left: &mut Vec<Range<usize>>,
     ) {
-        let lanes = CarLanes { goal_velocity: config.goal_velocity };
+        let lanes = ContinuousLanes { goal_velocity: config.goal_velocity };
         lanes::step(lanes, fields, slots, actions, rows, left);
     }
 }
@@ -270,7 +270,7 @@ mod tests {
             states in prop::collection::vec(state(), 80..90),
             forces in prop::collection::vec(prop_oneof![4 => -1.0f32..1.0, 1 => -3.0f32..3.0, 1 => Just(1.0), 1 => Just(-1.0)], 90),
         ) {
-            let lanes = CarLanes { goal_velocity: 0.01 };
+            let lanes = ContinuousLanes { goal_velocity: 0.01 };
             let left = compare(lanes, &states, &forces[..states.len()], |[position, velocity, is_start], force, library| {
                 let is_start = is_start != 0.0;
                 let cos = (library.cos)(angle(position, is_start));

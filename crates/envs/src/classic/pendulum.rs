@@ -32,7 +32,7 @@ use envcore::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::lanes::{self, BLOCK, Block, Lanes};
+use super::lanes::{self, BLOCK, EnvBlock, Lanes};
 use super::start;
 use crate::canvas::{BLACK, Canvas, WHITE};
 
@@ -210,8 +210,8 @@ impl Lanes<3, 3> for PendulumLanes {
     type Action = f32;
 
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: Block<'_, f32, 3, 3>) -> bool {
-        let Block { fields: [theta, speed, torque], actions, observation, reward, terminated } = block;
+    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, f32, 3, 3>) -> bool {
+        let EnvBlock { fields: [theta, speed, torque], actions, observation, reward, terminated } = block;
         let are_numbers = actions.iter().fold(true, |all, action| all & !action.is_nan());
         if !(lanes::are_near(theta, FAR) & are_numbers) {
             return false;

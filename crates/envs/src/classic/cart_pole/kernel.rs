@@ -9,7 +9,7 @@ use super::env::{
     CartPole, CartPoleConfig, FORCE, GRAVITY, LENGTH, MASS_POLE, POLE_MASS_LENGTH, REWARD, TAU, THETA_LIMIT,
     TOTAL_MASS, X_LIMIT,
 };
-use crate::classic::lanes::{self, BLOCK, Block, Lanes};
+use crate::classic::lanes::{self, BLOCK, EnvBlock, Lanes};
 
 /// What CartPoles of one config have in common.
 #[derive(Clone, Copy)]
@@ -39,8 +39,9 @@ impl Lanes<4, 4> for CartLanes {
     /// Four loops, each so short that a CPU sees several turns of it at once: one of all waits for
     /// its own results.
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: Block<'_, i64, 4, 4>) -> bool {
-        let Block { fields: [x, v, angle, spin], actions, observation, reward, terminated: fallen } = block;
+    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 4, 4>) -> bool {
+        let EnvBlock { fields: [x, v, angle, spin], actions, observation, reward, terminated: fallen } =
+            block;
         // Poles lean or spin more than that only where a user starts them so.
         if !(lanes::are_near(angle, sines::NEAR) & lanes::are_near(spin, 1e6)) {
             return false;

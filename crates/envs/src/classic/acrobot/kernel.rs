@@ -1,0 +1,205 @@
+//! The dynamics of `acrobot.rs` for many Acrobots at a time, bit for bit.
+
+use std::f64::consts::{FRAC_PI_2, PI, TAU};
+use std::ops::Range;
+
+use envcore::sines::{FAR, cosines, sines, squares::squares};
+use envcore::{ByField, RowsMut, StepArgs};
+
+use super::{Acrobot, AcrobotConfig, AcrobotEquations, MAX_SPEEDS, accelerations, inertia, torque_of};
+use crate::classic::lanes::{self, BLOCK, EnvBlock, Lanes};
+
+/// What Acrobots of one config have in common.
+#[derive(Clone, Copy)]
+struct AcrobotLanes {
+    equations: AcrobotEquations,
+    dt: f64,
+}
+
+type Numbers = [f64; BLOCK];
+
+impl AcrobotLanes {
+    /// How fast the state variables change; whether the formulas hold.
+    #[inline(always)]
+    fn slopes<const FUSED: bool>(
+        &self,
+        state: &[Numbers; 4],
+        torque: &Numbers,
+        slopes: &mut [Numbers; 4],
+    ) -> bool {
+        let [theta1, theta2, speed1, speed2] = state;
+        let (mut from1, mut from12) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for i in 0..BLOCK {
+            from1[i] = theta1[i] - FRAC_PI_2;
+            from12[i] = theta1[i] + theta2[i] - FRAC_PI_2;
+        }
+        let near =
+            lanes::are_near(theta2, FAR) & lanes::are_near(&from1, FAR) & lanes::are_near(&from12, FAR);
+        let [mut sin2, mut cos2, mut cos1, mut cos12] = [[0.0; BLOCK]; 4];
+        sines::<FUSED, BLOCK>(theta2, &mut sin2);
+        cosines::<FUSED, BLOCK>(theta2, &mut cos2);
+        cosines::<FUSED, BLOCK>(&from1, &mut cos1);
+        cosines::<FUSED, BLOCK>(&from12, &mut cos12);
+        let [mut square1, mut square2, mut square_d2, mut d2] = [[0.0; BLOCK]; 4];
+        for i in 0..BLOCK {
+            d2[i] = inertia(cos2[i])[1];
+        }
+        squares(&d2, &mut square_d2);
+        squares(speed2, &mut square2);
+        if self.equations == AcrobotEquations::Book {
+            squares(speed1, &mut square1);
+        }
+        for i in 0..BLOCK {
+            [slopes[2][i], slopes[3][i]] = accelerations(
+                self.equations,
+                [speed1[i], speed2[i]],
+                torque[i],
+                [sin2[i], cos2[i], cos1[i]],
+                cos12[i],
+                [square1[i], square2[i], square_d2[i]],
+            );
+        }
+        (slopes[0], slopes[1]) = (*speed1, *speed2);
+        near
+    }
+}
+
+/// As [`wrap`], for angles that are less than two turns away.
+#[inline(always)]
+fn wrap_twice(mut angle: f64) -> f64 {
+    for _ in 0..2 {
+        angle = if angle > PI { angle - TAU } else { angle };
+    }
+    for _ in 0..2 {
+        angle = if angle < -PI { angle + TAU } else { angle };
+    }
+    angle
+}
+
+impl Lanes<5, 6> for AcrobotLanes {
+    type Action = i64;
+
+    #[inline(always)]
+    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 5, 6>) -> bool {
+        let EnvBlock { fields, actions, observation, reward, terminated } = block;
+        let [theta1, theta2, speed1, speed2, is_start] = fields;
+        let from = [*theta1, *theta2, *speed1, *speed2];
+        let mut torque = [0.0; BLOCK];
+        for i in 0..BLOCK {
+            torque[i] = torque_of(actions[i]);
+        }
+        // The classic Runge-Kutta method: slopes at the start, twice in the middle, at the end.
+        let (mut slopes, mut sums, mut at) = ([[0.0; BLOCK]; 4], [[0.0; BLOCK]; 4], from);
+        let half = self.dt / 2.0;
+        let mut holds = true;
+        for (stage, time) in [half, half, self.dt, self.dt / 6.0].into_iter().enumerate() {
+            holds &= self.slopes::<FUSED>(&at, &torque, &mut slopes);
+            for k in 0..4 {
+                for i in 0..BLOCK {
+                    let slope = slopes[k][i];
+                    sums[k][i] = match stage {
+                        0 => slope,
+                        3 => sums[k][i] + slope,
+                        _ => sums[k][i] + 2.0 * slope,
+                    };
+                    at[k][i] = from[k][i] + time * if stage == 3 { sums[k][i] } else { slope };
+                }
+            }
+        }
+        let [most1, most2] = MAX_SPEEDS;
+        let mut sum = [0.0; BLOCK];
+        for i in 0..BLOCK {
+            (at[0][i], at[1][i]) = (wrap_twice(at[0][i]), wrap_twice(at[1][i]));
+            (at[2][i], at[3][i]) = (at[2][i].clamp(-most1, most1), at[3][i].clamp(-most2, most2));
+            sum[i] = at[1][i] + at[0][i];
+            // False for what is more than two turns away, and for a NaN.
+            holds &=
+                (at[0][i].abs() <= PI) & (at[1][i].abs() <= PI) & !at[2][i].is_nan() & !at[3][i].is_nan();
+        }
+        if !holds {
+            return false;
+        }
+        let [mut sin1, mut cos1, mut sin2, mut cos2, mut cos12] = [[0.0; BLOCK]; 5];
+        sines::<FUSED, BLOCK>(&at[0], &mut sin1);
+        cosines::<FUSED, BLOCK>(&at[0], &mut cos1);
+        sines::<FUSED, BLOCK>(&at[1], &mut sin2);
+        cosines::<FUSED, BLOCK>(&at[1], &mut cos2);
+        cosines::<FUSED, BLOCK>(&sum, &mut cos12);
+        [*theta1, *theta2, *speed1, *speed2] = at;
+        is_start.fill(0.0);
+        for i in 0..BLOCK {
+            terminated[i] = -cos1[i] - cos12[i] > 1.0;
+            reward[i] = if terminated[i] { 0.0 } else { -1.0 };
+            let angles = [cos1[i], sin1[i], cos2[i], sin2[i]].map(|v| v as f32);
+            let [cos1, sin1, cos2, sin2] = angles;
+            observation[i] = [cos1, sin1, cos2, sin2, speed1[i] as f32, speed2[i] as f32];
+        }
+        true
+    }
+}
+
+impl ByField<5> for Acrobot {
+    /// Random torques come from each env's own stream.
+    fn is_wanted(config: &AcrobotConfig) -> bool {
+        let noisy = config.torque_noise_max > 0.0;
+        lanes::are_exact() && !noisy
+    }
+
+    fn fields(&self) -> [f64; 5] {
+        let [theta1, theta2, speed1, speed2] = self.state;
+        [theta1, theta2, speed1, speed2, self.is_start.into()]
+    }
+
+    fn set_fields(&mut self, [theta1, theta2, speed1, speed2, is_start]: [f64; 5]) {
+        (self.state, self.is_start) = ([theta1, theta2, speed1, speed2], is_start != 0.0);
+    }
+
+    fn step_fields(
+        config: &AcrobotConfig,
+        fields: [&mut [f64]; 5],
+        slots: Range<usize>,
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        left: &mut Vec<Range<usize>>,
+    ) {
+        let lanes = AcrobotLanes { equations: config.book_or_nips, dt: config.dt };
+        lanes::step(lanes, fields, slots, actions, rows, left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classic::lanes::MathLibrary;
+    use crate::classic::lanes::tests::compare;
+    use envcore::Env;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn blocks_step_as_acrobots_alone(
+            states in prop::collection::vec((-PI..PI, -PI..PI, -1.0..1.0, -1.0..1.0), 80..90),
+            speed in prop_oneof![3 => Just(5.0), 1 => Just(12.5)],
+            torques in prop::collection::vec(0i64..3, 90),
+            nips in any::<bool>(),
+        ) {
+            let states: Vec<[f64; 5]> =
+                states.into_iter().map(|(theta1, theta2, v, w)| [theta1, theta2, speed * v, 2.0 * speed * w, 1.0]).collect();
+            let equations = if nips { AcrobotEquations::Nips } else { AcrobotEquations::Book };
+            let config = AcrobotConfig { book_or_nips: equations, ..AcrobotConfig::default() };
+            let lanes = AcrobotLanes { equations, dt: config.dt };
+            let left = compare(lanes, &states, &torques[..states.len()], |state, action, library| {
+                let mut env = Acrobot::build(&config, 0).unwrap();
+                env.set_fields(state);
+                env.swing((action - 1) as f64, library);
+                let [theta1, theta2, speed1, speed2] = env.state;
+                let MathLibrary { sin, cos } = library;
+                let above = -cos(theta1) - cos(theta2 + theta1) > 1.0;
+                let seen = [cos(theta1), sin(theta1), cos(theta2), sin(theta2), speed1, speed2];
+                (env.fields(), seen.map(|v| v as f32), if above { 0.0 } else { -1.0 }, above)
+            });
+            // At the largest speeds some turn more than twice in a step.
+            prop_assert!(speed > 5.0 || !left);
+        }
+    }
+}
