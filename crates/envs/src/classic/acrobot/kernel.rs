@@ -64,7 +64,7 @@ impl AcrobotLanes {
     }
 }
 
-/// As [`wrap`], for angles that are less than two turns away.
+/// As [`super::wrap`], for angles that are less than two turns away.
 #[inline(always)]
 fn wrap_twice(mut angle: f64) -> f64 {
     for _ in 0..2 {
