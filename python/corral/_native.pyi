@@ -25,6 +25,7 @@ __all__ = [
     "entries",
     "exports",
     "make",
+    "simd",
     "work",
 ]
 
