@@ -188,14 +188,14 @@ def source(id: str, config: dict[str, Any]) -> _native.Source:
         UnknownEnvError: lists what there is.
         UnknownOptionError, OptionValueError: as the env says.
     """
-    namespace, slash, name = id.rpartition("/")
+    namespace, slash, name = id.partition("/")
     try:
         if slash and namespace in _loaded:
             return _native.Source.plugin(_loaded[namespace].plugin, namespace, name, config)
         made = _native.Source.builtin(id, config)
     except errors.UnknownEnvError as error:
         raise errors.UnknownEnvError(_unknown(id)) from error
-    if name == "CartPole-v1" and "fast" in config:
+    if id.rpartition("/")[2] == "CartPole-v1" and "fast" in config:
         warnings.warn(
             "CartPole-v1: the option 'fast' has no effect and will be gone in Corral 0.3: exact"
             " steps are as fast. Leave it out.",
