@@ -4,7 +4,7 @@ Importing this module registers `corral/…` ids with Gymnasium.
 """
 
 from corral import errors, netenv, openenv, testing
-from corral._native import __version__
+from corral._native import FinalObservations, __version__
 from corral._simd import Simd, simd
 from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
 from corral.env_c_api import load_env_c_api
@@ -31,6 +31,7 @@ __all__ = [
     "Comparison",
     "Env",
     "Evaluation",
+    "FinalObservations",
     "Normalization",
     "Properties",
     "RecordedVectorEnv",

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::simd;
+
 /// More steps than an episode can have, and so few that sums of them do not overflow.
 const MOST: u64 = 1 << 61;
 
@@ -32,6 +34,12 @@ impl Ages {
     #[inline]
     pub(super) fn of(&self, slot: usize) -> u64 {
         self.clock - self.born[slot]
+    }
+
+    /// Asks the CPU for the age of `slot`'s episode.
+    #[inline]
+    pub(super) fn prefetch(&self, slot: usize) {
+        simd::prefetch(&self.born[slot]);
     }
 
     /// Sets the age of `slot`'s episode.

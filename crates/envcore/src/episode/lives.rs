@@ -16,6 +16,7 @@ use crate::begin::Begin;
 use crate::caps::Caps;
 use crate::error::{Error, Failure, Phase, Result, SlotError};
 use crate::rng::SeedSequence;
+use crate::simd;
 use crate::space::Options;
 use crate::vec_config::AutoresetMode;
 
@@ -85,6 +86,15 @@ impl Origin {
     }
 }
 
+/// The episodes that a slot has begun. One reset changes all of it, so that it is together.
+#[derive(Clone, Copy, Default)]
+struct Past {
+    /// How the current episode began.
+    begun: Begin,
+    /// How many episodes have begun since the slot was last seeded.
+    episodes: u64,
+}
+
 /// The lives of all slots of an [`Episodes`](super::Episodes), or of a process's
 /// workers. Slots are numbered from 0.
 pub(crate) struct Lives {
@@ -99,10 +109,7 @@ pub(crate) struct Lives {
     /// slot awaits its autoreset.
     pub(super) pending: Vec<bool>,
     pub(super) ages: Ages,
-    /// How the current episodes began.
-    begun: Vec<Begin>,
-    /// How many episodes have begun since the slot was last seeded.
-    episodes: Vec<u64>,
+    past: Vec<Past>,
     origins: Vec<Origin>,
     /// What the next autoreset plays, for slots where that was set.
     next: BTreeMap<usize, Begin>,
@@ -133,8 +140,7 @@ impl Lives {
             status: vec![Status::Fresh; n],
             pending: vec![false; n],
             ages: Ages::new(n, limit),
-            begun: vec![Begin::Own; n],
-            episodes: vec![0; n],
+            past: vec![Past::default(); n],
             origins: seeds.iter().map(origin).collect(),
             next: BTreeMap::new(),
         }
@@ -219,8 +225,15 @@ impl Lives {
             (_, Some(seed)) => origin.stream_seed = seed,
             _ => return (rebuild, false),
         }
-        self.episodes[slot] = 0;
+        self.past[slot].episodes = 0;
         (rebuild, true)
+    }
+
+    /// Asks the CPU for what [`began`](Self::began) changes.
+    #[inline]
+    pub(super) fn prefetch(&self, slot: usize) {
+        simd::prefetch(&self.past[slot]);
+        self.ages.prefetch(slot);
     }
 
     /// Notes that an episode began.
@@ -229,8 +242,8 @@ impl Lives {
         self.status[slot] = Status::Running;
         self.pending[slot] = false;
         self.ages.set(slot, 0);
-        self.episodes[slot] += 1;
-        self.begun[slot] = begin;
+        let past = &mut self.past[slot];
+        *past = Past { begun: begin, episodes: past.episodes + 1 };
     }
 
     /// Notes that a step was played.
@@ -271,18 +284,19 @@ impl Lives {
     pub(crate) fn renew(&mut self, slot: usize, seed: i64, seeded: bool) {
         let options = self.options(slot).clone();
         self.origins[slot] = Origin { user_seed: seed, stream_seed: seed, seeded, restarts: 0, options };
-        (self.status[slot], self.pending[slot], self.episodes[slot]) = (Status::Fresh, false, 0);
+        (self.status[slot], self.pending[slot], self.past[slot].episodes) = (Status::Fresh, false, 0);
         self.next.remove(&slot);
     }
 
     /// The life of `slot`.
     pub(crate) fn of(&self, slot: usize) -> Life {
+        let Past { begun, episodes } = self.past[slot];
         Life {
             status: self.status(slot),
             steps: self.ages.of(slot),
-            begun: self.begun[slot],
+            begun,
             next: self.next.get(&slot).copied().unwrap_or_default(),
-            episodes: self.episodes[slot],
+            episodes,
             origin: self.origins[slot].clone(),
         }
     }
@@ -294,7 +308,7 @@ impl Lives {
         self.status[slot] = status;
         self.pending[slot] = status == Status::Ended && self.mode != AutoresetMode::Disabled;
         self.ages.set(slot, steps);
-        (self.begun[slot], self.episodes[slot], self.origins[slot]) = (begun, episodes, origin);
+        (self.past[slot], self.origins[slot]) = (Past { begun, episodes }, origin);
         self.set_next(slot, next);
     }
 
@@ -302,12 +316,13 @@ impl Lives {
     pub(crate) fn error(&self, slot: usize, failure: Failure) -> SlotError {
         let origin = &self.origins[slot];
         let knows = origin.seeded && self.caps.contains(Caps::SEED);
+        let Past { begun, episodes } = self.past[slot];
         SlotError {
             env: self.env.clone(),
             slot: self.number(slot),
-            begin: self.begun[slot],
+            begin: begun,
             seed: knows.then_some(origin.stream_seed),
-            episode: self.episodes[slot].saturating_sub(1),
+            episode: episodes.saturating_sub(1),
             step: self.ages.of(slot),
             action: None,
             failure,

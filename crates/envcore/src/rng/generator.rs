@@ -119,6 +119,21 @@ impl Rng {
         }
     }
 
+    /// As [`fill_uniform`](Self::fill_uniform), of a new array. The generator stays in registers
+    /// between two draws, which halves the time of a few.
+    ///
+    /// # Panics
+    ///
+    /// In the cases of [`uniform`](Self::uniform), even where `N` is 0.
+    #[inline]
+    pub fn uniform_array<const N: usize>(&mut self, low: f64, high: f64) -> [f64; N] {
+        let span = span(low, high);
+        let mut bits = self.bits.clone();
+        let values = std::array::from_fn(|_| low + span * bits.next_f64());
+        self.bits = bits;
+        values
+    }
+
     /// `Generator.integers(low, high)` of dtype int64: uniform in low..high.
     ///
     /// A range of one number draws no bits. A range of up to 2³² numbers draws 32-bit words (two

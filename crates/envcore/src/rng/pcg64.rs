@@ -31,11 +31,30 @@ const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "SavedPcg64", into = "SavedPcg64")]
 pub struct Pcg64 {
-    state: u128,
+    state: Wide,
     /// The increment, which is odd because the recurrence has short cycles with an even one.
-    increment: u128,
+    increment: Wide,
     /// The high half of the last word that [`next_u32`](Self::next_u32) split.
     half: Option<u32>,
+}
+
+/// A 128-bit number as [high, low]. A `u128` would be aligned to 16 bytes, and make a list of envs
+/// longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wide([u64; 2]);
+
+impl From<u128> for Wide {
+    #[inline]
+    fn from(number: u128) -> Self {
+        Wide([(number >> 64) as u64, number as u64])
+    }
+}
+
+impl From<Wide> for u128 {
+    #[inline]
+    fn from(Wide([high, low]): Wide) -> Self {
+        u128::from(high) << 64 | u128::from(low)
+    }
 }
 
 impl Pcg64 {
@@ -43,9 +62,10 @@ impl Pcg64 {
     #[must_use]
     pub fn new(sequence: &SeedSequence) -> Self {
         let [state_high, state_low, stream_high, stream_low] = sequence.generate_u64();
-        let mut bits = Self { state: 0, increment: (join([stream_high, stream_low]) << 1) | 1, half: None };
-        bits.advance();
-        bits.state = bits.state.wrapping_add(join([state_high, state_low]));
+        let increment = u128::from(Wide([stream_high, stream_low])) << 1 | 1;
+        let mut bits = Self { state: Wide([0, 0]), increment: increment.into(), half: None };
+        let first = bits.advance().wrapping_add(Wide([state_high, state_low]).into());
+        bits.state = first.into();
         bits.advance();
         bits
     }
@@ -53,9 +73,9 @@ impl Pcg64 {
     /// The next 64 bits. A half word that [`next_u32`](Self::next_u32) keeps is not used.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
-        self.advance();
-        let folded = (self.state >> 64) as u64 ^ self.state as u64;
-        folded.rotate_right((self.state >> 122) as u32)
+        let state = self.advance();
+        let folded = (state >> 64) as u64 ^ state as u64;
+        folded.rotate_right((state >> 122) as u32)
     }
 
     /// The next 32 bits: the low half of the next 64 bits, and their high half at the call
@@ -86,9 +106,12 @@ impl Pcg64 {
         (self.next_u64() >> 11) as f64 * UNIT
     }
 
+    /// Goes to the next state, and returns it.
     #[inline]
-    fn advance(&mut self) {
-        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
+    fn advance(&mut self) -> u128 {
+        let state = u128::from(self.state).wrapping_mul(MULTIPLIER).wrapping_add(self.increment.into());
+        self.state = state.into();
+        state
     }
 }
 
@@ -124,7 +147,7 @@ struct SavedPcg64 {
 
 impl From<Pcg64> for SavedPcg64 {
     fn from(bits: Pcg64) -> Self {
-        Self { state: split(bits.state), increment: split(bits.increment), half: bits.half }
+        Self { state: bits.state.0, increment: bits.increment.0, half: bits.half }
     }
 }
 
@@ -132,21 +155,13 @@ impl TryFrom<SavedPcg64> for Pcg64 {
     type Error = String;
 
     fn try_from(saved: SavedPcg64) -> Result<Self, String> {
-        let increment = join(saved.increment);
+        let increment = u128::from(Wide(saved.increment));
         if increment.is_multiple_of(2) {
             return Err(format!(
                 "the saved random generator has the even increment {increment}, which no PCG64 \
                  has: the saved state is damaged, take another"
             ));
         }
-        Ok(Self { state: join(saved.state), increment, half: saved.half })
+        Ok(Self { state: Wide(saved.state), increment: Wide(saved.increment), half: saved.half })
     }
-}
-
-fn join([high, low]: [u64; 2]) -> u128 {
-    u128::from(high) << 64 | u128::from(low)
-}
-
-fn split(wide: u128) -> [u64; 2] {
-    [(wide >> 64) as u64, wide as u64]
 }

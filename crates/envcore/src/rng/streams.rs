@@ -34,8 +34,9 @@ use super::Rng;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
     own: Rng,
-    /// The stream of the current episode, if that is an indexed one.
-    indexed: Option<Rng>,
+    /// The stream of the current episode, if that is an indexed one. It lies elsewhere so that envs,
+    /// which most often have none, are small.
+    indexed: Option<Box<Rng>>,
 }
 
 impl Streams {
@@ -57,12 +58,12 @@ impl Streams {
     /// Makes the new episode draw from the stream of seed `ix`, from its start. The own stream
     /// does not advance until the next [`begin_own`](Self::begin_own).
     pub fn begin_index(&mut self, ix: u64) {
-        self.indexed = Some(Rng::new(ix));
+        self.indexed = Some(Box::new(Rng::new(ix)));
     }
 
     /// The current episode's stream.
     #[inline]
     pub fn rng(&mut self) -> &mut Rng {
-        self.indexed.as_mut().unwrap_or(&mut self.own)
+        self.indexed.as_deref_mut().unwrap_or(&mut self.own)
     }
 }

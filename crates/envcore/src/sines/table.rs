@@ -1,11 +1,13 @@
 //! The sines and cosines of k/128, each as a sum of two doubles.
 
+use crate::simd::Aligned;
+
 /// The rows of sines: more than are used, so that seven bits of a number are always a row.
 pub(super) const ROWS: usize = 128;
 
 /// Of row k: sin(k/128) rounded, the rest of it rounded, and the same of cos(k/128). Of row
 /// [`ROWS`] + k, the same of cos(k/128) and of -sin(k/128), which is the cosine's slope.
-pub(super) static TABLE: [[f64; 4]; 2 * ROWS] = table();
+pub(super) static TABLE: Aligned<[[f64; 4]; 2 * ROWS]> = Aligned(table());
 
 /// The fixed point of the numbers below: 2 to the power of 126 is 1.
 const BITS: u32 = 126;

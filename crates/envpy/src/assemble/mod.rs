@@ -1,12 +1,11 @@
 //! Batches in Gymnasium's form: arrays, dicts, infos with masks.
 
+mod finals;
 mod infos;
 
-use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use envcore::{
-    Batch, Column, DType, Extra, FINAL_OBSERVATION, LeafKind, RowKind, SlotError, Space, Text, Tree, Value,
-};
+use envcore::{Batch, Column, DType, Finals, LeafKind, RowKind, SlotError, Space, Text, Tree, Value};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,11 +15,12 @@ use smallvec::SmallVec;
 use crate::array::{self, Descr};
 use crate::errors;
 use crate::values;
+pub(crate) use finals::FinalObservations;
 
 /// One leaf, with all that is needed to make its arrays.
 struct LeafShape {
     /// The dtype; `None` for a leaf that is not of fixed shape.
-    fixed: Option<(Descr, DType)>,
+    fixed: Option<Descr>,
     shape: Vec<usize>,
     /// Whether a single value is a NumPy scalar, as for `Discrete`, or an array without axes,
     /// as for `Box`.
@@ -28,7 +28,7 @@ struct LeafShape {
     is_text: bool,
     /// By row, the text of the last batch: an env that shows the same text again costs no new
     /// `str`.
-    kept: Cell<Vec<Option<ShownText>>>,
+    kept: Mutex<Vec<Option<ShownText>>>,
 }
 
 /// A text, and the `str` that it is in Python.
@@ -45,18 +45,18 @@ impl Shapes {
         let leaf = |leaf: &envcore::Leaf| -> PyResult<LeafShape> {
             Ok(match &leaf.kind {
                 LeafKind::Fixed(t) => LeafShape {
-                    fixed: Some((array::descr(py, t.dtype)?, t.dtype)),
+                    fixed: Some(array::descr(py, t.dtype)?),
                     shape: t.shape.clone(),
                     scalar: t.is_discrete_scalar() && t.dtype != DType::Bool,
                     is_text: false,
-                    kept: Cell::default(),
+                    kept: Mutex::default(),
                 },
                 kind => LeafShape {
                     fixed: None,
                     shape: Vec::new(),
                     scalar: true,
                     is_text: matches!(kind, LeafKind::Text { .. }),
-                    kept: Cell::default(),
+                    kept: Mutex::default(),
                 },
             })
         };
@@ -81,12 +81,6 @@ impl Shapes {
             return leaf.single(py, column);
         }
         let values = self.leaves.iter().zip(columns).map(|(leaf, column)| leaf.single(py, column));
-        self.nest(py, &self.tree, &values.collect::<PyResult<Vec<_>>>()?)
-    }
-
-    /// A copy of one row of `columns`.
-    fn row<'py>(&self, py: Python<'py>, columns: &[Column], row: usize) -> PyResult<Bound<'py, PyAny>> {
-        let values = self.leaves.iter().zip(columns).map(|(leaf, column)| leaf.row(py, column, row));
         self.nest(py, &self.tree, &values.collect::<PyResult<Vec<_>>>()?)
     }
 
@@ -116,16 +110,14 @@ impl Shapes {
 impl LeafShape {
     fn batched<'py>(&self, py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny>> {
         match (column, &self.fixed) {
-            (Column::Fixed(fixed), Some((descr, _))) => {
-                let mut shape = SmallVec::<[usize; 4]>::with_capacity(self.shape.len() + 1);
-                shape.push(fixed.rows());
-                shape.extend_from_slice(&self.shape);
+            (Column::Fixed(fixed), Some(descr)) => {
+                let shape = self.with_rows(fixed.rows());
                 array::over(py, fixed, descr, &shape)
             }
             (column, _) => {
                 let values = column.as_values().unwrap_or_default();
                 // Making an object may run other code: nothing is borrowed meanwhile.
-                let mut kept = self.kept.take();
+                let mut kept = std::mem::take(&mut *self.kept());
                 kept.resize_with(values.len(), || None);
                 let items = values.iter().zip(&mut kept).map(|(value, kept)| match (value, kept) {
                     (Value::Text(text), Some((last, shown))) if text.is_shared_with(last) => {
@@ -139,7 +131,7 @@ impl LeafShape {
                     (value, _) => self.loose(py, value),
                 });
                 let items = items.collect::<PyResult<Vec<_>>>()?;
-                self.kept.set(kept);
+                *self.kept() = kept;
                 Ok(PyTuple::new(py, items)?.into_any())
             }
         }
@@ -147,7 +139,7 @@ impl LeafShape {
 
     fn single<'py>(&self, py: Python<'py>, column: Column) -> PyResult<Bound<'py, PyAny>> {
         match (column, &self.fixed) {
-            (Column::Fixed(fixed), Some((descr, _))) => {
+            (Column::Fixed(fixed), Some(descr)) => {
                 let value = array::over(py, fixed, descr, &self.shape)?;
                 if self.scalar { value.get_item(PyTuple::empty(py)) } else { Ok(value) }
             }
@@ -172,12 +164,37 @@ impl LeafShape {
         match column {
             Column::Fixed(fixed) => {
                 let n = fixed.row_bytes();
-                let bytes = &fixed.bytes()[row * n..(row + 1) * n];
-                let value = values::array_to_py(py, fixed.dtype(), &self.shape, bytes)?;
-                if self.scalar { value.get_item(PyTuple::empty(py)) } else { Ok(value) }
+                self.element(py, &fixed.bytes()[row * n..(row + 1) * n])
             }
             Column::Values(values) => self.loose(py, &values[row]),
         }
+    }
+
+    /// A copy of the elements of one row.
+    fn element<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        let value = array::copy_of(py, self.descr(), &self.shape, bytes)?;
+        if self.scalar { value.get_item(PyTuple::empty(py)) } else { Ok(value) }
+    }
+
+    /// A copy of the elements of `rows` rows.
+    fn elements<'py>(&self, py: Python<'py>, rows: usize, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        array::copy_of(py, self.descr(), &self.with_rows(rows), bytes)
+    }
+
+    /// The shape of `rows` rows.
+    fn with_rows(&self, rows: usize) -> SmallVec<[usize; 4]> {
+        let mut shape = SmallVec::with_capacity(self.shape.len() + 1);
+        shape.push(rows);
+        shape.extend_from_slice(&self.shape);
+        shape
+    }
+
+    fn descr(&self) -> &Descr {
+        self.fixed.as_ref().expect("only leaves of fixed shape have elements")
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<Option<ShownText>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -231,7 +248,7 @@ impl RowFailures {
 
 /// Converts this vec env's batches to Python objects.
 pub(crate) struct Assembler {
-    pub(crate) observation: Shapes,
+    pub(crate) observation: Arc<Shapes>,
     info: Shapes,
     /// Whether observations are those that the envs show, which no layer has changed.
     as_shown: bool,
@@ -242,7 +259,7 @@ pub(crate) struct Assembler {
 impl Assembler {
     pub(crate) fn new(py: Python<'_>, spec: &envcore::Spec, as_shown: bool) -> PyResult<Self> {
         Ok(Assembler {
-            observation: Shapes::of(py, &spec.observation)?,
+            observation: Arc::new(Shapes::of(py, &spec.observation)?),
             info: Shapes::of(py, &spec.info)?,
             as_shown,
             float64: array::descr(py, DType::F64)?,
@@ -310,28 +327,20 @@ impl Assembler {
     }
 
     /// Adds `final_obs`, `final_info` and their masks, where any row ended.
-    fn finals(&self, py: Python<'_>, infos: &Bound<'_, PyDict>, mut finals: envcore::Finals) -> PyResult<()> {
-        let ended = finals.ended.as_slice::<bool>();
-        if !ended.contains(&true) {
+    fn finals(&self, py: Python<'_>, infos: &Bound<'_, PyDict>, finals: Finals) -> PyResult<()> {
+        let Finals { ended, observation, infos: mut last } = finals;
+        let flags = ended.as_slice::<bool>();
+        if !flags.contains(&true) {
             return Ok(());
         }
-        let rows = ended.len();
-        let array = empty_objects(py, rows)?;
-        let is_own = |extra: &mut Extra| extra.key == FINAL_OBSERVATION;
-        let own: Vec<Extra> = finals.infos.extras.extract_if(.., is_own).collect();
-        for (row, _) in ended.iter().enumerate().filter(|(_, ended)| **ended) {
-            let observation = match own.iter().find(|extra| self.as_shown && extra.row == row) {
-                Some(extra) => values::to_py(py, &extra.value)?,
-                None => self.observation.row(py, &finals.observation, row)?,
-            };
-            array.set_item(row, observation)?;
-        }
-        infos.set_item(intern!(py, "final_obs"), array)?;
-        let final_info = self.infos(py, finals.infos, rows)?;
-        infos.set_item(intern!(py, "final_info"), final_info)?;
-        let mask = array::over(py, finals.ended, &self.bool_, &[rows])?;
-        infos.set_item(intern!(py, "_final_obs"), &mask)?;
-        infos.set_item(intern!(py, "_final_info"), mask.call_method0("copy")?)
+        let rows = flags.len();
+        let seen =
+            FinalObservations::new(&self.observation, flags, &observation, &mut last.extras, self.as_shown);
+        infos.set_item(intern!(py, "final_obs"), Bound::new(py, seen)?)?;
+        infos.set_item(intern!(py, "final_info"), self.infos(py, last, rows)?)?;
+        let mask = array::copy_of(py, &self.bool_, &[rows], ended.bytes())?;
+        infos.set_item(intern!(py, "_final_info"), mask)?;
+        infos.set_item(intern!(py, "_final_obs"), array::over(py, ended, &self.bool_, &[rows])?)
     }
 }
 

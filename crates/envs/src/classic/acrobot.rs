@@ -157,10 +157,8 @@ impl Acrobot {
 
     fn begin(&mut self) -> [f32; 6] {
         let (low, high) = self.start;
-        let rng = self.streams.rng();
-        for value in &mut self.state {
-            *value = f64::from(rng.uniform(low, high) as f32);
-        }
+        let state: [f64; 4] = self.streams.rng().uniform_array(low, high);
+        self.state = state.map(|value| f64::from(value as f32));
         self.is_start = true;
         self.observation()
     }

@@ -21,8 +21,26 @@ pub trait Lanes<const N: usize, const O: usize>: Copy {
     /// The type of the action, which is one number.
     type Action: Element + Default;
 
+    /// Numbers that one loop of a step leaves for the next. They are made once for all blocks, and
+    /// hold what the last block left there.
+    type Between: Default;
+
     /// Steps a block. Gives false where the envs must step themselves; then no field has changed.
-    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, Self::Action, N, O>) -> bool;
+    fn step<const FUSED: bool>(
+        &self,
+        block: EnvBlock<'_, Self::Action, N, O>,
+        between: &mut Self::Between,
+    ) -> bool;
+}
+
+/// `K` numbers for each env of a block.
+#[repr(align(64))]
+pub struct Numbers<const K: usize, T = f64>(pub [[T; BLOCK]; K]);
+
+impl<const K: usize, T: Copy + Default> Default for Numbers<K, T> {
+    fn default() -> Self {
+        Numbers([[T::default(); BLOCK]; K])
+    }
 }
 
 /// What a step of one block reads and writes.
@@ -73,6 +91,7 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
         let observation = self.observation.as_chunks_mut::<O>().0[..n].as_chunks_mut::<BLOCK>();
         let reward = self.reward[..n].as_chunks_mut::<BLOCK>();
         let terminated = self.terminated[..n].as_chunks_mut::<BLOCK>();
+        let mut between = L::Between::default();
         for i in 0..n / BLOCK {
             let block = EnvBlock {
                 fields: fields.each_mut().map(|field| &mut field.0[i]),
@@ -81,7 +100,7 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
                 reward: &mut reward.0[i],
                 terminated: &mut terminated.0[i],
             };
-            if !self.lanes.step::<FUSED>(block) {
+            if !self.lanes.step::<FUSED>(block, &mut between) {
                 self.left.push(i * BLOCK..(i + 1) * BLOCK);
             }
         }
@@ -105,7 +124,7 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
             reward: &mut gained,
             terminated: &mut ended,
         };
-        if !self.lanes.step::<FUSED>(block) {
+        if !self.lanes.step::<FUSED>(block, &mut between) {
             return self.left.push(n - rest..n);
         }
         fields.into_iter().zip(&padded).for_each(|(to, from)| to.1.copy_from_slice(&from[..rest]));

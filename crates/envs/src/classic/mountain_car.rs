@@ -26,7 +26,7 @@ use envcore::{
 use serde::{Deserialize, Serialize};
 
 use super::hills::{POSITIONS, draw};
-use super::lanes::{self, BLOCK, EnvBlock, Lanes};
+use super::lanes::{self, BLOCK, EnvBlock, Lanes, Numbers};
 use super::start;
 
 const MAX_SPEED: f64 = 0.07;
@@ -149,18 +149,23 @@ struct MountainCarLanes {
 
 impl Lanes<2, 2> for MountainCarLanes {
     type Action = i64;
+    /// Angles and their cosines.
+    type Between = (Numbers<2>, sines::Between<BLOCK>);
 
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 2, 2>) -> bool {
+    fn step<const FUSED: bool>(
+        &self,
+        block: EnvBlock<'_, i64, 2, 2>,
+        (Numbers([angle, cos]), between): &mut Self::Between,
+    ) -> bool {
         let EnvBlock { fields: [position, velocity], actions, observation, reward, terminated } = block;
-        let (mut angle, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
         for i in 0..BLOCK {
             angle[i] = 3.0 * position[i];
         }
-        if !lanes::are_near(&angle, FAR) {
+        if !lanes::are_near(angle, FAR) {
             return false;
         }
-        sines::cosines::<FUSED, BLOCK>(&angle, &mut cos);
+        sines::cosines::<FUSED, BLOCK>(angle, cos, between);
         for i in 0..BLOCK {
             let car = [position[i], velocity[i]];
             ([position[i], velocity[i]], terminated[i]) = drive(self.goal_velocity, car, actions[i], cos[i]);

@@ -28,7 +28,7 @@ use envcore::{
 use serde::{Deserialize, Serialize};
 
 use super::hills::{POSITIONS, draw};
-use super::lanes::{self, BLOCK, EnvBlock, Lanes};
+use super::lanes::{self, BLOCK, EnvBlock, Lanes, Numbers};
 use super::start;
 
 const MAX_SPEED: f64 = 0.07;
@@ -198,19 +198,24 @@ struct ContinuousLanes {
 
 impl Lanes<3, 2> for ContinuousLanes {
     type Action = f32;
+    /// Angles and their cosines.
+    type Between = (Numbers<2>, sines::Between<BLOCK>);
 
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, f32, 3, 2>) -> bool {
+    fn step<const FUSED: bool>(
+        &self,
+        block: EnvBlock<'_, f32, 3, 2>,
+        (Numbers([angles, cos]), between): &mut Self::Between,
+    ) -> bool {
         let EnvBlock { fields: [position, velocity, is_start], actions, observation, reward, terminated } =
             block;
-        let (mut angles, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
         for i in 0..BLOCK {
             angles[i] = angle(position[i], is_start[i] != 0.0);
         }
-        if !lanes::are_near(&angles, FAR) {
+        if !lanes::are_near(angles, FAR) {
             return false;
         }
-        sines::cosines::<FUSED, BLOCK>(&angles, &mut cos);
+        sines::cosines::<FUSED, BLOCK>(angles, cos, between);
         for i in 0..BLOCK {
             let (car, begins) = ([position[i], velocity[i]], is_start[i] != 0.0);
             let (after, reached) = drive(self.goal_velocity, car, begins, actions[i], cos[i]);

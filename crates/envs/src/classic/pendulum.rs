@@ -32,7 +32,7 @@ use envcore::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::lanes::{self, BLOCK, EnvBlock, Lanes};
+use super::lanes::{self, BLOCK, EnvBlock, Lanes, Numbers};
 use super::start;
 use crate::canvas::{BLACK, Canvas, WHITE};
 
@@ -208,29 +208,32 @@ struct PendulumLanes {
 
 impl Lanes<3, 3> for PendulumLanes {
     type Action = f32;
+    /// Sines and cosines; pushes and their squares.
+    type Between = (Numbers<2>, Numbers<2, f32>, sines::Between<BLOCK>);
 
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, f32, 3, 3>) -> bool {
+    fn step<const FUSED: bool>(
+        &self,
+        block: EnvBlock<'_, f32, 3, 3>,
+        (Numbers([sin, cos]), Numbers([pushes, efforts]), between): &mut Self::Between,
+    ) -> bool {
         let EnvBlock { fields: [theta, speed, torque], actions, observation, reward, terminated } = block;
         let are_numbers = actions.iter().fold(true, |all, action| all & !action.is_nan());
         if !(lanes::are_near(theta, FAR) & are_numbers) {
             return false;
         }
-        let (mut sin, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
-        sines::sines::<FUSED, BLOCK>(theta, &mut sin);
-        let (mut pushes, mut efforts) = ([0.0; BLOCK], [0.0; BLOCK]);
+        sines::sines::<FUSED, BLOCK>(theta, sin, between);
         for i in 0..BLOCK {
             pushes[i] = clipped(actions[i]);
         }
-        squares_f32(&pushes, &mut efforts);
+        squares_f32(pushes, efforts);
         for i in 0..BLOCK {
             reward[i] = -cost(turned(theta[i] + PI) - PI, speed[i], efforts[i]);
             torque[i] = pushes[i].into();
             [theta[i], speed[i]] = swing(self.g, [theta[i], speed[i]], pushes[i], sin[i]);
         }
         terminated.fill(false);
-        sines::sines::<FUSED, BLOCK>(theta, &mut sin);
-        sines::cosines::<FUSED, BLOCK>(theta, &mut cos);
+        sines::sines_and_cosines::<FUSED, BLOCK>(theta, sin, cos, between);
         for i in 0..BLOCK {
             observation[i] = [cos[i] as f32, sin[i] as f32, speed[i] as f32];
         }

@@ -3,11 +3,11 @@
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 use std::ops::Range;
 
-use envcore::sines::{FAR, cosines, sines, squares::squares};
+use envcore::sines::{self, FAR, squares::squares};
 use envcore::{ByField, RowsMut, StepArgs};
 
 use super::{Acrobot, AcrobotConfig, AcrobotEquations, MAX_SPEEDS, accelerations, inertia, torque_of};
-use crate::classic::lanes::{self, BLOCK, EnvBlock, Lanes};
+use crate::classic::lanes::{self, BLOCK, EnvBlock, Lanes, Numbers};
 
 /// What Acrobots of one config have in common.
 #[derive(Clone, Copy)]
@@ -16,51 +16,66 @@ struct AcrobotLanes {
     dt: f64,
 }
 
-type Numbers = [f64; BLOCK];
+/// What one loop leaves for the next.
+#[derive(Default)]
+pub struct AcrobotNumbers {
+    /// The state at which slopes are taken.
+    at: Numbers<4>,
+    /// The weighted sums of the slopes.
+    sums: Numbers<4>,
+    /// The torques; the angles from π/2; sines and cosines; squares, and d2.
+    parts: Numbers<11>,
+    sines: sines::Between<BLOCK>,
+}
 
 impl AcrobotLanes {
-    /// How fast the state variables change; whether the formulas hold.
+    /// Stage `STAGE` of the Runge-Kutta method: takes the slopes at `at`, and goes on from `from` for
+    /// `time`. Gives whether the formulas hold.
     #[inline(always)]
-    fn slopes<const FUSED: bool>(
+    fn stage<const FUSED: bool, const STAGE: usize>(
         &self,
-        state: &[Numbers; 4],
-        torque: &Numbers,
-        slopes: &mut [Numbers; 4],
+        from: [&[f64; BLOCK]; 4],
+        time: f64,
+        numbers: &mut AcrobotNumbers,
     ) -> bool {
-        let [theta1, theta2, speed1, speed2] = state;
-        let (mut from1, mut from12) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let AcrobotNumbers { at: Numbers(at), sums: Numbers(sums), parts, sines: between } = numbers;
+        let Numbers([torque, from1, from12, sin2, cos2, cos1, cos12, square1, square2, square_d2, d2]) =
+            parts;
         for i in 0..BLOCK {
-            from1[i] = theta1[i] - FRAC_PI_2;
-            from12[i] = theta1[i] + theta2[i] - FRAC_PI_2;
+            from1[i] = at[0][i] - FRAC_PI_2;
+            from12[i] = at[0][i] + at[1][i] - FRAC_PI_2;
         }
-        let near =
-            lanes::are_near(theta2, FAR) & lanes::are_near(&from1, FAR) & lanes::are_near(&from12, FAR);
-        let [mut sin2, mut cos2, mut cos1, mut cos12] = [[0.0; BLOCK]; 4];
-        sines::<FUSED, BLOCK>(theta2, &mut sin2);
-        cosines::<FUSED, BLOCK>(theta2, &mut cos2);
-        cosines::<FUSED, BLOCK>(&from1, &mut cos1);
-        cosines::<FUSED, BLOCK>(&from12, &mut cos12);
-        let [mut square1, mut square2, mut square_d2, mut d2] = [[0.0; BLOCK]; 4];
+        let holds = lanes::are_near(&at[1], FAR) & lanes::are_near(from1, FAR) & lanes::are_near(from12, FAR);
+        sines::sines_and_cosines::<FUSED, BLOCK>(&at[1], sin2, cos2, between);
+        sines::cosines::<FUSED, BLOCK>(from1, cos1, between);
+        sines::cosines::<FUSED, BLOCK>(from12, cos12, between);
         for i in 0..BLOCK {
             d2[i] = inertia(cos2[i])[1];
         }
-        squares(&d2, &mut square_d2);
-        squares(speed2, &mut square2);
+        squares(d2, square_d2);
+        squares(&at[3], square2);
         if self.equations == AcrobotEquations::Book {
-            squares(speed1, &mut square1);
+            squares(&at[2], square1);
         }
+        let (is_first, is_last) = (STAGE == 0, STAGE == 3);
+        let weight = if is_last { 1.0 } else { 2.0 };
         for i in 0..BLOCK {
-            [slopes[2][i], slopes[3][i]] = accelerations(
+            let [speed1, speed2] = [at[2][i], at[3][i]];
+            let [acceleration1, acceleration2] = accelerations(
                 self.equations,
-                [speed1[i], speed2[i]],
+                [speed1, speed2],
                 torque[i],
                 [sin2[i], cos2[i], cos1[i]],
                 cos12[i],
                 [square1[i], square2[i], square_d2[i]],
             );
+            for (k, slope) in [speed1, speed2, acceleration1, acceleration2].into_iter().enumerate() {
+                let sum = if is_first { slope } else { sums[k][i] + weight * slope };
+                sums[k][i] = sum;
+                at[k][i] = from[k][i] + time * if is_last { sum } else { slope };
+            }
         }
-        (slopes[0], slopes[1]) = (*speed1, *speed2);
-        near
+        holds
     }
 }
 
@@ -78,36 +93,26 @@ fn wrap_twice(mut angle: f64) -> f64 {
 
 impl Lanes<5, 6> for AcrobotLanes {
     type Action = i64;
+    type Between = AcrobotNumbers;
 
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 5, 6>) -> bool {
+    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 5, 6>, numbers: &mut AcrobotNumbers) -> bool {
         let EnvBlock { fields, actions, observation, reward, terminated } = block;
         let [theta1, theta2, speed1, speed2, is_start] = fields;
-        let from = [*theta1, *theta2, *speed1, *speed2];
-        let mut torque = [0.0; BLOCK];
+        let from = [&*theta1, theta2, speed1, speed2];
         for i in 0..BLOCK {
-            torque[i] = torque_of(actions[i]);
+            numbers.parts.0[0][i] = torque_of(actions[i]);
         }
+        numbers.at.0 = from.map(|field| *field);
         // The classic Runge-Kutta method: slopes at the start, twice in the middle, at the end.
-        let (mut slopes, mut sums, mut at) = ([[0.0; BLOCK]; 4], [[0.0; BLOCK]; 4], from);
         let half = self.dt / 2.0;
-        let mut holds = true;
-        for (stage, time) in [half, half, self.dt, self.dt / 6.0].into_iter().enumerate() {
-            holds &= self.slopes::<FUSED>(&at, &torque, &mut slopes);
-            for k in 0..4 {
-                for i in 0..BLOCK {
-                    let slope = slopes[k][i];
-                    sums[k][i] = match stage {
-                        0 => slope,
-                        3 => sums[k][i] + slope,
-                        _ => sums[k][i] + 2.0 * slope,
-                    };
-                    at[k][i] = from[k][i] + time * if stage == 3 { sums[k][i] } else { slope };
-                }
-            }
-        }
+        let mut holds = self.stage::<FUSED, 0>(from, half, numbers);
+        holds &= self.stage::<FUSED, 1>(from, half, numbers);
+        holds &= self.stage::<FUSED, 2>(from, self.dt, numbers);
+        holds &= self.stage::<FUSED, 3>(from, self.dt / 6.0, numbers);
+        let AcrobotNumbers { at: Numbers(at), parts, sines: between, .. } = numbers;
+        let Numbers([sum, sin1, cos1, sin2, cos2, cos12, ..]) = parts;
         let [most1, most2] = MAX_SPEEDS;
-        let mut sum = [0.0; BLOCK];
         for i in 0..BLOCK {
             (at[0][i], at[1][i]) = (wrap_twice(at[0][i]), wrap_twice(at[1][i]));
             (at[2][i], at[3][i]) = (at[2][i].clamp(-most1, most1), at[3][i].clamp(-most2, most2));
@@ -119,13 +124,10 @@ impl Lanes<5, 6> for AcrobotLanes {
         if !holds {
             return false;
         }
-        let [mut sin1, mut cos1, mut sin2, mut cos2, mut cos12] = [[0.0; BLOCK]; 5];
-        sines::<FUSED, BLOCK>(&at[0], &mut sin1);
-        cosines::<FUSED, BLOCK>(&at[0], &mut cos1);
-        sines::<FUSED, BLOCK>(&at[1], &mut sin2);
-        cosines::<FUSED, BLOCK>(&at[1], &mut cos2);
-        cosines::<FUSED, BLOCK>(&sum, &mut cos12);
-        [*theta1, *theta2, *speed1, *speed2] = at;
+        sines::sines_and_cosines::<FUSED, BLOCK>(&at[0], sin1, cos1, between);
+        sines::sines_and_cosines::<FUSED, BLOCK>(&at[1], sin2, cos2, between);
+        sines::cosines::<FUSED, BLOCK>(sum, cos12, between);
+        [*theta1, *theta2, *speed1, *speed2] = *at;
         is_start.fill(0.0);
         for i in 0..BLOCK {
             terminated[i] = -cos1[i] - cos12[i] > 1.0;

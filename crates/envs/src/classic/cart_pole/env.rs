@@ -49,18 +49,17 @@ pub struct CartPole {
 }
 
 impl CartPole {
+    #[inline]
     fn observation(&self) -> [f32; 4] {
         self.state.map(|value| value as f32)
     }
 
     fn begin(&mut self) -> [f32; 4] {
         let (low, high) = self.start;
-        let rng = self.streams.rng();
-        // One by one: a function that fills arrays is not always inlined.
-        for value in &mut self.state {
-            *value = rng.uniform(low, high);
-        }
-        self.observation()
+        let state = self.streams.rng().uniform_array(low, high);
+        self.state = state;
+        // Of the numbers at hand: a load of several that were just stored one by one waits for them.
+        state.map(|value| value as f32)
     }
 
     /// Moves the cart by what its pole's sine and cosine tell.

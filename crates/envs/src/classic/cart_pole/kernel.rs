@@ -9,7 +9,7 @@ use super::env::{
     CartPole, CartPoleConfig, FORCE, GRAVITY, LENGTH, MASS_POLE, POLE_MASS_LENGTH, REWARD, TAU, THETA_LIMIT,
     TOTAL_MASS, X_LIMIT,
 };
-use crate::classic::lanes::{self, BLOCK, EnvBlock, Lanes};
+use crate::classic::lanes::{self, BLOCK, EnvBlock, Lanes, Numbers};
 
 /// What CartPoles of one config have in common.
 #[derive(Clone, Copy)]
@@ -35,20 +35,21 @@ fn over_mass<const FUSED: bool>(value: f64) -> f64 {
 
 impl Lanes<4, 4> for CartLanes {
     type Action = i64;
+    /// Sines and cosines, and by how much the cart and the pole get faster.
+    type Between = Numbers<4>;
 
     /// Four loops, each so short that a CPU sees several turns of it at once: one of all waits for
     /// its own results.
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 4, 4>) -> bool {
+    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 4, 4>, between: &mut Numbers<4>) -> bool {
         let EnvBlock { fields: [x, v, angle, spin], actions, observation, reward, terminated: fallen } =
             block;
         // Poles lean or spin more than that only where a user starts them so.
         if !(lanes::are_near(angle, sines::NEAR) & lanes::are_near(spin, 1e6)) {
             return false;
         }
-        let (mut sin, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
-        sines::sin_cos_near::<FUSED, BLOCK>(angle, &mut sin, &mut cos);
-        let (mut speed_up, mut spin_up) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let [sin, cos, speed_up, spin_up] = &mut between.0;
+        sines::sin_cos_near::<FUSED, BLOCK>(angle, sin, cos);
         for i in 0..BLOCK {
             let push = if actions[i] == 1 { FORCE } else { -FORCE };
             let pull = over_mass::<FUSED>(push + POLE_MASS_LENGTH * (spin[i] * spin[i]) * sin[i]);
@@ -56,6 +57,7 @@ impl Lanes<4, 4> for CartLanes {
             spin_up[i] = (GRAVITY * sin[i] - cos[i] * pull) / lever;
             speed_up[i] = pull - over_mass::<FUSED>(POLE_MASS_LENGTH * spin_up[i] * cos[i]);
         }
+        let [standing, falling] = self.reward_of;
         for i in 0..BLOCK {
             x[i] += TAU * v[i];
             v[i] += TAU * speed_up[i];
@@ -63,7 +65,7 @@ impl Lanes<4, 4> for CartLanes {
             spin[i] += TAU * spin_up[i];
             // Written so that a NaN has fallen.
             fallen[i] = !((x[i].abs() <= X_LIMIT) & (angle[i].abs() <= THETA_LIMIT));
-            reward[i] = if fallen[i] { self.reward_of[1] } else { self.reward_of[0] };
+            reward[i] = if fallen[i] { falling } else { standing };
         }
         for i in 0..BLOCK {
             observation[i] = [x[i] as f32, v[i] as f32, angle[i] as f32, spin[i] as f32];
