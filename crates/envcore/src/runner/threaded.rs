@@ -44,6 +44,8 @@ pub struct Threaded {
     base: RunnerBase,
     parts: ProcessLocal<ThreadedParts>,
     threads: usize,
+    /// Whether all envs take about the same time for a step.
+    even: bool,
     queue: JobQueue,
     pool: BatchPool,
     actions: Arc<Actions>,
@@ -70,6 +72,8 @@ struct Round {
     groups: Vec<usize>,
     /// How many of the groups are out.
     out: usize,
+    /// How long the caller took for the groups that were not out.
+    busy: Duration,
     started: Instant,
     way: Way,
     is_step: bool,
@@ -99,10 +103,13 @@ impl Threaded {
         base.spec.caps -= Caps::BRIEF;
         let n = base.spec.num_slots;
         let threads = super::threads(&config)?;
-        // There are more groups than threads where one group may take longer than another.
+        // There are more groups than threads, so that a thread that was interrupted has less left to
+        // do than the others, who do it then. Envs whose steps take long need more of them, since one
+        // group may take longer than another.
         let groups = match source.chunks() {
             Some(chunks) => chunks.clamp(1, n),
-            None => n.min(threads * (n / 256).clamp(if brief { 1 } else { 2 }, 8)),
+            None if brief => n.min(threads * (n / 1024).clamp(1, 4)),
+            None => n.min(threads * (n / 256).clamp(2, 8)),
         };
         let spec = &base.spec;
         let actions = Arc::new(Actions::new(&spec.id, &spec.action, n, config.action_bounds)?);
@@ -122,6 +129,7 @@ impl Threaded {
             pool: base.pool(&rules)?,
             parts: ProcessLocal::new(ThreadedParts { partition, thread_pool }),
             threads,
+            even: brief,
             queue: JobQueue::default(),
             actions,
             skip: vec![false; n],
@@ -201,7 +209,8 @@ impl Threaded {
         });
         let pace = if is_step { &mut self.steps } else { &mut self.resets };
         let way = if groups.len() == 1 || self.threads == 1 { Way::Alone } else { pace.choose(rows) };
-        self.round = Some(Round { draft, groups, out: 0, started: Instant::now(), way, is_step });
+        let (started, busy) = (Instant::now(), Duration::ZERO);
+        self.round = Some(Round { draft, groups, out: 0, busy, started, way, is_step });
         Ok(())
     }
 
@@ -232,13 +241,23 @@ impl Threaded {
             // The system refuses another thread, so fewer threads do the same work.
             self.threads = parts.thread_pool.size() + 1;
         }
-        for &group in rest {
+        // A share of the groups is the caller's own where all take the same time. Then each thread
+        // has the same groups in each round, which are in its caches.
+        let own = if self.even { rest.len() / self.threads } else { 0 };
+        let (own, others) = rest.split_at(own);
+        for &group in others {
             round.out += 1;
             // SAFETY: see above.
             let group = unsafe { parts.partition.hand_out(group) };
             parts.thread_pool.put(group);
         }
-        parts.thread_pool.call(round.out - 1);
+        parts.thread_pool.call(round.out - usize::from(own.is_empty()));
+        if !own.is_empty() {
+            let began = Instant::now();
+            // SAFETY: see above.
+            own.iter().for_each(|&group| unsafe { parts.partition.work(group, began) });
+            round.busy = began.elapsed();
+        }
         while let Some(group) = parts.thread_pool.help() {
             group.run();
             round.out -= 1;
@@ -248,7 +267,7 @@ impl Threaded {
     /// The batch of a round whose groups are all back.
     fn finish(&mut self, round: Round) -> Result<Box<Batch>> {
         let mut notes = Notes::default();
-        let mut busy = Duration::ZERO;
+        let mut busy = round.busy;
         for &group in &round.groups {
             let content = self.parts.partition.content(group);
             content.window = None;
