@@ -114,6 +114,9 @@ use crate::space::{Options, Value};
 /// # Ok::<(), envcore::Error>(())
 /// ```
 pub trait ByField<const N: usize>: Env {
+    /// Chunks of fewer envs are stepped one by one, because a kernel is slower there.
+    const FEWEST: usize = 1;
+
     /// Whether envs of `config` are stepped by columns; others are stepped one by one. A kernel
     /// whose bytes are those of [`Env::step`] may say yes wherever it can run.
     fn is_wanted(config: &Self::Config) -> bool;
@@ -206,7 +209,10 @@ impl<E: Env> EnvSource<E> {
         E: ByField<N>,
     {
         if !E::CAPS.intersects(Caps::EVENTS | Caps::ACTION_MASK) {
-            self.chunk_of = |list| Box::new(FieldChunk::<E, N>::new(list));
+            self.chunk_of = |list| match list.envs.len() < E::FEWEST {
+                true => Box::new(list),
+                false => Box::new(FieldChunk::<E, N>::new(list)),
+            };
         }
         self
     }

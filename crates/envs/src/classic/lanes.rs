@@ -14,7 +14,7 @@ use envcore::{Element, RowsMut, StepArgs, StepColumns};
 /// is still at hand.
 pub const BLOCK: usize = 64;
 /// Fewer envs than these are stepped one by one, which is quicker than a block.
-const FEW: usize = 16;
+pub const FEW: usize = 16;
 
 /// Envs that can be stepped by blocks: `N` numbers each, and observations of `O` numbers.
 pub trait Lanes<const N: usize, const O: usize>: Copy {
@@ -85,6 +85,9 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
     #[inline(always)]
     fn run(self) {
         let n = self.actions.len();
+        if n < FEW {
+            return self.left.push(0..n);
+        }
         self.truncated[..n].fill(false);
         let mut fields = self.fields.map(|field| field[..n].as_chunks_mut::<BLOCK>());
         let actions = self.actions.as_chunks::<BLOCK>();

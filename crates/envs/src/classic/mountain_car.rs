@@ -177,6 +177,8 @@ impl Lanes<2, 2> for MountainCarLanes {
 }
 
 impl ByField<2> for MountainCar {
+    const FEWEST: usize = lanes::FEW;
+
     fn is_wanted(_config: &MountainCarConfig) -> bool {
         lanes::are_exact()
     }

@@ -229,6 +229,8 @@ impl Lanes<3, 2> for ContinuousLanes {
 }
 
 impl ByField<3> for MountainCarContinuous {
+    const FEWEST: usize = lanes::FEW;
+
     fn is_wanted(_config: &MountainCarContinuousConfig) -> bool {
         lanes::are_exact()
     }

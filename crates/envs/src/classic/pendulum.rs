@@ -242,6 +242,8 @@ impl Lanes<3, 3> for PendulumLanes {
 }
 
 impl ByField<3> for Pendulum {
+    const FEWEST: usize = lanes::FEW;
+
     /// With other gravities a speed may become a NaN, which the kernel does not expect.
     fn is_wanted(config: &PendulumConfig) -> bool {
         lanes::are_exact() && config.g.abs() < 1e6

@@ -141,6 +141,8 @@ impl Lanes<5, 6> for AcrobotLanes {
 }
 
 impl ByField<5> for Acrobot {
+    const FEWEST: usize = lanes::FEW;
+
     /// Random torques come from each env's own stream.
     fn is_wanted(config: &AcrobotConfig) -> bool {
         let noisy = config.torque_noise_max > 0.0;

@@ -75,6 +75,8 @@ impl Lanes<4, 4> for CartLanes {
 }
 
 impl ByField<4> for CartPole {
+    const FEWEST: usize = lanes::FEW;
+
     fn is_wanted(_config: &CartPoleConfig) -> bool {
         lanes::are_exact()
     }
