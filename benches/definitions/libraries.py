@@ -100,11 +100,14 @@ BENCHES = [
         ours=Contender("a C host", partial(c_host, "libenv_loop")),
         theirs=[
             Contender(
-                "a bare Rust loop that shows the same",
-                partial(bare_loop, "CartPole-v1-libenv"),
+                "a bare Rust loop over the kernel that shows the same",
+                partial(bare_loop, "CartPole-v1-lanes-libenv"),
                 wanted=0.95,
             ),
-            Contender("a bare Rust loop, next_step", partial(bare_loop, "CartPole-v1")),
+            Contender(
+                "a bare Rust loop that shows the same, env by env",
+                partial(bare_loop, "CartPole-v1-libenv"),
+            ),
         ],
     ),
     Bench(

@@ -241,7 +241,9 @@ class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any]):
 
         Returns:
             observations `(num_envs, …)`, rewards `float64 (num_envs,)`, terminations and
-            truncations `bool (num_envs,)`, infos.
+            truncations `bool (num_envs,)`, infos. In "same_step", where episodes ended,
+            `infos["final_obs"]` is a `corral.FinalObservations`: Gymnasium's object array, which
+            is made when it is read. Its `rows` and `stacked` are the same in plain arrays.
 
         Raises:
             InvalidActionError: names env, leaf, value and bounds; nothing has moved.

@@ -2,9 +2,10 @@
 //! one env type, or over its kernel, which writes the same batch as a vec env
 //! does, and nothing more.
 //!
-//! `bare_loop CartPole-v1 4096` (or `CartPole-v1-lanes`, or `CartPole-v1-libenv`:
-//! what a host of libenv is shown, which resets in the same step): `corral bench`
-//! lets it and Python run in turns.
+//! `bare_loop CartPole-v1 4096` (or `CartPole-v1-lanes`, by the kernel; or
+//! `CartPole-v1-libenv` and `CartPole-v1-lanes-libenv`: what a host of libenv is
+//! shown, which resets in the same step): `corral bench` lets it and Python run in
+//! turns.
 
 mod common;
 
@@ -176,6 +177,44 @@ impl Envs {
     }
 }
 
+impl Envs {
+    /// As `step_libenv`, by the kernel.
+    fn step_lanes_libenv(&mut self, actions: &[i64]) -> envcore::Result<()> {
+        let (batch, shown) = (&mut self.batch, &mut self.shown);
+        simd::dispatch_wide(Columns::<CartLanes, 4, 4, true> {
+            lanes: CartLanes { reward_of: [1.0, 1.0] },
+            fields: self.fields.columns(0..actions.len()),
+            actions,
+            observation: shown.ob.as_flattened_mut(),
+            reward: &mut batch.reward,
+            terminated: &mut batch.terminated,
+            truncated: &mut batch.truncated,
+            left: &mut Vec::new(),
+        });
+        for slot in 0..self.envs.len() {
+            self.age[slot] += 1;
+            let (terminated, truncated) = (batch.terminated[slot], self.age[slot] >= LIMIT);
+            shown.rew[slot] = batch.reward[slot] as f32;
+            shown.returns[slot] += batch.reward[slot];
+            (shown.terminated[slot], shown.truncated[slot]) = (terminated.into(), truncated.into());
+            let over = terminated | truncated;
+            if std::mem::replace(&mut shown.first[slot], over.into()) != 0 {
+                (shown.episode_return[slot], shown.episode_length[slot]) = (0.0, 0);
+                shown.final_obs[slot] = [0.0; 4];
+            }
+            if over {
+                shown.final_obs[slot] = shown.ob[slot];
+                shown.episode_return[slot] = std::mem::take(&mut shown.returns[slot]) as f32;
+                shown.episode_length[slot] = std::mem::take(&mut self.age[slot]) as i32;
+                shown.ob[slot] = self.envs[slot].reset(None)?;
+                self.fields.set(slot, self.envs[slot].fields());
+            }
+        }
+        std::hint::black_box(shown);
+        Ok(())
+    }
+}
+
 /// Random pushes.
 fn prepared(num_envs: usize) -> Vec<Vec<i64>> {
     let mut word = words();
@@ -189,7 +228,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ["CartPole-v1", num_envs] => (Envs::step as Play, num_envs.parse()?),
         ["CartPole-v1-lanes", num_envs] => (Envs::step_lanes as Play, num_envs.parse()?),
         ["CartPole-v1-libenv", num_envs] => (Envs::step_libenv as Play, num_envs.parse()?),
-        _ => return Err("usage: bare_loop CartPole-v1|CartPole-v1-lanes|CartPole-v1-libenv NUM_ENVS".into()),
+        ["CartPole-v1-lanes-libenv", num_envs] => (Envs::step_lanes_libenv as Play, num_envs.parse()?),
+        _ => return Err("usage: bare_loop CartPole-v1[-lanes][-libenv] NUM_ENVS".into()),
     };
     let (mut envs, actions) = (Envs::new(num_envs)?, prepared(num_envs));
     take_turns(|| {

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use envcore::{Column, Extra, FINAL_OBSERVATION, Value};
+use numpy::PyUntypedArray;
+use pyo3::PyTypeInfo;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyIterator, PyTuple};
+use pyo3::types::{PyIterator, PyTuple, PyType};
 
 use super::{Shapes, empty_objects};
 use crate::values;
@@ -40,6 +42,7 @@ impl PackedRows {
 /// It is Gymnasium's object array: an observation in the rows whose episodes ended, None in all
 /// others. The array is made when it is first read; a caller that never reads it does not pay
 /// for an object per episode. `rows` and `stacked` have the same observations without objects.
+/// `isinstance` says that it is a `numpy.ndarray`, as which programs know it.
 #[pyclass(module = "corral._native", frozen, sequence)]
 pub(crate) struct FinalObservations {
     shapes: Arc<Shapes>,
@@ -92,7 +95,7 @@ impl FinalObservations {
         self.shapes.nest(py, &self.shapes.tree, &leaves)
     }
 
-    fn array<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
+    pub(super) fn array<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
         let make = || {
             let array = empty_objects(py, self.num_rows)?;
             for (at, &row) in self.ended.iter().enumerate() {
@@ -125,6 +128,11 @@ impl FinalObservations {
         };
         let leaves = self.shapes.leaves.iter().zip(&self.leaves).map(leaf).collect::<PyResult<Vec<_>>>()?;
         self.shapes.nest(py, &self.shapes.tree, &leaves)
+    }
+
+    #[getter(__class__)]
+    fn class<'py>(&self, py: Python<'py>) -> Bound<'py, PyType> {
+        PyUntypedArray::type_object(py)
     }
 
     fn __len__(&self) -> usize {

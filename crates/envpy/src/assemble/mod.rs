@@ -252,16 +252,25 @@ pub(crate) struct Assembler {
     info: Shapes,
     /// Whether observations are those that the envs show, which no layer has changed.
     as_shown: bool,
+    /// Whether final observations are Python's objects from the start. Those of Python envs are, which
+    /// take long anyway.
+    finals_at_once: bool,
     float64: Descr,
     bool_: Descr,
 }
 
 impl Assembler {
-    pub(crate) fn new(py: Python<'_>, spec: &envcore::Spec, as_shown: bool) -> PyResult<Self> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        spec: &envcore::Spec,
+        as_shown: bool,
+        finals_at_once: bool,
+    ) -> PyResult<Self> {
         Ok(Assembler {
             observation: Arc::new(Shapes::of(py, &spec.observation)?),
             info: Shapes::of(py, &spec.info)?,
             as_shown,
+            finals_at_once,
             float64: array::descr(py, DType::F64)?,
             bool_: array::descr(py, DType::Bool)?,
         })
@@ -296,9 +305,9 @@ impl Assembler {
             self.finals(py, &infos, finals)?;
         }
         let observations = self.observation.batched(py, batch.observation)?;
-        let rewards = array::over(py, batch.reward, &self.float64, &[rows])?;
-        let terminations = array::over(py, batch.terminated, &self.bool_, &[rows])?;
-        let truncations = array::over(py, batch.truncated, &self.bool_, &[rows])?;
+        let scalars =
+            [(batch.reward, &self.float64), (batch.terminated, &self.bool_), (batch.truncated, &self.bool_)];
+        let [rewards, terminations, truncations] = array::over_scalars(py, scalars)?;
         (observations, rewards, terminations, truncations, infos).into_pyobject(py)
     }
 
@@ -336,7 +345,10 @@ impl Assembler {
         let rows = flags.len();
         let seen =
             FinalObservations::new(&self.observation, flags, &observation, &mut last.extras, self.as_shown);
-        infos.set_item(intern!(py, "final_obs"), Bound::new(py, seen)?)?;
+        match self.finals_at_once {
+            true => infos.set_item(intern!(py, "final_obs"), seen.array(py)?)?,
+            false => infos.set_item(intern!(py, "final_obs"), Bound::new(py, seen)?)?,
+        }
         infos.set_item(intern!(py, "final_info"), self.infos(py, last, rows)?)?;
         let mask = array::copy_of(py, &self.bool_, &[rows], ended.bytes())?;
         infos.set_item(intern!(py, "_final_info"), mask)?;

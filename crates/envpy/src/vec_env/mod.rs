@@ -85,7 +85,7 @@ impl VecEnv {
     ) -> PyResult<Self> {
         let spec = envs.spec().clone();
         let as_shown = layers.frame_stack.is_none() && layers.observation.is_none();
-        let assembler = Assembler::new(py, &spec, as_shown)?;
+        let assembler = Assembler::new(py, &spec, as_shown, about.is_some())?;
         Ok(VecEnv {
             state: Mutex::new(HeldState {
                 envs,

@@ -100,9 +100,7 @@ impl Lanes<5, 6> for AcrobotLanes {
         let EnvBlock { fields, actions, observation, reward, terminated } = block;
         let [theta1, theta2, speed1, speed2, is_start] = fields;
         let from = [&*theta1, theta2, speed1, speed2];
-        for i in 0..BLOCK {
-            numbers.parts.0[0][i] = torque_of(actions[i]);
-        }
+        numbers.parts.0[0] = actions.map(torque_of);
         numbers.at.0 = from.map(|field| *field);
         // The classic Runge-Kutta method: slopes at the start, twice in the middle, at the end.
         let half = self.dt / 2.0;
