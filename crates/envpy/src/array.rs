@@ -95,58 +95,10 @@ pub(crate) fn over<'py>(
     let lease = column.into_lease();
     let data = lease.as_ptr();
     let base = base_of(py, lease)?;
-    // SAFETY: the lease is of this column, and `base` holds it.
-    unsafe { over_lease(py, (data, base), descr, shape) }
-}
-
-/// An array for each of `columns`, whose rows are numbers, over the columns' memory. One base serves all
-/// of them where the columns are parts of one block.
-///
-/// # Panics
-/// Where a column has another dtype than its descr.
-pub(crate) fn over_scalars<'py, const N: usize>(
-    py: Python<'py>,
-    columns: [(Fixed, &Descr); N],
-) -> PyResult<[Bound<'py, PyAny>; N]> {
-    let rows = columns[0].0.rows();
-    let leases = columns.map(|(column, descr)| {
-        assert!(descr.dtype == column.dtype() && column.elements() == 1 && column.rows() == rows);
-        (column.into_lease(), descr)
-    });
-    let together = leases.iter().all(|(lease, _)| lease.shares_block_with(&leases[0].0));
-    let mut shared: Option<Bound<'py, PyAny>> = None;
-    let mut arrays = SmallVec::<[Bound<'py, PyAny>; N]>::new();
-    for (lease, descr) in leases {
-        let data = lease.as_ptr();
-        let base = match &shared {
-            Some(base) => base.clone(),
-            None => base_of(py, lease)?,
-        };
-        if together {
-            shared = Some(base.clone());
-        }
-        // SAFETY: `base` holds the lease of this column, or that of another part of the same block,
-        // which is lent as long.
-        arrays.push(unsafe { over_lease(py, (data, base), descr, &[rows])? });
-    }
-    Ok(arrays.into_inner().expect("an array for each column"))
-}
-
-/// An array of `shape` over `data`, with that base.
-///
-/// # Safety
-/// `data` must point to an aligned block with room for `shape` of elements of `descr`, which lives as
-/// long as the base does.
-unsafe fn over_lease<'py>(
-    py: Python<'py>,
-    (data, base): (*mut u8, Bound<'py, PyAny>),
-    descr: &Descr,
-    shape: &[usize],
-) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the caller guarantees what the array needs of `data`; `descr`'s elements are no
-    // objects. The block lives as long as `base`, which becomes the array's base. Where the
-    // array cannot be made, `base` is dropped. SetBaseObject takes over one reference,
-    // whether it succeeds or not.
+    // SAFETY: `data` points to an aligned block with room for `shape` of elements as large
+    // as `descr`'s, which are no objects (checked). The block lives as long as `base`, which
+    // becomes the array's base. Where the array cannot be made, `base` is dropped and gives
+    // the block back. SetBaseObject takes over one reference, whether it succeeds or not.
     unsafe {
         let array = new_array(py, descr, shape, data.cast(), NPY_ARRAY_CARRAY)?;
         if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base.into_ptr()) < 0 {

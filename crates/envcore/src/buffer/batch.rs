@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::buffer::column::{Column, Fixed};
-use crate::buffer::part::Part;
+use crate::buffer::lease::Part;
 use crate::buffer::slots::Slots;
 use crate::error::SlotError;
 use crate::space::Value;

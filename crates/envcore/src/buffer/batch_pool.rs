@@ -2,8 +2,7 @@
 
 use crate::buffer::batch::{Batch, Finals, Infos};
 use crate::buffer::column::{Column, Fixed};
-use crate::buffer::lease::{Lease, Pool};
-use crate::buffer::part::{Buffers, Part};
+use crate::buffer::lease::{Buffers, Part, Pool};
 use crate::buffer::place::{Place, Places};
 use crate::buffer::rows::RowsMut;
 use crate::buffer::slots::Slots;
@@ -23,10 +22,6 @@ pub struct Layout {
     /// The largest number of rows of a batch.
     pub capacity: usize,
 }
-
-/// Batches of at most so many rows have their rewards, flags and kinds in one block, so that one lease
-/// is taken and given back for all of them. Whoever keeps the rewards of such a batch keeps its flags, too.
-const FEW: usize = 256;
 
 struct LeafPool {
     /// The dtype, the elements per row, and the pool; `None` for a leaf that is not of fixed
@@ -51,10 +46,6 @@ impl LeafPool {
         space.leaves().iter().map(pool).collect()
     }
 
-    fn allocations(&self) -> u64 {
-        self.block.as_ref().map_or(0, |(_, _, pool)| pool.allocations())
-    }
-
     fn column(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Result<Column> {
         match &self.block {
             None => Ok(Column::Values(vec![Value::None; rows])),
@@ -73,81 +64,24 @@ impl LeafPool {
             Some(lease) => lease,
             None => pool.take()?,
         };
-        Ok(column_in(lease, *dtype, *elements, rows))
-    }
-}
-
-#[inline]
-fn column_in(lease: Lease, dtype: DType, elements: usize, rows: usize) -> Fixed {
-    let mut fixed = Fixed::new(lease, dtype, elements, rows);
-    if dtype == DType::Bool {
-        // The block's last user may have left bytes that are not valid bools.
-        fixed.zero();
-    }
-    fixed
-}
-
-/// The columns that each batch has, with one number per row.
-const SCALARS: [(Part, DType); 4] = [
-    (Part::Reward, DType::F64),
-    (Part::Terminated, DType::Bool),
-    (Part::Truncated, DType::Bool),
-    (Part::Kind, DType::U8),
-];
-
-/// The pools of the columns [`SCALARS`].
-enum ScalarPools {
-    Together(Pool),
-    Apart([LeafPool; 4]),
-}
-
-impl ScalarPools {
-    fn new(capacity: usize) -> Self {
-        match capacity <= FEW {
-            true => ScalarPools::Together(Pool::of_parts(ScalarPools::sizes(capacity))),
-            false => ScalarPools::Apart(SCALARS.map(|(_, dtype)| LeafPool::scalars(dtype, capacity))),
+        let mut fixed = Fixed::new(lease, *dtype, *elements, rows);
+        if *dtype == DType::Bool {
+            // The block's last user may have left bytes that are not valid bools.
+            fixed.zero();
         }
-    }
-
-    fn sizes(rows: usize) -> [usize; 4] {
-        SCALARS.map(|(_, dtype)| rows * dtype.size())
-    }
-
-    fn take(&self, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Result<[Fixed; 4]> {
-        let pool = match self {
-            ScalarPools::Together(pool) => pool,
-            ScalarPools::Apart(pools) => {
-                let [reward, terminated, truncated, kinds] = pools;
-                return Ok([
-                    reward.fixed(Part::Reward, rows, host)?,
-                    terminated.fixed(Part::Terminated, rows, host)?,
-                    truncated.fixed(Part::Truncated, rows, host)?,
-                    kinds.fixed(Part::Kind, rows, host)?,
-                ]);
-            }
-        };
-        let mut parts = pool.take_parts(ScalarPools::sizes(rows))?.into_iter();
-        Ok(SCALARS.map(|(part, dtype)| {
-            let own = parts.next().expect("a part each");
-            let given = host.as_mut().and_then(|host| host.lease(part, rows * dtype.size()));
-            column_in(given.unwrap_or(own), dtype, 1, rows)
-        }))
-    }
-
-    fn allocations(&self) -> u64 {
-        match self {
-            ScalarPools::Together(pool) => pool.allocations(),
-            ScalarPools::Apart(pools) => pools.iter().map(LeafPool::allocations).sum(),
-        }
+        Ok(fixed)
     }
 }
 
 /// The pools of a runner's batches, one per buffer.
 pub struct BatchPool {
     observation: Vec<LeafPool>,
-    scalars: ScalarPools,
+    reward: LeafPool,
+    terminated: LeafPool,
+    truncated: LeafPool,
     /// The pool of `ended` and of masks.
     flags: LeafPool,
+    kinds: LeafPool,
     info: Vec<LeafPool>,
     finals: bool,
     capacity: usize,
@@ -167,8 +101,11 @@ impl BatchPool {
         layout.info.check_rows("info", capacity)?;
         Ok(BatchPool {
             observation: LeafPool::of(&layout.observation, capacity),
-            scalars: ScalarPools::new(capacity),
+            reward: LeafPool::scalars(DType::F64, capacity),
+            terminated: LeafPool::scalars(DType::Bool, capacity),
+            truncated: LeafPool::scalars(DType::Bool, capacity),
             flags: LeafPool::scalars(DType::Bool, capacity),
+            kinds: LeafPool::scalars(DType::U8, capacity),
             info: LeafPool::of(&layout.info, capacity),
             finals: layout.finals,
             capacity,
@@ -178,8 +115,12 @@ impl BatchPool {
 
     /// How many blocks of all buffers have been allocated so far.
     pub fn allocations(&self) -> u64 {
-        let leaves = self.observation.iter().chain(&self.info).chain([&self.flags]);
-        leaves.map(LeafPool::allocations).sum::<u64>() + self.scalars.allocations()
+        let leaves = self.observation.iter().chain(&self.info);
+        leaves
+            .chain([&self.reward, &self.terminated, &self.truncated, &self.flags, &self.kinds])
+            .filter_map(|leaf| leaf.block.as_ref())
+            .map(|(_, _, pool)| pool.allocations())
+            .sum()
     }
 
     /// A batch of `rows` rows to be written, one for each of `slots`; at most as many as the
@@ -204,15 +145,13 @@ impl BatchPool {
         } else {
             None
         };
-        let observation = self.observe(Part::Observation, rows, host)?;
-        let [reward, terminated, truncated, kinds] = self.scalars.take(rows, host)?;
         let batch = Box::new(Batch {
             slots,
-            observation,
-            reward,
-            terminated,
-            truncated,
-            kinds: zeroed(kinds),
+            observation: self.observe(Part::Observation, rows, host)?,
+            reward: self.reward.fixed(Part::Reward, rows, host)?,
+            terminated: self.terminated.fixed(Part::Terminated, rows, host)?,
+            truncated: self.truncated.fixed(Part::Truncated, rows, host)?,
+            kinds: zeroed(self.kinds.fixed(Part::Kind, rows, host)?),
             infos: self.infos(Part::Info, Part::InfoMask, rows, host)?,
             finals,
             failures: Vec::new(),

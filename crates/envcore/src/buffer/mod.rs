@@ -1,7 +1,7 @@
 //! Batch memory, the one place in the core that touches raw memory.
 //!
 //! `lease` is aligned memory that goes back to its pool. `column` has a leaf's rows in that
-//! memory, and `place` their addresses. `part` names the buffers of a batch. `batch` has all columns, and `batch_pool` drafts
+//! memory, and `place` their addresses. `batch` has all columns, and `batch_pool` drafts
 //! batches. Envs write through `rows` and `row`, and threads share a `window`. `actions`
 //! has the checked actions, which envs read through `act_row`. `room` tells whether there
 //! is enough memory.
@@ -16,7 +16,6 @@ mod bytes;
 mod column;
 mod foreign;
 mod lease;
-mod part;
 mod pick;
 mod place;
 mod room;
@@ -39,9 +38,8 @@ pub(crate) use foreign::Addresses;
 pub(crate) use foreign::LeafLayout;
 #[cfg(feature = "export")]
 pub(crate) use foreign::{HostActions, HostRows};
+pub use lease::{Buffers, Lease, Part, Pool};
 pub(crate) use lease::{Keeper, check_machine_has};
-pub use lease::{Lease, Pool};
-pub use part::{Buffers, Part};
 pub(crate) use pick::{with_private, with_rows};
 pub use room::check_room;
 pub use row::Row;

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 
 use crate::buffer::batch::RowKind;
 use crate::buffer::column::Column;
-use crate::buffer::part::Part;
+use crate::buffer::lease::Part;
 use crate::buffer::place::{Place, Places};
 use crate::buffer::row::Row;
 use crate::simd;

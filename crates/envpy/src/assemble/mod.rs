@@ -305,9 +305,9 @@ impl Assembler {
             self.finals(py, &infos, finals)?;
         }
         let observations = self.observation.batched(py, batch.observation)?;
-        let scalars =
-            [(batch.reward, &self.float64), (batch.terminated, &self.bool_), (batch.truncated, &self.bool_)];
-        let [rewards, terminations, truncations] = array::over_scalars(py, scalars)?;
+        let rewards = array::over(py, batch.reward, &self.float64, &[rows])?;
+        let terminations = array::over(py, batch.terminated, &self.bool_, &[rows])?;
+        let truncations = array::over(py, batch.truncated, &self.bool_, &[rows])?;
         (observations, rewards, terminations, truncations, infos).into_pyobject(py)
     }
 

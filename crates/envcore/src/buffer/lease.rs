@@ -5,9 +5,6 @@
 //! free: whoever holds the lease owns the memory, and the base of a NumPy array *is* the
 //! lease.
 //!
-//! A block may be lent in parts, each with a lease of its own ([`Pool::take_parts`]). The
-//! block comes back when the last part does.
-//!
 //! A pool keeps the blocks that come back. So a loop that keeps no batch allocates
 //! nothing, and a loop that keeps the last k batches allocates k + 1. Blocks that stay
 //! unused for a whole window of takes are surplus and are freed.
@@ -16,7 +13,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
@@ -143,27 +140,6 @@ impl Drop for PoolState {
     }
 }
 
-/// The most parts of a block.
-const MAX_PARTS: usize = 4;
-
-/// What stands at the start of a block that is lent in parts.
-struct PartsHeader {
-    /// How many parts are lent.
-    lent: AtomicU32,
-    sizes: [usize; MAX_PARTS],
-    /// A count of the pool's, as `Arc::into_raw` gives it.
-    pool: *const PoolState,
-}
-
-/// The offset of the first part.
-const FIRST_PART: usize = size_of::<PartsHeader>().next_multiple_of(ALIGN);
-
-/// The distance from the start of a part of `bytes` bytes to that of the next. A part begins a line
-/// later than it could, so that parts of whole pages do not begin at the same place of their pages.
-const fn part_stride(bytes: usize) -> usize {
-    bytes.next_multiple_of(ALIGN) + ALIGN
-}
-
 /// Lends blocks of one size.
 #[derive(Clone)]
 pub struct Pool(Arc<PoolState>);
@@ -203,43 +179,6 @@ impl Pool {
         Ok(Lease(Memory::Pooled { ptr, pool: pool.clone() }))
     }
 
-    /// A pool of blocks with room for parts of `sizes` bytes.
-    pub(crate) fn of_parts<const N: usize>(sizes: [usize; N]) -> Self {
-        let parts = sizes.into_iter().map(part_stride);
-        Pool::new(parts.fold(FIRST_PART, usize::saturating_add))
-    }
-
-    /// A block in parts of `sizes` bytes, each 64-byte aligned. New parts are zeroed.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
-    ///
-    /// # Panics
-    /// Where a block has not as much room.
-    pub(crate) fn take_parts<const N: usize>(&self, sizes: [usize; N]) -> Result<[Lease; N]> {
-        const { assert!(0 < N && N <= MAX_PARTS) }
-        let room = sizes.iter().fold(FIRST_PART, |room, size| room.saturating_add(part_stride(*size)));
-        assert!(room <= self.0.bytes, "a block of {} bytes for parts of {room}", self.0.bytes);
-        let whole = ManuallyDrop::new(self.take()?);
-        let Memory::Pooled { ptr, pool } = &whole.0 else { unreachable!("pools lend blocks of their own") };
-        let mut all = [0; MAX_PARTS];
-        all[..N].copy_from_slice(&sizes);
-        let header = ptr.cast::<PartsHeader>();
-        // SAFETY: `whole` is not dropped, so its count passes to the header. The block is aligned, has
-        // room for a header (checked), and nobody else uses it.
-        unsafe {
-            let pool = Arc::into_raw(ptr::read(pool));
-            header.write(PartsHeader { lent: AtomicU32::new(N as u32), sizes: all, pool });
-        }
-        let mut offset = FIRST_PART;
-        Ok(std::array::from_fn(|part| {
-            // SAFETY: the part is within the block (checked).
-            let ptr = unsafe { ptr.add(offset) };
-            offset += part_stride(sizes[part]);
-            Lease(Memory::Part { ptr, part, header })
-        }))
-    }
-
     /// How many blocks have been allocated so far.
     pub fn allocations(&self) -> u64 {
         self.0.allocations.load(Ordering::Relaxed)
@@ -247,21 +186,8 @@ impl Pool {
 }
 
 enum Memory {
-    Pooled {
-        ptr: NonNull<u8>,
-        pool: Arc<PoolState>,
-    },
-    /// Part number `part` of a block. The header lives until the last part is dropped.
-    Part {
-        ptr: NonNull<u8>,
-        part: usize,
-        header: NonNull<PartsHeader>,
-    },
-    Host {
-        ptr: NonNull<u8>,
-        bytes: usize,
-        _keeper: Option<Box<dyn Keeper>>,
-    },
+    Pooled { ptr: NonNull<u8>, pool: Arc<PoolState> },
+    Host { ptr: NonNull<u8>, bytes: usize, _keeper: Option<Box<dyn Keeper>> },
 }
 
 /// The owner of a block of memory, which a lease holds and drops.
@@ -306,11 +232,6 @@ impl Lease {
             let pool = unsafe { ptr::read(pool) };
             return (ptr.as_ptr().cast(), Arc::into_raw(pool).cast_mut().cast());
         }
-        if let Memory::Part { ptr, part, header } = &this.0 {
-            // The header begins a line, and a pool's state a word, so that the number of the part
-            // tells which of the two it is.
-            return (ptr.as_ptr().cast(), header.as_ptr().wrapping_byte_add(part + 1).cast());
-        }
         (Box::into_raw(Box::new(ManuallyDrop::into_inner(this))).cast(), ptr::null_mut())
     }
 
@@ -324,15 +245,6 @@ impl Lease {
             // SAFETY: the caller guarantees that the first pointer is a box's.
             return *unsafe { Box::from_raw(first.cast::<Lease>()) };
         }
-        const _: () = assert!(MAX_PARTS < align_of::<PoolState>() && MAX_PARTS < ALIGN);
-        let tag = second.addr() % align_of::<PoolState>();
-        if tag > 0 {
-            let header = second.wrapping_byte_sub(tag).cast::<PartsHeader>();
-            // SAFETY: the pointers are those of a part, neither of which is null.
-            let (ptr, header) =
-                unsafe { (NonNull::new_unchecked(first.cast()), NonNull::new_unchecked(header)) };
-            return Lease(Memory::Part { ptr, part: tag - 1, header });
-        }
         // SAFETY: the caller guarantees that the second pointer holds a count, and that the
         // first is not null.
         unsafe {
@@ -345,7 +257,7 @@ impl Lease {
     #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         match &self.0 {
-            Memory::Pooled { ptr, .. } | Memory::Part { ptr, .. } | Memory::Host { ptr, .. } => ptr.as_ptr(),
+            Memory::Pooled { ptr, .. } | Memory::Host { ptr, .. } => ptr.as_ptr(),
         }
     }
 
@@ -354,17 +266,7 @@ impl Lease {
     pub fn len(&self) -> usize {
         match &self.0 {
             Memory::Pooled { pool, .. } => pool.bytes,
-            // SAFETY: the header lives as long as this part, and its sizes do not change.
-            Memory::Part { part, header, .. } => unsafe { (*header.as_ptr()).sizes[*part] },
             Memory::Host { bytes, .. } => *bytes,
-        }
-    }
-
-    /// Whether both leases are parts of one block, which stays lent while either is.
-    pub fn shares_block_with(&self, other: &Lease) -> bool {
-        match (&self.0, &other.0) {
-            (Memory::Part { header, .. }, Memory::Part { header: other, .. }) => header == other,
-            _ => false,
         }
     }
 
@@ -377,24 +279,103 @@ impl Lease {
 impl Drop for Lease {
     #[inline]
     fn drop(&mut self) {
-        match &self.0 {
-            Memory::Pooled { ptr, pool } => pool.give_back(*ptr),
-            Memory::Part { header, .. } => {
-                // SAFETY: the header lives until the last part is dropped, which this one is not yet.
-                // Only references to single fields are made.
-                let lent = unsafe { &*ptr::addr_of!((*header.as_ptr()).lent) };
-                if lent.fetch_sub(1, Ordering::Release) == 1 {
-                    // What was done with the other parts comes before the block is lent again.
-                    fence(Ordering::Acquire);
-                    // SAFETY: nobody else has a part any more. The header holds one count of the pool.
-                    let pool = unsafe { Arc::from_raw((*header.as_ptr()).pool) };
-                    pool.give_back(header.cast());
-                }
-            }
-            Memory::Host { .. } => {}
+        if let Memory::Pooled { ptr, pool } = &self.0 {
+            pool.give_back(*ptr);
         }
     }
 }
 
+/// A buffer of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Part {
+    Observation(usize),
+    Reward,
+    Terminated,
+    Truncated,
+    Kind,
+    Info(usize),
+    InfoMask(usize),
+    FinalObservation(usize),
+    FinalInfo(usize),
+    FinalInfoMask(usize),
+    Ended,
+}
+
+/// Memory for a batch's buffers in place of the runner's own pools. A sink whose protocol
+/// fixes addresses implements this trait.
+pub trait Buffers {
+    /// Memory for `part` of at least `bytes` bytes, aligned for the part's dtype, or `None`
+    /// for the runner's own memory.
+    fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease>;
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_is_lent_again_and_what_is_kept_is_not() {
+        let pool = Pool::new(100);
+        let kept = pool.take().unwrap();
+        let address = pool.take().unwrap().as_ptr();
+        for _ in 0..5000 {
+            let lease = pool.take().unwrap();
+            assert_eq!(lease.as_ptr(), address);
+            assert_ne!(lease.as_ptr(), kept.as_ptr());
+            assert_eq!(lease.as_ptr() as usize % ALIGN, 0);
+        }
+        assert_eq!(pool.allocations(), 2);
+    }
+
+    #[test]
+    fn a_large_block_is_of_zeros_whatever_was_in_its_memory_before() {
+        for bytes in [LARGE - 1, LARGE, 3 * LARGE + 77] {
+            for _ in 0..3 {
+                let lease = Pool::new(bytes).take().unwrap();
+                // SAFETY: the block has as many bytes, and nobody else uses it.
+                let block = unsafe { std::slice::from_raw_parts_mut(lease.as_ptr(), bytes) };
+                assert!(block.iter().all(|byte| *byte == 0));
+                block.fill(7);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_idle_for_a_whole_window_are_freed() {
+        let pool = Pool::new(8);
+        drop((0..50).map(|_| pool.take().unwrap()).collect::<Vec<_>>());
+        for _ in 0..3 * WINDOW {
+            pool.take().unwrap();
+        }
+        assert!(pool.0.free_blocks.lock().unwrap().free.is_empty());
+        assert_eq!(pool.allocations(), 50);
+    }
+
+    #[test]
+    fn a_loop_that_keeps_the_last_batches_allocates_them_once() {
+        let pool = Pool::new(8);
+        let mut rollout = Vec::new();
+        for step in 0..10 * WINDOW {
+            if step % 128 == 0 {
+                rollout.clear();
+            }
+            rollout.push(pool.take().unwrap());
+        }
+        assert_eq!(pool.allocations(), 128);
+    }
+
+    #[test]
+    fn memory_that_there_is_not_is_an_error() {
+        assert!(matches!(Pool::new(usize::MAX).take(), Err(Error::Memory(usize::MAX))));
+        assert!(matches!(Pool::new(isize::MAX as usize - 64).take(), Err(Error::Memory(_))));
+    }
+
+    #[test]
+    fn a_lease_may_outlive_its_pool_and_come_back_from_another_thread() {
+        let pool = Pool::new(8);
+        let lease = pool.take().unwrap();
+        drop(pool);
+        std::thread::spawn(move || drop(lease)).join().unwrap();
+    }
+}
