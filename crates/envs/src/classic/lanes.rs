@@ -162,6 +162,23 @@ pub(super) fn are_near(angles: &[f64; BLOCK], limit: f64) -> bool {
     angles.iter().fold(true, |near, angle| near & (angle.abs() < limit))
 }
 
+/// Shows two state variables, and as ended where `ended` is not 0. Loops of their own: what narrow elements
+/// need would slow down a loop of wide ones.
+#[inline(always)]
+pub(super) fn show_two(
+    [first, second]: [&[f64; BLOCK]; 2],
+    ended: &[f64; BLOCK],
+    observation: &mut [[f32; 2]; BLOCK],
+    terminated: &mut [bool; BLOCK],
+) {
+    for i in 0..BLOCK {
+        observation[i] = [first[i] as f32, second[i] as f32];
+    }
+    for i in 0..BLOCK {
+        terminated[i] = ended[i] != 0.0;
+    }
+}
+
 /// Plays the actions of `slots`, as [`envcore::ByField::step_fields`] says.
 pub(super) fn step<L: Lanes<N, O>, const N: usize, const O: usize>(
     lanes: L,

@@ -149,14 +149,14 @@ struct MountainCarLanes {
 
 impl Lanes<2, 2> for MountainCarLanes {
     type Action = i64;
-    /// Angles and their cosines.
-    type Between = (Numbers<2>, sines::Between<BLOCK>);
+    /// Angles, their cosines, and 1 where the goal was reached.
+    type Between = (Numbers<3>, sines::Between<BLOCK>);
 
     #[inline(always)]
     fn step<const FUSED: bool>(
         &self,
         block: EnvBlock<'_, i64, 2, 2>,
-        (Numbers([angle, cos]), between): &mut Self::Between,
+        (Numbers([angle, cos, reached]), between): &mut Self::Between,
     ) -> bool {
         let EnvBlock { fields: [position, velocity], actions, observation, reward, terminated } = block;
         for i in 0..BLOCK {
@@ -168,9 +168,11 @@ impl Lanes<2, 2> for MountainCarLanes {
         sines::cosines::<FUSED, BLOCK>(angle, cos, between);
         for i in 0..BLOCK {
             let car = [position[i], velocity[i]];
-            ([position[i], velocity[i]], terminated[i]) = drive(self.goal_velocity, car, actions[i], cos[i]);
-            observation[i] = [position[i] as f32, velocity[i] as f32];
+            let (after, is_there) = drive(self.goal_velocity, car, actions[i], cos[i]);
+            [position[i], velocity[i]] = after;
+            reached[i] = if is_there { 1.0 } else { 0.0 };
         }
+        lanes::show_two([position, velocity], reached, observation, terminated);
         reward.fill(-1.0);
         true
     }

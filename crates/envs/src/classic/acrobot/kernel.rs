@@ -129,7 +129,9 @@ impl Lanes<5, 6> for AcrobotLanes {
         is_start.fill(0.0);
         for i in 0..BLOCK {
             terminated[i] = -cos1[i] - cos12[i] > 1.0;
-            reward[i] = if terminated[i] { 0.0 } else { -1.0 };
+        }
+        *reward = terminated.map(|terminated| if terminated { 0.0 } else { -1.0 });
+        for i in 0..BLOCK {
             let angles = [cos1[i], sin1[i], cos2[i], sin2[i]].map(|v| v as f32);
             let [cos1, sin1, cos2, sin2] = angles;
             observation[i] = [cos1, sin1, cos2, sin2, speed1[i] as f32, speed2[i] as f32];
