@@ -18,7 +18,6 @@ use crate::env_source::EnvSource;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::frame::Frame;
 use crate::guard::guard;
-use crate::simd;
 use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::{Options, Value};
 
@@ -188,12 +187,6 @@ impl<const N: usize> Fields<N> {
         }
     }
 
-    /// Asks the CPU for the numbers of one env.
-    #[inline]
-    fn prefetch(&self, env: usize) {
-        (0..N).for_each(|field| simd::prefetch(&self.numbers[self.start + field * self.stride + env]));
-    }
-
     /// The numbers of `envs`, field by field.
     pub fn columns(&mut self, envs: Range<usize>) -> [&mut [f64]; N] {
         let mut fields = self.numbers[self.start..].chunks_exact_mut(self.stride);
@@ -235,18 +228,15 @@ impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
     /// Takes the numbers of `slots` from their envs. `failed` gets the slots where that fails.
     fn pull(
         &mut self,
-        mut slots: impl Iterator<Item = usize> + Clone,
+        mut slots: impl Iterator<Item = usize>,
         phase: Phase,
         mut failed: impl FnMut(usize, Failure),
     ) {
-        let (mut at, mut later) = (0, slots.clone().skip(simd::AHEAD));
+        let mut at = 0;
         loop {
             let pulled = guard(phase, || {
                 for slot in &mut slots {
                     at = slot;
-                    if let Some(slot) = later.next() {
-                        self.fields.prefetch(slot);
-                    }
                     if let Some(env) = &self.list.envs[slot] {
                         self.fields.set(slot, env.fields());
                     }

@@ -32,6 +32,9 @@ pub(crate) fn flatten<T>(phase: Phase, outcome: Result<Result<T>, Failure>) -> R
     outcome.and_then(|result| result.map_err(|error| Failure::error(phase, error)))
 }
 
+/// How many resets ahead an env is fetched from memory.
+const AHEAD: usize = 4;
+
 pub(crate) struct EnvList<E: Env> {
     id: String,
     pub(crate) config: Arc<E::Config>,
@@ -299,7 +302,7 @@ impl<E: Env> Chunk for EnvList<E> {
                     slot = reset.slot;
                     // Resets reach envs in an order that the CPU cannot predict, so the next
                     // one is fetched explicitly.
-                    if let Some(later) = left.as_slice().get(simd::AHEAD - 1) {
+                    if let Some(later) = left.as_slice().get(AHEAD - 1) {
                         simd::prefetch(&self.envs[later.slot]);
                     }
                     if let Err(failure) = self.begin(reset, rows, side) {

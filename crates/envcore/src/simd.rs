@@ -79,25 +79,17 @@ pub fn registers() -> &'static str {
     "any"
 }
 
-/// How many resets ahead the CPU is asked for what a reset uses.
-pub(crate) const AHEAD: usize = 4;
-
 /// Asks the CPU to load `value` into its cache, for use a little later.
 #[inline]
 pub fn prefetch<T>(value: &T) {
-    prefetch_at(std::ptr::from_ref(value).cast(), size_of::<T>());
-}
-
-/// As [`prefetch`], of the bytes from `address` on, of which only the first few lines are loaded.
-#[inline]
-pub(crate) fn prefetch_at(address: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in 0..bytes.div_ceil(64).min(4) {
+    for line in 0..size_of::<T>().div_ceil(64).min(4) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint, which reads nothing that the program sees, of any address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast::<i8>().wrapping_add(64 * line)) }
+        // SAFETY: a prefetch is a hint and reads nothing that the program sees; the line
+        // belongs to `value`.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().byte_add(64 * line)) }
     }
-    let _ = (address, bytes);
+    let _ = value;
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -13,7 +13,6 @@ use crate::buffer::column::Column;
 use crate::buffer::lease::Part;
 use crate::buffer::place::{Place, Places};
 use crate::buffer::row::Row;
-use crate::simd;
 use crate::space::{Element, Value};
 
 /// Consecutive rows of a batch, for writing; row numbers count from the
@@ -136,19 +135,6 @@ impl<'a> RowsMut<'a> {
         self.reward()[row] = reward;
         self.terminated()[row] = terminated;
         self.truncated()[row] = truncated;
-    }
-
-    /// Asks the CPU for what [`set`](Self::set) writes of row `row`, and for its observation, so that
-    /// the writes need not wait for memory one after the other.
-    #[inline]
-    pub(crate) fn prefetch(&self, row: usize) {
-        let row = self.start + row;
-        for place in self.places.reward.iter().chain(self.places.observation.first()) {
-            let bytes = place.elements * place.dtype.size();
-            if place.fixed {
-                simd::prefetch_at(place.ptr.wrapping_add(row * bytes), bytes);
-            }
-        }
     }
 
     /// A writer of row `row`'s observation.

@@ -6,8 +6,6 @@
 
 use std::ops::Range;
 
-use crate::simd;
-
 /// More steps than an episode can have, and so few that sums of them do not overflow.
 const MOST: u64 = 1 << 61;
 
@@ -34,12 +32,6 @@ impl Ages {
     #[inline]
     pub(super) fn of(&self, slot: usize) -> u64 {
         self.clock - self.born[slot]
-    }
-
-    /// Asks the CPU for the age of `slot`'s episode.
-    #[inline]
-    pub(super) fn prefetch(&self, slot: usize) {
-        simd::prefetch(&self.born[slot]);
     }
 
     /// Sets the age of `slot`'s episode.

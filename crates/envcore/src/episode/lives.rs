@@ -16,7 +16,6 @@ use crate::begin::Begin;
 use crate::caps::Caps;
 use crate::error::{Error, Failure, Phase, Result, SlotError};
 use crate::rng::SeedSequence;
-use crate::simd;
 use crate::space::Options;
 use crate::vec_config::AutoresetMode;
 
@@ -227,13 +226,6 @@ impl Lives {
         }
         self.past[slot].episodes = 0;
         (rebuild, true)
-    }
-
-    /// Asks the CPU for what [`began`](Self::began) changes.
-    #[inline]
-    pub(super) fn prefetch(&self, slot: usize) {
-        simd::prefetch(&self.past[slot]);
-        self.ages.prefetch(slot);
     }
 
     /// Notes that an episode began.

@@ -32,7 +32,6 @@ use crate::caps::Caps;
 use crate::error::{Error, Failure, Phase, Result, SlotError};
 use crate::frame::Frame;
 use crate::guard::{drop_guarded, guard};
-use crate::simd;
 use crate::source::{Chunk, ResetArgs, Side, Source, StepArgs};
 use crate::space::{Options, Value};
 use guarded::Guarded;
@@ -198,10 +197,6 @@ impl Episodes {
         let quiet = self.ends_quietly();
         let due = self.find_due(slots.clone(), quiet, rows);
         for k in 0..due {
-            if let Some(&later) = self.due[..due].get(k + simd::AHEAD) {
-                self.lives.prefetch(later);
-                rows.prefetch(later - slots.start);
-            }
             let slot = self.due[k];
             let row = slot - slots.start;
             if quiet || self.lives.pending[slot] {
