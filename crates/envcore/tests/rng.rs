@@ -174,6 +174,10 @@ fn uniform_is_numpys_one_by_one_and_filled() {
             Rng::new(case.seed).fill_uniform(&mut filled, low, high);
             let filled: Vec<u64> = filled.into_iter().map(f64::to_bits).collect();
             assert_eq!(filled, uniform.bits, "seed {}, filled({low}, {high})", case.seed);
+            let mut rng = Rng::new(case.seed);
+            let array: [f64; 2] = rng.uniform_array(low, high);
+            let drawn = [array[0], array[1], rng.uniform(low, high)].map(f64::to_bits);
+            assert_eq!(drawn, uniform.bits[..3], "seed {}, array({low}, {high})", case.seed);
         }
     }
 }

@@ -102,6 +102,14 @@ impl<const N: usize> Default for Between<N> {
     }
 }
 
+/// How far the magnitude of `x` is from the double of π/2; and how far from π/2, in two parts.
+#[inline(always)]
+fn from_half_pi(x: f64) -> (f64, [f64; 2]) {
+    let from = HALF_PI.0 - x.abs();
+    let whole = from + HALF_PI.1;
+    (from, [whole, (from - whole) + HALF_PI.1])
+}
+
 /// The row of the table that is the nearest to an angle near 0.
 #[inline(always)]
 fn row_near(angle: f64) -> u64 {
@@ -151,9 +159,7 @@ fn one_function<const FUSED: bool, const COSINE: bool, const N: usize>(
         let (is_near, is_middle) = (x.abs() < NEAR, x.abs() < MIDDLE);
         let (far, far_rest, n) = reduced::<FUSED>(x);
         // The angle from π/2, which the two functions take in different forms.
-        let from = HALF_PI.0 - x.abs();
-        let whole = from + HALF_PI.1;
-        let part = (from - whole) + HALF_PI.1;
+        let (from, [whole, part]) = from_half_pi(x);
         let (middle, middle_rest) = if COSINE { (whole, part) } else { (from, HALF_PI.1) };
         let (u, r) = if is_middle { (middle, middle_rest) } else { (far, far_rest) };
         let (u, r) = if is_near { (x, 0.0) } else { (u, r) };
@@ -238,9 +244,7 @@ pub(super) fn both_functions<const FUSED: bool, const N: usize>(
         let x = x[i];
         let (is_near, is_middle) = (x.abs() < NEAR, x.abs() < MIDDLE);
         let (far, far_rest, n) = reduced::<FUSED>(x);
-        let from = HALF_PI.0 - x.abs();
-        let whole = from + HALF_PI.1;
-        let part = (from - whole) + HALF_PI.1;
+        let (from, [whole, part]) = from_half_pi(x);
         let (s, s_rest) = if is_middle { (whole, part) } else { (far, far_rest) };
         let (c, c_rest) = if is_middle { (from, HALF_PI.1) } else { (far, far_rest) };
         let (s, s_rest) = if is_near { (x, 0.0) } else { (s, s_rest) };
