@@ -18,7 +18,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo examples examples-torch torch test test-rust test-python test-border test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs env-scores clean
+.PHONY: help build demo examples examples-torch torch test test-rust test-python test-border test-trainers test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs env-scores clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ test-all: test-rust test-border test-threads build ## Run every case of every te
 	CORRAL_SINES_POINTS=1000000000 cargo test --locked --release -p envcore --test sines
 	$(BIN)/python $(PYTEST)
 	$(MAKE) test-oldest WHAT_DIFFERS=
+
+test-trainers: build torch ## Run the programs of docs/trainers by the trainers themselves: gigabytes.
+	$(BIN)/python $(PYTEST) tests/trainers tests/contract/test_torch.py
 
 test-border: ## Run Border's sampler and evaluator over our envs.
 	cd examples/border && cargo test --locked --target-dir $(abspath target/border)

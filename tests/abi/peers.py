@@ -111,6 +111,8 @@ _VENVS = {
         *("websockets>=15.0.1", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     ),
 }
+# What each trainer's venv has on top of the venv of PyTorch.
+_TRAINERS: dict[str, tuple[str, ...]] = {}
 # What comes without its dependencies: gym3 pins old versions of what it needs for windows alone.
 _ALONE = {"gym3": ("gym3==0.3.3",)}
 
@@ -127,14 +129,33 @@ def venv_python(peer: str) -> Path:
         return _venv_python(peer)
 
 
+@functools.cache
+def trainer_python(trainer: str) -> Path:
+    """The Python of the venv of a trainer of `_TRAINERS`, made where it is not there yet. What it
+    does not have itself is imported from the venv of PyTorch.
+
+    Raises:
+        Missing: without a registry, or without the venv that `make torch` makes.
+    """
+    torch()
+    with _alone():
+        return _venv_python(trainer)
+
+
 def _venv_python(peer: str) -> Path:
-    packages, alone = _VENVS[peer], _ALONE.get(peer, ())
+    is_trainer = peer in _TRAINERS
+    packages, alone = (_TRAINERS if is_trainer else _VENVS)[peer], _ALONE.get(peer, ())
     venv = PEERS / peer
     python, stamp = venv / "bin" / "python", venv / "installed.txt"
     wanted = "\n".join((*packages, *alone))
     if stamp.exists() and stamp.read_text() == wanted:
         return python
     _run(peer, sys.executable, "-m", "venv", "--clear", venv)
+    if is_trainer:
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        below = TORCH.parents[1] / "lib" / version / "site-packages"
+        own = venv / "lib" / version / "site-packages"
+        (own / "pytorch.pth").write_text(f"{below}\n")
     pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     _run(peer, *pip, "--only-binary=dmlab2d", *packages)
     if alone:
