@@ -20,6 +20,7 @@ from corral.properties import Attributes, Properties
 from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
+from corral.rollouts import Rollout
 from corral.single import Env
 from corral.vector import RowKind, VectorEnv
 
@@ -36,6 +37,7 @@ __all__ = [
     "Properties",
     "RecordedVectorEnv",
     "Replay",
+    "Rollout",
     "RowKind",
     "Simd",
     "StackedFrames",

@@ -12,6 +12,7 @@ from gymnasium import spaces as gym_spaces
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors, spaces
+from corral.rollouts import Rollout
 from corral.vector import VectorEnv, split_options, state_bytes
 
 _WHOLE = "lazy_frames goes with reset and step of all envs: leave it out for send and recv"
@@ -201,6 +202,12 @@ class LazyVectorEnv(VectorEnv):
         self._ages = np.where(first, 0, np.minimum(self._ages + 1, self.frame_stack - 1))
         self._over = ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._over
         return self._stacked(), rewards, terminations, truncations, infos
+
+    def rollout(self, *args: Any, **kwargs: Any) -> Rollout:
+        """Not with lazy frames: use `step`."""
+        raise errors.UnsupportedError(
+            "a rollout keeps whole observations: make the envs without lazy_frames"
+        )
 
     def async_reset(self, **kwargs: Any) -> None:
         """Not with lazy frames: use `reset`."""

@@ -20,9 +20,12 @@ from numpy.ma import MaskedArray
 
 from corral import _native, errors, spaces
 from corral._closing import Closing
+from corral._rolling import roll
 from corral.normalization import Normalization
+from corral.policy import Policy
 from corral.properties import Properties, attributes_of
 from corral.rendering import drawn, render_modes
+from corral.rollouts import Rollout
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,
@@ -256,6 +259,46 @@ class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any]):
                 them.
         """
         return self.native.step(actions)
+
+    def rollout(
+        self,
+        policy: Policy,
+        steps: int,
+        *,
+        infos: Sequence[str] = (),
+        extras: Sequence[str] = (),
+        out: Rollout | None = None,
+    ) -> Rollout:
+        """Lets a policy play, from where the envs stand, and keeps what a learner needs in one
+        array per leaf. Nothing is copied: envs write to their places in these arrays.
+
+        With autoreset disabled, envs whose episode ended are reset at once.
+
+        Args:
+            policy: takes observations `(num_envs, …)` and returns actions, as `step` takes them; a
+                function of NumPy arrays or a PyTorch module, of which no gradients are kept. One
+                with a parameter `infos` is given the infos that are asked for.
+            steps: how many steps of each env.
+            infos: the names of infos to keep.
+            extras: names of what the policy returns beside its actions, log probabilities and
+                values for instance: it returns a tuple then, the actions first, and an array
+                `(num_envs, …)` for each name.
+            out: an earlier rollout of these envs with the same arguments, whose arrays are
+                overwritten and which is returned anew. Without it, memory of rollouts that nobody
+                holds is used again.
+
+        Returns:
+            A `Rollout`.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: for arguments, or a policy's extras, that make no
+                sense.
+            ResetNeededError: before the first reset.
+            UnsupportedError: with a batch size below `num_envs`, or `lazy_frames`.
+            Exception: what the policy or `step` raises, KeyboardInterrupt among them. Its
+                attribute `rollout` is a `Rollout` of the steps that were made.
+        """
+        return roll(self, policy, steps, infos=infos, extras=extras, out=out)
 
     def async_reset(
         self,

@@ -1,5 +1,5 @@
 """Fetches what real libraries and hosts the tests and benches take: procgen's wheel, gym3, DeepMind
-Lab2D, minigrid, minatar, rliable, openenv-core.
+Lab2D, minigrid, minatar, Ray, rliable, openenv-core.
 
 Everything comes from the package registry that pip knows, once, into `.peers/`.
 """
@@ -105,6 +105,7 @@ _VENVS = {
     "minatar": ("minatar==1.0.*", "numpy>=2", *_FOR_CORRAL),
     # The dependency arch of rliable is not of an age with pandas 3.
     "rliable": ("rliable==1.2.0", "pandas<3"),
+    "ray": ("ray>=2.40", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     # Of what openenv-core depends on, only what its client, server and validation import.
     "openenv": (
         *("fastapi>=0.116", "fastmcp>=3,<5", "pydantic>=2", "requests>=2.25", "uvicorn>=0.24"),
@@ -120,7 +121,7 @@ _ALONE = {"gym3": ("gym3==0.3.3",)}
 @functools.cache
 def venv_python(peer: str) -> Path:
     """The Python of the venv of `peer`, made where it is not there yet. The peer is one of gym3,
-    dmlab2d, minigrid, minatar, rliable, openenv.
+    dmlab2d, minigrid, minatar, ray, rliable, openenv.
 
     Raises:
         Missing: without a registry, or where the peer has no wheel for this Python and machine.

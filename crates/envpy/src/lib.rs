@@ -38,6 +38,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MAX_FRAMES", envcore::MAX_FRAMES)?;
     module.add("MAX_THREADS", envcore::MAX_THREADS)?;
     module.add_class::<vec_env::VecEnv>()?;
+    module.add_class::<vec_env::Fragment>()?;
     module.add_class::<assemble::FinalObservations>()?;
     module.add_class::<layers::Statistics>()?;
     module.add_class::<source::Source>()?;

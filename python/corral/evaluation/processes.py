@@ -23,8 +23,8 @@ from corral._launch import Spawn, import_path
 from corral._transport import by_value, pack, unpack
 from corral._worker import directory
 from corral.evaluation.play import Episode, play
-from corral.evaluation.policy import Actor, Policy
 from corral.evaluation.success import Judge, Success
+from corral.policy import Actor, Policy
 from corral.registry import make_vec
 
 

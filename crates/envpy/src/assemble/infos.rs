@@ -155,7 +155,7 @@ impl Assembler {
 }
 
 /// The rows that are in either mask.
-fn either<'py>(
+pub(super) fn either<'py>(
     one: Option<Bound<'py, PyAny>>,
     other: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {

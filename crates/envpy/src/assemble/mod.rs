@@ -1,6 +1,7 @@
 //! Batches in Gymnasium's form: arrays, dicts, infos with masks.
 
 mod finals;
+mod fragments;
 mod infos;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,7 @@ use crate::array::{self, Descr};
 use crate::errors;
 use crate::values;
 pub(crate) use finals::FinalObservations;
+pub(crate) use fragments::FragmentArrays;
 
 /// One leaf, with all that is needed to make its arrays.
 struct LeafShape {

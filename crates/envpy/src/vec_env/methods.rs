@@ -157,13 +157,7 @@ impl VecEnv {
     fn step<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let py = actions.py();
         let mut state = self.lock(py)?;
-        if self.batch_size < self.spec.num_slots {
-            let why = format!(
-                "{}: step takes all {} envs, and batch_size is {}: use send and recv",
-                self.spec.id, self.spec.num_slots, self.batch_size
-            );
-            return Err(to_py(py, Error::Unsupported(why)));
-        }
+        self.check_whole(py, "step")?;
         self.put(&mut state, &Slots::All, actions, true)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::step)
