@@ -21,6 +21,7 @@ from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
 from corral.single import Env
+from corral.specs import VecSpec, spec
 from corral.vector import RowKind, VectorEnv
 
 register_with_gymnasium()
@@ -39,6 +40,7 @@ __all__ = [
     "RowKind",
     "Simd",
     "StackedFrames",
+    "VecSpec",
     "VectorEnv",
     "__version__",
     "compare",
@@ -62,6 +64,7 @@ __all__ = [
     "replay",
     "serve",
     "simd",
+    "spec",
     "testing",
     "to_dm_env",
     "to_gym3",
