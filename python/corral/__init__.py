@@ -22,6 +22,7 @@ from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
 from corral.rollouts import Rollout
 from corral.single import Env
+from corral.specs import VecSpec, spec
 from corral.vector import RowKind, VectorEnv
 
 register_with_gymnasium()
@@ -41,6 +42,7 @@ __all__ = [
     "RowKind",
     "Simd",
     "StackedFrames",
+    "VecSpec",
     "VectorEnv",
     "__version__",
     "compare",
@@ -64,6 +66,7 @@ __all__ = [
     "replay",
     "serve",
     "simd",
+    "spec",
     "testing",
     "to_dm_env",
     "to_gym3",

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from numpy.ma import MaskedArray
 
-from corral import _native, errors, spaces
+from corral import _native, errors, slot_env, spaces
 from corral._closing import Closing
 from corral._rolling import roll
 from corral.normalization import Normalization
@@ -477,21 +477,31 @@ class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any]):
         return drawn(self.native, self.render_mode, envs)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """What a method of each env gives, or the attribute of that name.
+        """What a method of each env gives, or the attribute of that name: `(num_envs,)`.
 
-        For Python envs, as Gymnasium's: found through their wrappers. For envs in Rust and plugins
-        what their `Env::call` answers. For libenv libraries a function of the library's, of each
-        env in turn: see `corral.load_libenv`.
+        For Python envs, as Gymnasium's: found through their wrappers. All other envs answer what
+        every env of Gymnasium has ("render", "spec", "unwrapped", "observation_space", …) as one
+        env of `corral.make` would; "unwrapped" gives a `corral.slot_env.SlotEnv` each. What else
+        they answer is their own. For envs in Rust and plugins it is what their `Env::call`
+        answers. For libenv libraries it is a function of the library's, of each env in turn: see
+        `corral.load_libenv`.
 
         Raises:
-            UnsupportedError: for envs that have nothing to call by name.
+            UnsupportedError: for envs that have nothing to call by name, and for "step", "reset"
+                and "close", which the vec env does.
             AttributeError: if the envs do not have it; of envs in Rust it is `UnknownNameError`.
             EnvError: if envs failed at it; they go on.
         """
+        # What `render` of an env takes is the env's own matter: a netenv server's, for instance.
+        if slot_env.is_known(self, name) and not (name == "render" and (args or kwargs)):
+            return slot_env.answers(self, name, args, kwargs)
         return self.native.call(name, args, kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute of each env: of envs in Rust and plugins one of their properties."""
+        """An attribute of each env: what `call` answers, and of envs in Rust and plugins one of
+        their properties."""
+        if slot_env.is_known(self, name):
+            return slot_env.answers(self, name, (), {})
         return self.native.call(name, (), {}, None, "get")
 
     def list_attr(self) -> tuple[dict[str, bool], ...]:
@@ -529,6 +539,11 @@ class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any]):
         if len(values) != self.num_envs:
             raise errors.ArgumentError(
                 f"{len(values)} values of {name} for {self.num_envs} envs: give one each"
+            )
+        if slot_env.is_known(self, name):
+            raise errors.UnsupportedError(
+                f"{self.native.id}: '{name}' of an env can be read, not set: give the maker of the "
+                "vec env its option"
             )
         for env, value in enumerate(values):
             self.native.call(name, (value,), {}, [env], "set")
