@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Text
 
 import corral
 from corral import errors
-from tests.support import assert_same
+from tests.support import assert_same, forces
 
 MODES = ("next_step", "same_step", "disabled")
 STEPS = 60
@@ -301,7 +301,7 @@ def test_a_failure_of_an_env_is_raised_with_the_step_in_which_it_failed() -> Non
     )
     envs.reset()
     with pytest.raises(errors.EnvError) as raised:
-        envs.rollout(lambda o: np.zeros(3, np.int64), 10)
+        envs.rollout(lambda o: forces(3), 10)
     rollout = raised.value.rollout  # type: ignore[attr-defined]
     assert rollout.row_kinds[-1].tolist() == [0, corral.RowKind.FAILED, 0]
     assert rollout.valid.sum() == 3 * rollout.steps - 1

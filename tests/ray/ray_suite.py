@@ -93,6 +93,22 @@ def test_without_ahead_every_fragment_is_of_the_weights_given() -> None:
             assert all(member.under_way is None for member in pools._members)
 
 
+def noisy(weights: Any, envs: range) -> Callable[[Any], Any]:
+    rng = np.random.default_rng([weights, envs.start])
+    return lambda seen: rng.integers(0, 2, len(seen))
+
+
+def test_a_policy_may_draw_numbers_of_its_actors_own() -> None:
+    def drawn() -> Any:
+        with corral.ray.pools("CartPole-v1", 6, 2, seed=7) as pools:
+            parts = pools.collect(3, noisy, STEPS, ahead=False)
+            return corral.Rollout.joined([part.rollout for part in parts]).actions
+
+    first = drawn()
+    assert (first[:, :3] != first[:, 3:]).any()
+    np.testing.assert_array_equal(first, drawn())
+
+
 def test_arrays_arrive_without_a_copy() -> None:
     with corral.ray.pools("CartPole-v1", 2048, 2, seed=7) as pools:
         part = pools.collect(weights(0), make_policy, STEPS)[0]

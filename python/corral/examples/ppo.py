@@ -126,6 +126,12 @@ class Agent:
         drawn: Array = (logits + self.rng.gumbel(size=logits.shape)).argmax(axis=1)
         return drawn
 
+    def log_probabilities(self, obs: Array, actions: Array) -> Array:
+        """Return the log probability [rows] of each action [rows], given observations [rows, …]."""
+        logs = log_softmax(self.policy.forward(flat(obs))[-1])
+        taken: Array = logs[np.arange(len(obs)), actions]
+        return taken
+
     def estimate(
         self, obs: Array, rewards: Array, terminated: Array, ended: Array
     ) -> tuple[Array, Array]:
@@ -142,10 +148,21 @@ class Agent:
         return advantages[:-1], advantages[:-1] + values[:-1]
 
     def update(
-        self, obs: Array, actions: Array, advantages: Array, targets: Array, rate: float
+        self,
+        obs: Array,
+        actions: Array,
+        advantages: Array,
+        targets: Array,
+        rate: float,
+        old: Array | None = None,
     ) -> None:
-        """Train on observations [rows, size] and actions, advantages and value targets [rows]."""
-        old = log_softmax(self.policy.forward(obs)[-1])[np.arange(len(obs)), actions]
+        """Train on observations [rows, size] and actions, advantages and value targets [rows].
+
+        `old` [rows] are the log probabilities that the actions were drawn with; by default those of
+        the policy as it is.
+        """
+        if old is None:
+            old = self.log_probabilities(obs, actions)
         for _ in range(self.config.epochs):
             for rows in np.array_split(self.rng.permutation(len(obs)), self.config.minibatches):
                 layers = self.policy.forward(obs[rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from corral.policy import Policy
 from corral.rollouts import Rollout
 from corral.specs import VecSpec
 
-MakePolicy = Callable[[Any], Policy]
+MakePolicy = Callable[..., Policy]
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,14 @@ class EnvActor:
     """Some of the envs of pools."""
 
     def __init__(
-        self, spec: VecSpec, seeds: Sequence[int], num_threads: int, state: bytes | None
+        self,
+        spec: VecSpec,
+        envs: range,
+        seeds: Sequence[int],
+        num_threads: int,
+        state: bytes | None,
     ) -> None:
+        self._numbers = envs
         self._envs = spec.make(num_envs=len(seeds), seed=None, num_threads=num_threads)
         self._envs.reset(seed=list(seeds))
         if state is not None:
@@ -42,11 +49,19 @@ class EnvActor:
     ) -> tuple[Rollout, bytes | None]:
         """A fragment by the policy of these weights, and the state of the envs after it."""
         if self._made is None or self._made[0] != version:
-            self._made = version, make_policy(weights)
+            named = {"envs": self._numbers} if _takes_envs(make_policy) else {}
+            self._made = version, make_policy(weights, **named)
         rollout = self._envs.rollout(
             self._made[1], work.steps, infos=work.infos, extras=work.extras
         )
         return rollout, self._envs.save_state() if work.saves else None
+
+
+def _takes_envs(make_policy: MakePolicy) -> bool:
+    try:
+        return "envs" in inspect.signature(make_policy).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def play_shard(

@@ -178,7 +178,9 @@ class Pools:
             weights: anything that can be pickled. It is sent once for all actors, and arrays in it
                 arrive as arrays that cannot be written to.
             policy: `policy(weights)` makes the policy of `VectorEnv.rollout`, once for every
-                weights in every actor. It is pickled, and sent again where it is another.
+                weights in every actor. With a parameter `envs` it is given the range of the
+                actor's envs, for random numbers that differ between actors. It is pickled, and
+                sent again where it is another.
             steps, infos, extras: as of `VectorEnv.rollout`. A fragment that is under way keeps
                 those of the call that began it.
             wait: how many fragments to wait for: those that arrive first; None for one of every
@@ -238,7 +240,7 @@ class Pools:
         threads = max(1, int(self.actor_options["num_cpus"]))
         threads = self.spec.options.get("num_threads") or threads
         remote = ray.remote(EnvActor).options(max_restarts=0, **self.actor_options)
-        member.actor = remote.remote(self.spec, seeds, threads, member.state)
+        member.actor = remote.remote(self.spec, member.envs, seeds, threads, member.state)
 
     def _begin_all(self, order: _Order) -> None:
         waiting = {part.envs for _, part in self._ready}
