@@ -46,10 +46,10 @@ def make_policy(weights: Any, envs: range = range(1)) -> Callable[[Any], tuple[A
 def collector(actors: int, seed: int) -> Iterator[Callable[[Any], corral.Rollout]]:
     """A function that gives the next fragment of all envs."""
     if actors:
-        import corral.ray
+        from corral.ray import pools as make_pools
 
         options: dict[str, Any] = {"seed": seed, "episode_statistics": True}
-        with corral.ray.pools(CONFIG.env, CONFIG.num_envs, actors, **options) as pools:
+        with make_pools(CONFIG.env, CONFIG.num_envs, actors, **options) as pools:
 
             def collect(weights: Any) -> corral.Rollout:
                 parts = pools.collect(weights, make_policy, CONFIG.rollout_steps, extras=EXTRAS)
