@@ -120,10 +120,10 @@ class EnvPool(ABC):
             ArgumentError, ArgumentTypeError: for envs that there are not.
         """
         if (
-            env_id is not None
-            or type(action) is not np.ndarray
+            type(action) is not np.ndarray
             or not self._have_all_begun
             or self.is_async
+            or not (env_id is None or self._is_all(env_id))
         ):
             self.send(action, env_id)
             return self.recv()
@@ -254,6 +254,11 @@ class EnvPool(ABC):
         if seed is not None or self._env_seeds is None or self._has_begun[ids].all():
             return seed
         return [None if self._has_begun[k] else self._env_seeds[k] for k in ids.tolist()]
+
+    def _is_all(self, env_id: Any) -> bool:
+        """Whether these are all envs, in order: trainers name them in every step."""
+        ids = _numbers(env_id)
+        return ids.size == self._num_envs and bool((ids == self._ids).all())
 
     def _note_begun(self, ids: Ids) -> None:
         if not self._have_all_begun:
