@@ -103,6 +103,10 @@ _VENVS = {
     "dmlab2d": ("dmlab2d==1.0.2", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     "minigrid": ("minigrid==3.2.*", "numpy>=2", *_FOR_CORRAL),
     "minatar": ("minatar==1.0.*", "numpy>=2", *_FOR_CORRAL),
+    # What EnvPool imports; it is itself in `_ALONE`.
+    "envpool": ("dm-env>=1.6", "optree", "packaging", "numpy>=2", *_FOR_CORRAL),
+    # The interface of Gym before 0.26, which EnvPool had before 1.0.
+    "envpool-0.8": ("envpool==0.8.4", "gym==0.23.1", "numpy<2", "setuptools<80", *_FOR_CORRAL),
     # The dependency arch of rliable is not of an age with pandas 3.
     "rliable": ("rliable==1.2.0", "pandas<3"),
     "ray": ("ray>=2.40", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
@@ -113,15 +117,19 @@ _VENVS = {
     ),
 }
 # What each trainer's venv has on top of the venv of PyTorch.
-_TRAINERS: dict[str, tuple[str, ...]] = {}
+_TRAINERS: dict[str, tuple[str, ...]] = {
+    "rl_games": ("rl_games==1.6.*", *_FOR_CORRAL),
+    "tianshou": ("tianshou==2.0.*", *_FOR_CORRAL),
+}
 # What comes without its dependencies: gym3 pins old versions of what it needs for windows alone.
-_ALONE = {"gym3": ("gym3==0.3.3",)}
+# EnvPool takes 600 MB of models and pictures for envs that the tests do not play.
+_ALONE = {"gym3": ("gym3==0.3.3",), "envpool": ("envpool>=1.2.5",)}
 
 
 @functools.cache
 def venv_python(peer: str) -> Path:
-    """The Python of the venv of `peer`, made where it is not there yet. The peer is one of gym3,
-    dmlab2d, minigrid, minatar, ray, rliable, openenv.
+    """The Python of the venv of `peer`, made where it is not there yet. The peer is one of
+    `_VENVS`.
 
     Raises:
         Missing: without a registry, or where the peer has no wheel for this Python and machine.

@@ -17,6 +17,7 @@ from corral.vector import VectorEnv
 if TYPE_CHECKING:
     from corral.adapters.dm_env import DmEnv, DmVectorEnv
     from corral.adapters.gym3 import Gym3Env
+    from corral.adapters.rl_games import RlGamesVecEnv
     from corral.adapters.sb3 import SB3VecEnv
 
 
@@ -92,6 +93,35 @@ def to_sb3(envs: VectorEnv) -> SB3VecEnv:
     from corral.adapters.sb3 import SB3VecEnv
 
     return SB3VecEnv(envs)
+
+
+def to_rl_games(envs: VectorEnv) -> RlGamesVecEnv:
+    """An rl_games `IVecEnv` of these envs; its `close` closes them.
+
+    Args:
+        envs: made with `autoreset_mode="same_step"`, which is what rl_games' agents expect.
+
+    Returns:
+        A real subclass of rl_games' `IVecEnv`. Observations are uint8 or float32 (any other dtype
+        is cast), a Box or a Dict of these. Rewards are float32. `infos["time_outs"]`, bool
+        `(num_envs,)`, is True where an episode was truncated and did not terminate:
+        `value_bootstrap: True` in rl_games' config makes use of it. Envs that tell
+        `infos["action_mask"]` have `get_action_masks`, for `use_action_masks: True`.
+
+    Raises:
+        UnsupportedError: for envs of another autoreset mode, and for spaces that rl_games has no
+            networks for: observations that are no Box, actions that are none of Discrete,
+            MultiDiscrete and a Box of one axis.
+        LibraryError: without rl_games (an ImportError).
+    """
+    _check_vector(envs)
+    try:
+        from corral.adapters.rl_games import RlGamesVecEnv
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "rl_games":
+            raise
+        raise errors.LibraryError("rl_games is not installed: pip install rl-games") from error
+    return RlGamesVecEnv(envs)
 
 
 @overload
@@ -217,4 +247,4 @@ def _check_vector(envs: Any) -> None:
         raise errors.ArgumentTypeError(f"envs is a corral.VectorEnv, not {envs!r}")
 
 
-__all__ = ["from_dm_env", "from_gym3", "to_dm_env", "to_gym3", "to_sb3"]
+__all__ = ["from_dm_env", "from_gym3", "to_dm_env", "to_gym3", "to_rl_games", "to_sb3"]
