@@ -68,6 +68,7 @@ def sb3() -> Any:
         ("vec_monitor", "VecMonitor"),
         ("vec_frame_stack", "VecFrameStack"),
         ("vec_check_nan", "VecCheckNan"),
+        ("vec_video_recorder", "VecVideoRecorder"),
     ):
         found = importlib.import_module(f"stable_baselines3.common.vec_env.{module}")
         parts[name] = getattr(found, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -140,6 +141,44 @@ def test_frames_are_tiled_as_sb3_tiles_them(sb3: Any) -> None:
         envs.seed(0)
         envs.reset()
     assert_same(mine.render(), theirs.render())
+
+
+@pytest.mark.parametrize("id", ["MiniGrid-Dynamic-Obstacles-5x5-v0", "Blackjack-v1", "Taxi-v4"])
+@pytest.mark.parametrize("how", [{}, {"on_failure": "mask"}, {"frame_stack": 2}])
+def test_terminal_observations_are_those_of_the_batch(
+    sb3: Any, id: str, how: dict[str, Any]
+) -> None:
+    """Texts, numbers and nested ones too."""
+    if "frame_stack" in how and id.startswith("MiniGrid"):
+        pytest.skip("texts are not stacked")
+    options = {"seed": 0, "max_episode_steps": 9, **how}
+    mine, twin = (corral.make_vec(id, N, autoreset_mode="same_step", **options) for _ in range(2))
+    envs = corral.to_sb3(mine)
+    assert_same(envs.reset(), twin.reset()[0])
+    twin.action_space.seed(0)
+    ends = 0
+    for _ in range(60):
+        actions = twin.action_space.sample()
+        infos, told = envs.step(actions)[3], twin.step(actions)[4]
+        for row, info in enumerate(infos):
+            final = told["final_obs"][row] if "final_obs" in told else None
+            assert ("terminal_observation" in info) == (final is not None)
+            if final is not None:
+                ends += 1
+                assert repr(info["terminal_observation"]) == repr(final)
+    assert ends >= 6 * N
+
+
+def test_sb3s_recorder_films_it(sb3: Any, tmp_path: Path) -> None:
+    envs = corral.make_vec("CartPole-v1", 2, autoreset_mode="same_step", render_mode="rgb_array")
+    film = sb3.VecVideoRecorder(
+        corral.to_sb3(envs), str(tmp_path), lambda step: step == 0, video_length=5
+    )
+    film.reset()
+    for _ in range(8):
+        film.step(np.zeros(2, np.int64))
+    film.close()
+    assert [path.suffix for path in tmp_path.iterdir()] == [".mp4"]
 
 
 def test_built_in_envs_are_sb3_envs_too_and_tell_their_episodes(sb3: Any) -> None:

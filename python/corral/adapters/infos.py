@@ -42,7 +42,7 @@ def _told(value: Any, mask: Any, found: Any) -> list[Any]:
         return rows_in(_masked(value, mask), found.tolist())
     if type(value) is np.ndarray and value.ndim == 1 and value.dtype != object:
         return list(value[found].tolist())
-    return [plain(value[row]) for row in found]
+    return [_plain(value[row]) for row in found]
 
 
 def _masked(infos: dict[str, Any], mask: Any) -> dict[str, Any]:
@@ -54,17 +54,16 @@ def _masked(infos: dict[str, Any], mask: Any) -> dict[str, Any]:
     return masked
 
 
-def plain(value: Any) -> Any:
-    """Python's number for NumPy's."""
+def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
 def each_of(space: spaces.Space[Any], stacked: Any, count: int) -> Iterator[Any]:
-    """Each of `count` observations of a space that are stacked leaf by leaf. Arrays are views;
-    where an observation is one number, it is Python's."""
+    """Each of `count` observations of a space that are stacked leaf by leaf. Arrays are views, and
+    numbers NumPy's."""
     # Asking whether a space is a Dict takes longer than the views of some rows.
     if isinstance(stacked, np.ndarray):
-        return iter(stacked.tolist() if stacked.ndim == 1 else stacked)
+        return iter(stacked)
     if isinstance(space, spaces.Dict):
         parts = [each_of(inner, stacked[key], count) for key, inner in space.spaces.items()]
         return (dict(zip(space.spaces, one, strict=True)) for one in _together(parts, count))

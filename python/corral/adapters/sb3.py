@@ -15,7 +15,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from corral import FinalObservations, errors, spaces
-from corral.adapters.infos import each_of, plain, rows, rows_in
+from corral.adapters.infos import each_of, rows, rows_in
 from corral.adapters.sb3_infos import CUT, Infos
 from corral.adapters.sb3_statistics import EpisodeStatistics
 from corral.vector import VectorEnv
@@ -45,7 +45,7 @@ _MASK = "action_mask"
 
 
 class NoSuchEnvError(errors.ArgumentError, IndexError):
-    """A number that no env has; an IndexError, as of SB3's own vec envs."""
+    """A number that no env has, or nothing for an env; an IndexError, as of SB3's own vec envs."""
 
 
 class SB3VecEnv(VecEnv):  # type: ignore[misc]
@@ -79,10 +79,10 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     def reset(self) -> Any:
         """Observations of all envs; their infos are in `reset_infos`. Seeds and options set
         before are used up by it."""
-        if len(self._options) != self.num_envs:
-            raise errors.ArgumentError(
-                f"set_options got options for {len(self._options)} envs: there are {self.num_envs}"
-            )
+        given, n = len(self._options), self.num_envs
+        if given != n:
+            kind = NoSuchEnvError if given < n else errors.ArgumentError
+            raise kind(f"set_options got a list of {given}: there are {n} envs")
         seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
         first = self._options[0]
         if all(_are_same(options, first) for options in self._options):
@@ -206,7 +206,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
             return list(each_of(self.observation_space, final.stacked, len(numbers)))
         # Python envs' own objects; frames that are stacked when they are read.
         shown = of_end["_final_obs"]
-        return [plain(final[row]) if shown[row] else _NONE for row in numbers]
+        return [final[row] if shown[row] else _NONE for row in numbers]
 
     def close(self) -> None:
         """Closes the envs; again does nothing."""
@@ -279,8 +279,12 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         if not self._is_native:
             arguments = (method_name, *method_args)
             return list(self.envs.native.call("corral:do", arguments, method_kwargs, numbers))
-        if method_name in _METHODS and not (method_args or method_kwargs):
+        if method_name in _METHODS:
+            if method_args or method_kwargs:
+                raise errors.ArgumentTypeError(f"{method_name} of these envs takes no arguments")
             return self._method(method_name, numbers)
+        if method_name in (*_OF_NATIVE, "render_mode"):
+            raise errors.ArgumentTypeError(f"{method_name} of these envs is no method: get_attr it")
         return self._call(method_name, numbers, method_args, method_kwargs, "call")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:

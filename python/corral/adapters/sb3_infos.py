@@ -77,6 +77,7 @@ class Infos(list[Info]):
     __add__ = _of_all(list.__add__)
     __mul__ = _of_all(list.__mul__)
     __rmul__ = _of_all(list.__rmul__)
+    __imul__ = _of_all(list.__imul__)
     copy = _of_all(list.copy)
     pop = _of_all(list.pop)
     sort = _of_all(list.sort)
