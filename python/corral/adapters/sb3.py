@@ -182,17 +182,24 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         numbers = ended.tolist()
         finals = self._finals(of_end, numbers)
         last_infos = of_end.get("final_info")
-        lasts = rows_in(last_infos, numbers) if last_infos else [{} for _ in numbers]
         begun = self.reset_infos
-        for row, last, final, cut in zip(numbers, lasts, finals, cuts.tolist(), strict=True):
-            if final is not _NONE:
-                last["terminal_observation"] = final
-            last[CUT] = cut
-            each[row] = last
-            begun[row] = {}
+        if last_infos:
+            lasts = rows_in(last_infos, numbers)
+            for last, final, cut in zip(lasts, finals, cuts.tolist()):
+                last["terminal_observation"], last[CUT] = final, cut
+        else:
+            lasts = [
+                {"terminal_observation": final, CUT: cut}
+                for final, cut in zip(finals, cuts.tolist())
+            ]
+        for row, last in zip(numbers, lasts):
+            each[row], begun[row] = last, {}
         for row, last, final, top in zip(numbers, lasts, finals, tops or ()):
             begun[row] = {key: told for key, told in top.items() if key not in _OF_STEP}
             last.update((key, top[key]) for key in top if key == "failed" or final is _NONE)
+        for last in lasts:
+            if last["terminal_observation"] is _NONE:
+                del last["terminal_observation"]
         if self._statistics is not None:
             self._statistics.tell(ended, lasts, of_end.get("episode"))
 

@@ -56,9 +56,11 @@ class EpisodeStatistics:
             returns, lengths = counted["r"][ended], counted["l"][ended]
         now = time.time()
         seconds = round(now - self._began, 6)
-        each = zip(infos, _rounded(returns), lengths.tolist(), strict=True)
-        for info, episode_return, length in each:
+        for info, episode_return, length in zip(infos, returns.tolist(), lengths.tolist()):
             if counted is not None or "episode" not in info:
+                # Monitor rounds so, in a quarter of a microsecond.
+                if not episode_return.is_integer():
+                    episode_return = round(episode_return, 6)
                 info["episode"] = {"r": episode_return, "l": length, "t": seconds}
         for env, info in zip(ended, infos, strict=True) if self._monitors else ():
             self._write(self._monitors[env], info, now)
@@ -76,12 +78,3 @@ class EpisodeStatistics:
         for monitor in self._monitors:
             if monitor.results_writer is not None:
                 monitor.results_writer.close()
-
-
-def _rounded(returns: Any) -> list[float]:
-    """Rounded as Monitor does it, which NumPy's rounding is not to the last bit."""
-    numbers: list[float] = returns.tolist()
-    # Python's rounding takes longer than all else that an episode's end takes here.
-    if (returns == np.rint(returns)).all():
-        return numbers
-    return [round(one, 6) for one in numbers]
