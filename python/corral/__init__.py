@@ -6,7 +6,15 @@ Importing this module registers `corral/…` ids with Gymnasium.
 from corral import errors, netenv, openenv, testing
 from corral._native import FinalObservations, __version__
 from corral._simd import Simd, simd
-from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_rl_games, to_sb3
+from corral.adapters import (
+    from_dm_env,
+    from_gym3,
+    sb3_vec_env,
+    to_dm_env,
+    to_gym3,
+    to_rl_games,
+    to_sb3,
+)
 from corral.env_c_api import load_env_c_api
 from corral.evaluation import Comparison, Evaluation, compare, evaluate
 from corral.films import RecordedVectorEnv, record
@@ -64,6 +72,7 @@ __all__ = [
     "openenv",
     "record",
     "replay",
+    "sb3_vec_env",
     "serve",
     "simd",
     "spec",

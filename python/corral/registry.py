@@ -118,6 +118,7 @@ def make(id: str, **options: Any) -> Env:
     native = settings.native(_source(id, config, known), 1, given)
     env = Env(native, render_mode=check_render_mode(native, render_mode))
     env.spec = _spec(native.id, render_mode, config)
+    env.made = (id, options)
     return env
 
 
