@@ -6,7 +6,7 @@ Importing this module registers `corral/…` ids with Gymnasium.
 from corral import errors, netenv, openenv, testing
 from corral._native import FinalObservations, __version__
 from corral._simd import Simd, simd
-from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
+from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3, to_trl
 from corral.env_c_api import load_env_c_api
 from corral.evaluation import Comparison, Evaluation, compare, evaluate
 from corral.films import RecordedVectorEnv, record
@@ -66,4 +66,5 @@ __all__ = [
     "to_dm_env",
     "to_gym3",
     "to_sb3",
+    "to_trl",
 ]

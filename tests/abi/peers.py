@@ -1,5 +1,5 @@
 """Fetches what real libraries and hosts the tests and benches take: procgen's wheel, gym3, DeepMind
-Lab2D, minigrid, minatar, rliable, openenv-core.
+Lab2D, minigrid, minatar, PufferLib, rliable, openenv-core.
 
 Everything comes from the package registry that pip knows, once, into `.peers/`.
 """
@@ -103,6 +103,8 @@ _VENVS = {
     "dmlab2d": ("dmlab2d==1.0.2", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     "minigrid": ("minigrid==3.2.*", "numpy>=2", *_FOR_CORRAL),
     "minatar": ("minatar==1.0.*", "numpy>=2", *_FOR_CORRAL),
+    # PufferLib itself comes by its installer; see `_INSTALLERS`.
+    "pufferlib": ("numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     # The dependency arch of rliable is not of an age with pandas 3.
     "rliable": ("rliable==1.2.0", "pandas<3"),
     # Of what openenv-core depends on, only what its client, server and validation import.
@@ -111,6 +113,8 @@ _VENVS = {
         *("websockets>=15.0.1", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     ),
 }
+# Programs that the venv's Python runs at last, to install what pip cannot.
+_INSTALLERS = {"pufferlib": _ROOT / "benches" / "install_pufferlib.py"}
 # What each trainer's venv has on top of the venv of PyTorch.
 _TRAINERS: dict[str, tuple[str, ...]] = {}
 # What comes without its dependencies: gym3 pins old versions of what it needs for windows alone.
@@ -120,7 +124,7 @@ _ALONE = {"gym3": ("gym3==0.3.3",)}
 @functools.cache
 def venv_python(peer: str) -> Path:
     """The Python of the venv of `peer`, made where it is not there yet. The peer is one of gym3,
-    dmlab2d, minigrid, minatar, rliable, openenv.
+    dmlab2d, minigrid, minatar, pufferlib, rliable, openenv.
 
     Raises:
         Missing: without a registry, or where the peer has no wheel for this Python and machine.
@@ -160,6 +164,8 @@ def _venv_python(peer: str) -> Path:
     _run(peer, *pip, "--only-binary=dmlab2d", *packages)
     if alone:
         _run(peer, *pip, "--no-deps", *alone)
+    if peer in _INSTALLERS:
+        _run(peer, python, _INSTALLERS[peer])
     stamp.write_text(wanted)
     return python
 

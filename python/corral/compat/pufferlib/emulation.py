@@ -34,10 +34,10 @@ def _inner(space: Space[Any]) -> list[tuple[str, Space[Any]]] | None:
 
 def dtype_from_space(space: Space[Any]) -> np.dtype[Any]:
     """The struct that holds a value of the space: fields are a Dict's keys, or f0, f1, … of a
-    Tuple; Discrete and MultiDiscrete are int32.
+    Tuple; Discrete and MultiDiscrete are int32; of a Text it holds two characters.
 
     Raises:
-        UnsupportedError: for leaves that are no arrays: Text, Graph, Sequence and others.
+        UnsupportedError: for leaves that are no arrays: Graph, Sequence and others.
     """
     fields = _inner(space)
     described: Any
@@ -49,6 +49,9 @@ def dtype_from_space(space: Space[Any]) -> np.dtype[Any]:
         described = (np.int32, (len(space.nvec),))
     elif isinstance(space, _NUMBERS):
         described = (space.dtype, space.shape)
+    elif isinstance(space, gym_spaces.Text):
+        # PufferLib's, so that a policy of its size fits.
+        described = "<U2"
     else:
         raise errors.UnsupportedError(
             f"{space} has no fixed number of bytes, so that emulation cannot flatten it: leave it "
@@ -78,9 +81,11 @@ def emulate_observation_space(space: Space[Any]) -> tuple[gym_spaces.Box, np.dty
         return space, struct
     dtypes = {np.dtype(leaf.dtype) for leaf in flatten_space(space)}
     dtype = dtypes.pop() if len(dtypes) == 1 else np.dtype(np.uint8)
-    # Labels are int64 in their spaces and int32 in the struct.
-    if struct.itemsize % dtype.itemsize:
+    if dtype.kind == "U":
         dtype = np.dtype(np.uint8)
+    # Labels are int64 in their spaces and int32 in the struct, which two by two are int64 again.
+    if struct.itemsize % dtype.itemsize:
+        dtype = np.dtype(np.int32)
     low, high = _bounds(dtype)
     shape = (struct.itemsize // dtype.itemsize,)
     return gym_spaces.Box(low, high, shape, dtype), struct
@@ -242,8 +247,7 @@ class GymnasiumPufferEnv(Buffers, gymnasium.Env[Any, Any]):
         self.is_observation_checked = False
         self.is_action_checked = False
         set_buffers(self, buf)
-        flat = self.observations
-        self.obs_struct = flat.view(self.obs_dtype)[:, 0] if self.is_obs_emulated else flat
+        self.obs_struct = _struct(self.observations, self.obs_dtype)
 
     @property
     def render_mode(self) -> Any:  # type: ignore[override]
@@ -307,10 +311,7 @@ class GymnasiumPufferEnv(Buffers, gymnasium.Env[Any, Any]):
         return action.reshape(space.shape or ())
 
     def _show(self, observation: Any, reward: Any, terminated: Any, truncated: Any) -> None:
-        if self.is_obs_emulated:
-            emulate(self.obs_struct, observation, self.emulation.native_observation_space)
-        else:
-            self.observations[:] = observation
+        emulate(self.obs_struct, observation, self.emulation.native_observation_space)
         self.rewards[0] = reward
         self.terminals[0] = terminated
         self.truncations[0] = truncated
@@ -323,6 +324,13 @@ class GymnasiumPufferEnv(Buffers, gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """Closes the env."""
         self.env.close()
+
+
+def _struct(flat: npt.NDArray[Any], struct: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The one row of a flat array as the struct; writing to it writes to the row."""
+    if struct.fields is not None:
+        return flat.view(struct)[:, 0]
+    return flat.view(struct.base).reshape(1, *struct.shape)
 
 
 def _made(env: Any, creator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -7,6 +7,7 @@ never ends.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -137,17 +138,17 @@ class HostedEnvs:
         self._actions = (len(creators), *joint.shape)
         self._is_here = is_here
         self._landed: Batch | None = None
-        self._is_in_flight = False
 
     def reset(self, seed: int | None) -> None:
         """Begins new episodes, env i with `seed + i`; `recv` gives the result."""
         self._landed = None
-        if self._is_here or self._is_in_flight:
-            self._is_in_flight = False
+        if self._is_here:
             self._landed = self._batch(*self.envs.reset(seed=seed))
-        else:
-            self.envs.send_reset(seed=seed)
-            self._is_in_flight = True
+            return
+        # Steps that nobody waits for, and their errors, are of episodes that end here.
+        with contextlib.suppress(Exception):
+            self.envs.drain()
+        self.envs.send_reset(seed=seed)
 
     def send(self, actions: Any) -> None:
         """Steps envs in this process, or has workers step them."""
@@ -157,13 +158,11 @@ class HostedEnvs:
             self._landed = self._batch(observations, infos)
         else:
             self.envs.send(actions)
-            self._is_in_flight = True
 
     def recv(self) -> Batch:
         """What the last reset or send led to."""
         if self._landed is None:
             observations, _, _, _, infos = self.envs.recv()
-            self._is_in_flight = False
             return self._batch(observations, infos)
         batch, self._landed = self._landed, None
         return batch
