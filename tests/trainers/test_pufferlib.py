@@ -3,21 +3,12 @@ own; and what is other here on purpose."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
-import gymnasium
-import numpy as np
 import pytest
-from gymnasium import spaces
 
-import corral.compat.pufferlib as pufferlib
-from corral import errors
 from tests.abi import peers
-from tests.abi.venvs import ROOT, fetched, run_suite
-from tests.trainers.pages import programs
+from tests.abi.venvs import fetched, run_suite
 
 SUITE = Path(__file__).with_name("pufferlib_suite.py")
 

@@ -76,7 +76,7 @@ def make_env(
                     _vec(one, n_envs, use_async_envs, pixels, options),
                     next(remaining),
                     success,
-                    pixels,
+                    _frame_shape(one, options) if pixels else None,
                 )
                 for number, one in enumerate(envs)
             }
@@ -118,6 +118,14 @@ def _vec(
     return python_envs.from_gymnasium(env, num_envs, **options)
 
 
+def _frame_shape(env: Any, options: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape of a picture, drawn by an env of its own: there is none before a reset."""
+    with _vec(env, 1, False, True, options) as envs:
+        envs.reset()
+        drawn = envs.render()
+    return np.asarray(drawn[0] if drawn else ()).shape
+
+
 class LeRobotVectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
     """A `corral.VectorEnv` as LeRobot's rollout reads it; closing it closes that.
 
@@ -131,7 +139,11 @@ class LeRobotVectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
     """
 
     def __init__(
-        self, envs: VectorEnv, task: str, success: str | Success | None, pixels: bool
+        self,
+        envs: VectorEnv,
+        task: str,
+        success: str | Success | None,
+        frame_shape: tuple[int, ...] | None,
     ) -> None:
         self.envs = envs
         self.task = task
@@ -140,7 +152,7 @@ class LeRobotVectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
         self.spec, self.render_mode = envs.spec, envs.render_mode
         self.autoreset_mode = envs.autoreset_mode
         self._success = success
-        self._shows_pixels = pixels
+        self._shows_pixels = frame_shape is not None
         self._texts: list[str] = [task] * envs.num_envs
         self._limit = _limit(envs)
         one = envs.single_observation_space
@@ -150,8 +162,8 @@ class LeRobotVectorEnv(GymnasiumVectorEnv[Any, Any, Any]):
             _shown(envs.single_action_space) if self._is_label else envs.single_action_space
         )
         shown = {key: _shown(space) for key, _, space in self._fields}
-        if pixels:
-            shown[_PIXELS] = gym_spaces.Box(0, 255, self._frames().shape[1:], np.uint8)
+        if frame_shape is not None:
+            shown[_PIXELS] = gym_spaces.Box(0, 255, frame_shape, np.uint8)
         self.single_observation_space = gym_spaces.Dict(shown)
         self.action_space = spaces.batched(self.single_action_space, self.num_envs)
         self.observation_space = spaces.batched(self.single_observation_space, self.num_envs)

@@ -168,7 +168,7 @@ def _described(observation: Any, info: dict[str, Any]) -> str:
 
 def _drawn(self: TrlEnvironment) -> str:
     """The picture in letters; colours, which a model does not see, become brackets."""
-    return _COLOURED.sub(r"[\1]", str(self.env.render()))
+    return _COLOURED.sub(r"[\1]", str(self.env.render()).strip("\n"))
 
 
 def _is_drawn(env: gymnasium.Env[Any, Any]) -> bool:
