@@ -14,6 +14,7 @@ from corral.adapters import (
     to_gym3,
     to_rl_games,
     to_sb3,
+    to_trl,
 )
 from corral.env_c_api import load_env_c_api
 from corral.evaluation import Comparison, Evaluation, compare, evaluate
@@ -81,4 +82,5 @@ __all__ = [
     "to_gym3",
     "to_rl_games",
     "to_sb3",
+    "to_trl",
 ]

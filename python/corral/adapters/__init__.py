@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from corral.adapters.gym3 import Gym3Env
     from corral.adapters.rl_games import RlGamesVecEnv
     from corral.adapters.sb3 import SB3VecEnv
+    from corral.adapters.trl import TrlEnvironment
 
 
 def to_gym3(envs: VectorEnv) -> Gym3Env:
@@ -317,6 +318,45 @@ def _dm_env() -> ModuleType:
     return dm_env
 
 
+def to_trl(
+    env: str | Callable[[], gymnasium.Env[Any, Any]],
+    *,
+    describe: Callable[[Any, dict[str, Any]], str] | None = None,
+    tool: str = "act",
+    about: str = "Plays one action in the environment.",
+    actions: Sequence[str] | None = None,
+    column: str = "index",
+    **options: Any,
+) -> type[TrlEnvironment]:
+    """A class for the `environment_factory` of TRL's `GRPOTrainer`: each instance is one env.
+
+    Args:
+        env: an id as of `corral.make`, or a function that makes a Gymnasium env.
+        describe: a function of an observation and its infos that gives the text which the model
+            reads. Without one a text is shown as it is, and other observations as numbers; of envs
+            made with `render_mode="ansi"` their picture in letters.
+        tool: the name of the method that plays an action, which the model calls as a tool.
+        about: what the model is told of the tool.
+        actions: names for the labels of a Discrete action space, in place of numbers.
+        column: the dataset's column with the index of the episode.
+        **options: those of `corral.make`, for an id.
+
+    Returns:
+        A class without arguments. `reset(index=ix, …)` plays index ix, so that all completions of
+        a row begin with the same bytes: of an env of corral its index ix, of any other
+        `reset(seed=ix)`. The tool takes an int, a list of numbers, a name or a text, by the
+        action space, and gives the text of what follows. `get_reward()` is the sum of the rewards.
+        A wrong action is an error that the model reads, and moves nothing.
+
+    Raises:
+        UnsupportedError: for action spaces that no tool can be made of.
+        ArgumentError, ArgumentTypeError: name what is wrong.
+    """
+    from corral.adapters.trl import environment
+
+    return environment(env, describe, tool, about, actions, column, options)
+
+
 def _check_vector(envs: Any) -> None:
     if not isinstance(envs, VectorEnv):
         raise errors.ArgumentTypeError(f"envs is a corral.VectorEnv, not {envs!r}")
@@ -330,4 +370,5 @@ __all__ = [
     "to_gym3",
     "to_rl_games",
     "to_sb3",
+    "to_trl",
 ]
