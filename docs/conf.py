@@ -11,8 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import corral
 from website import contents, links
+
+import corral
 
 ROOT = Path(__file__).resolve().parents[1]
 

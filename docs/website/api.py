@@ -14,7 +14,9 @@ from sphinx.pycode import ModuleAnalyzer
 from website.contents import REFERENCE
 from website.links import ROOT
 
-_DIRECTIVE = re.compile(r"^\.\. auto(?:function|class|exception|module|data):: ([\w.]+)", re.MULTILINE)
+_DIRECTIVE = re.compile(
+    r"^\.\. auto(?:function|class|exception|module|data):: ([\w.]+)", re.MULTILINE
+)
 _FENCED = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 _ATTRIBUTES = re.compile(r"^(Attributes:\n)((?:(?: {4}.*)?(?:\n|\Z))+)", re.MULTILINE)
 _JOINED = re.compile(r"^ {4}(\w+(?:, \w+)+):((?:.*(?:\n {5,}.*)*))", re.MULTILINE)
