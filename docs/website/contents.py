@@ -15,7 +15,7 @@ HOME = "README"
 AT_THE_TOP = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 # The headings at the side, with the pages under each. A `*` stands for whatever pages there are.
-_SIDE = {
+SIDE = {
     "Begin": ("docs/start", "docs/coming-from", "docs/commands"),
     "Envs": (
         "docs/envs/README",
@@ -82,7 +82,7 @@ def _pages(entry: str) -> list[str]:
 def add(_app: Sphinx, page: str, source: list[str]) -> None:
     """Adds to a page the lists of the pages below it."""
     if page == HOME:
-        for heading, entries in _SIDE.items():
+        for heading, entries in SIDE.items():
             source[0] += _toctree(entries, page, f":caption: {heading}")
     elif page in _BELOW:
         source[0] += _toctree(_BELOW[page], page)
