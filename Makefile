@@ -18,7 +18,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo examples examples-torch torch test test-rust test-python test-border test-trainers test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs env-scores clean
+.PHONY: help build demo examples examples-torch torch test test-rust test-python test-border test-trainers test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs site env-scores clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -135,11 +135,16 @@ format: build ## Format everything.
 headers: ## Make corral.h from the plugin's declarations.
 	CORRAL_WRITE_HEADERS=1 cargo test --locked -p envcore --test header
 
-docs: build ## Build the Rust docs, docs/faults.md, and docs/envs with what `corral info` tells.
+docs: build ## Build the site into target/site, docs/faults.md, and docs/envs with what `corral info` tells.
 	cargo doc --workspace --no-deps
 	$(BIN)/python docs/faults.py > docs/faults.md.new
 	mv docs/faults.md.new docs/faults.md
 	PYTHONPATH=docs $(BIN)/python -m env_pages
+	$(MAKE) site
+
+site: build ## Build the site alone, over the Rust docs that `make docs` left.
+	$(BIN)/python -m sphinx --fresh-env --quiet --fail-on-warning --keep-going -c docs . target/site
+	@echo "open target/site/index.html"
 
 env-scores: build ## Score and film envs for docs/envs: IDS="CartPole-v1", or those that have no score.
 	PYTHONPATH=docs $(BIN)/python -m env_pages --measure $(IDS)
