@@ -58,7 +58,8 @@ mod linux {
 #[cfg(not(all(target_os = "linux", not(portable))))]
 use refused as linux;
 
-#[pymodule]
+// A Python without the GIL takes it again for this module, until the module was tested without.
+#[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("MAX_ENVS", envcore::MAX_SLOTS)?;
