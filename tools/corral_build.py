@@ -84,7 +84,10 @@ def lay_library() -> None:
     and for the system and the C library that maturin is told to build for.
     """
     command = [*_cargo(shlex.split(os.environ.get("MATURIN_PEP517_ARGS", ""))), "--release"]
-    command += ["--locked", "-p", "envlib"]
+    command += ["-p", "envlib"]
+    # Cargo strikes from the lock file what only crates take that the source distribution lacks.
+    if (ROOT / "crates" / "benches").is_dir():
+        command += ["--locked"]
     if sys.platform == "linux":
         command += ["--features", "envcore/load,envcore/openenv,envcore/processes"]
     command += ["--message-format", "json-render-diagnostics"]

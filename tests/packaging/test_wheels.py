@@ -71,7 +71,7 @@ def test_what_nobody_has_seen_work_is_called_untested_and_is_not_released() -> N
 def test_a_wheel_has_what_users_are_promised_and_nothing_of_the_checkout() -> None:
     (wheel,) = OUT.glob("*.whl")
     assert re.fullmatch(
-        r"corral-[\d.]+-cp310-abi3-manylinux_2_17_x86_64\.manylinux2014_x86_64\.whl", wheel.name
+        r"corral-[\d.]+-cp310-abi3-manylinux2014_x86_64\.manylinux_2_17_x86_64\.whl", wheel.name
     )
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
