@@ -103,6 +103,8 @@ _VENVS = {
     "dmlab2d": ("dmlab2d==1.0.2", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     "minigrid": ("minigrid==3.2.*", "numpy>=2", *_FOR_CORRAL),
     "minatar": ("minatar==1.0.*", "numpy>=2", *_FOR_CORRAL),
+    # The Gymnasium whose infos `info_layout="gymnasium-0.29"` gives. corral itself is not for it.
+    "gymnasium029": ("gymnasium==0.29.1", "numpy<2"),
     # The dependency arch of rliable is not of an age with pandas 3.
     "rliable": ("rliable==1.2.0", "pandas<3"),
     # Of what openenv-core depends on, only what its client, server and validation import.
@@ -112,7 +114,12 @@ _VENVS = {
     ),
 }
 # What each trainer's venv has on top of the venv of PyTorch.
-_TRAINERS: dict[str, tuple[str, ...]] = {}
+_TRAINERS: dict[str, tuple[str, ...]] = {
+    # Pixels take torchvision; the release that goes with the PyTorch of .venv-torch.
+    "torchrl": ("torchrl>=0.14",),
+    "rllib": ("ray[rllib]>=2.60",),
+    "skrl": ("skrl>=2.1",),
+}
 # What comes without its dependencies: gym3 pins old versions of what it needs for windows alone.
 _ALONE = {"gym3": ("gym3==0.3.3",)}
 

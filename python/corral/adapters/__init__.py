@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 
 from corral import errors, python_envs, settings
 from corral.settings import VecOptions, documented, flag
-from corral.vector import VectorEnv
+from corral.vector import VectorEnv, check_layout
 
 if TYPE_CHECKING:
     from corral.adapters.dm_env import DmEnv, DmVectorEnv
@@ -215,6 +215,7 @@ def _dm_env() -> ModuleType:
 def _check_vector(envs: Any) -> None:
     if not isinstance(envs, VectorEnv):
         raise errors.ArgumentTypeError(f"envs is a corral.VectorEnv, not {envs!r}")
+    check_layout(envs)
 
 
 __all__ = ["from_dm_env", "from_gym3", "to_dm_env", "to_gym3", "to_sb3"]
