@@ -3,6 +3,7 @@
 Importing this module registers `corral/…` ids with Gymnasium.
 """
 
+from corral import _gymnasium as _gymnasium
 from corral import errors, netenv, openenv, testing
 from corral._native import FinalObservations, __version__
 from corral._simd import Simd, simd

@@ -34,6 +34,10 @@ _MODES = {
 }
 
 
+GYMNASIUM_029 = "gymnasium-0.29"
+"""The `info_layout` that is not the usual one."""
+
+
 class RowKind(IntEnum):
     """What a row of a `recv` is: `infos["row_kind"]`."""
 
@@ -112,6 +116,15 @@ def slot_number(env: int | None) -> int | None:
     if not 0 <= number < 2**63:
         raise errors.ArgumentError(f"env {number} does not exist: they count from 0")
     return number
+
+
+def check_layout(envs: VectorEnv) -> None:
+    """Errors for envs whose infos are not laid out as what stands over them reads infos."""
+    if envs.native.info_layout != "gymnasium":
+        raise errors.UnsupportedError(
+            f'{envs} was made with info_layout="{envs.native.info_layout}", which is for programs '
+            "that read infos themselves: make the envs without it"
+        )
 
 
 def state_bytes(state: bytes) -> bytes:

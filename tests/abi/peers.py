@@ -131,6 +131,8 @@ _VENVS = {
     "envpool-0.8": ("envpool==0.8.4", "gym==0.23.1", "numpy<2", "setuptools<80", *_FOR_CORRAL),
     # PufferLib itself comes by its installer; see `_INSTALLERS`.
     "pufferlib": ("numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
+    # The Gymnasium whose infos `info_layout="gymnasium-0.29"` gives. corral itself is not for it.
+    "gymnasium029": ("gymnasium==0.29.1", "numpy<2"),
     # The dependency arch of rliable is not of an age with pandas 3.
     "rliable": ("rliable==1.2.0", "pandas<3"),
     "ray": ("ray>=2.40", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
@@ -149,6 +151,10 @@ _TRAINERS: dict[str, tuple[str, ...]] = {
     # What LeRobot's evaluation imports; see `lerobot`.
     "lerobot": ("einops>=0.8", "termcolor>=2.4", "tqdm>=4.66", "huggingface-hub>=1.6", _GYMNASIUM),
     "trl": ("trl==1.16.*", _GYMNASIUM),
+    # Pixels take torchvision; the release that goes with the PyTorch of .venv-torch.
+    "torchrl": ("torchrl>=0.14",),
+    "rllib": ("ray[rllib]>=2.60",),
+    "skrl": ("skrl>=2.1",),
 }
 # What comes without its dependencies: gym3 pins old versions of what it needs for windows alone.
 # EnvPool takes 600 MB of models and pictures for envs that the tests do not play.

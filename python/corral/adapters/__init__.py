@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 
 from corral import errors, python_envs, settings
 from corral.settings import VecOptions, documented, flag
-from corral.vector import VectorEnv
+from corral.vector import VectorEnv, check_layout
 
 if TYPE_CHECKING:
     from corral.adapters.dm_env import DmEnv, DmVectorEnv
@@ -360,6 +360,7 @@ def to_trl(
 def _check_vector(envs: Any) -> None:
     if not isinstance(envs, VectorEnv):
         raise errors.ArgumentTypeError(f"envs is a corral.VectorEnv, not {envs!r}")
+    check_layout(envs)
 
 
 __all__ = [

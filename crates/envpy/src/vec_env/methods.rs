@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::held::this_thread;
 use super::{ALL, VecEnv};
-use crate::assemble::Assembler;
+use crate::assemble::{Assembler, InfoLayout};
 use crate::begin;
 use crate::errors::{self, OrRaise, to_py};
 use crate::interpreter::detach;
@@ -90,6 +90,13 @@ impl VecEnv {
     #[getter]
     fn about(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.about.as_ref().map(|about| about.clone_ref(py))
+    }
+
+    /// The name of the infos' layout.
+    #[getter]
+    fn info_layout(&self) -> &'static str {
+        let named = InfoLayout::ALL.into_iter().find(|(_, layout)| *layout == self.layout);
+        named.map_or("", |(name, _)| name)
     }
 
     /// How many frames are stacked, if they are.

@@ -23,7 +23,7 @@ pub(crate) use self::fragment::Fragment;
 use self::given::GivenAway;
 use self::held::{Held, HeldState, this_thread};
 use crate::actions::{ActionForm, GivenActions};
-use crate::assemble::Assembler;
+use crate::assemble::{Assembler, InfoLayout};
 use crate::begin;
 use crate::closing::Closing;
 use crate::errors::{self, OrRaise, raise, to_py};
@@ -65,6 +65,7 @@ pub(crate) struct VecEnv {
     process_mark: ProcessMark,
     layers: Layered,
     about: Option<Py<PyAny>>,
+    layout: InfoLayout,
 }
 
 /// An argument that may be omitted.
@@ -83,11 +84,12 @@ impl VecEnv {
         envs: Box<dyn envcore::VecEnv>,
         batch_size: Option<usize>,
         about: Option<Py<PyAny>>,
+        layout: InfoLayout,
         (closing, layers): (Arc<Closing>, Layered),
     ) -> PyResult<Self> {
         let spec = envs.spec().clone();
         let as_shown = layers.frame_stack.is_none() && layers.observation.is_none();
-        let assembler = Assembler::new(py, &spec, as_shown, about.is_some())?;
+        let assembler = Assembler::new(py, &spec, as_shown, about.is_some(), layout)?;
         Ok(VecEnv {
             state: Mutex::new(HeldState {
                 envs,
@@ -108,6 +110,7 @@ impl VecEnv {
             process_mark: ProcessMark::here(),
             layers,
             about,
+            layout,
             spec,
         })
     }
