@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -16,6 +18,7 @@ from tests.support import assert_same, forces
 
 MODES = ("next_step", "same_step", "disabled")
 STEPS = 60
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "rollouts.md"
 
 
 def made(mode: str, **more: Any) -> corral.VectorEnv:
@@ -353,3 +356,13 @@ def test_what_cannot_be_rolled_out_says_so() -> None:
     envs.close()
     with pytest.raises(errors.ClosedError):
         envs.rollout(choose, 3)
+
+
+def test_the_programs_of_the_page_print_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    text = PAGE.read_text()
+    first, second = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(first, names)
+    assert capsys.readouterr().out == re.findall(r"```text\n(.*?)```", text, re.DOTALL)[0]
+    exec(second, names)
+    assert capsys.readouterr().out == "(128, 64)\n"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +20,7 @@ import corral.ray
 from corral import errors
 
 STEPS = 16
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "ray.md"
 MODES = ("next_step", "same_step", "disabled")
 
 
@@ -251,3 +255,12 @@ def test_an_evaluation_is_the_same_after_a_death(tmp_path: Path) -> None:
     ours = corral.ray.evaluate(once, corral.spec("CartPole-v1"), range(30), 2)
     assert flag.exists()
     np.testing.assert_array_equal(ours.returns, alone.returns)
+
+
+def test_the_program_of_the_page_prints_what_it_says() -> None:
+    text = PAGE.read_text()
+    program = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    # It starts a cluster of its own.
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == re.findall(r"```text\n(.*?)```", text, re.DOTALL)[0]

@@ -1,4 +1,4 @@
-"""CleanRL's loops, as its page has them, beside the same loops over Gymnasium 0.29's vector envs."""
+"""CleanRL's loops, as its page has them, beside the same over Gymnasium 0.29's vector envs."""
 
 from __future__ import annotations
 
