@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 OLDEST := $(VENV)-oldest
 PEERS := $(VENV)-bench
 TORCH := $(VENV)-torch
+WHEELS := $(VENV)-wheels
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # How many processes run the Python tests: many tests wait more than they compute.
 JOBS ?= 6
@@ -18,7 +19,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo examples examples-torch torch test test-rust test-python test-border test-trainers test-all test-oldest test-threads test-loom test-tsan test-asan fuzz bench bench-peers bench-rust bench-instructions lint format headers docs site env-scores clean
+.PHONY: help build demo examples examples-torch torch test test-rust test-python test-border test-trainers test-all test-oldest test-threads test-loom test-tsan test-asan wheels test-wheel test-wheel-oldest test-sdist fuzz bench bench-peers bench-rust bench-instructions lint format headers docs site env-scores clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -97,6 +98,21 @@ test-oldest: build ## Run what can differ with the oldest Gymnasium and NumPy su
 	$(OLDEST)/bin/python -m pip install --quiet "gymnasium==1.2.0" "numpy==1.26.*" --group test
 	PYTHONPATH=$(abspath python) $(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider $(WHAT_DIFFERS)
 
+wheels: ## Build the wheel and the source distribution into target/wheels, and audit the wheel.
+	test -x $(WHEELS)/bin/python || $(PYTHON) -m venv $(WHEELS)
+	$(WHEELS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(WHEELS)/bin/python -m pip install --quiet --group wheels
+	$(WHEELS)/bin/python tools/wheels.py build $(if $(INTERPRETER),--interpreter $(INTERPRETER))
+
+test-wheel: ## Run the contract tests on the wheel, in a new venv without Rust: PYTHON=python3.12.
+	$(PYTHON) tools/wheels.py test --python $(PYTHON)
+
+test-wheel-oldest: ## The same, with the oldest Gymnasium and NumPy supported.
+	$(PYTHON) tools/wheels.py test --python $(PYTHON) --oldest
+
+test-sdist: ## Build the source distribution in a new venv, and run the contract tests there.
+	$(PYTHON) tools/wheels.py test --python $(PYTHON) --sdist
+
 bench: build ## Measure beside the peers: make bench NAME=cartpole QUICK=1.
 	PYTHONPATH=python $(if $(wildcard $(PEERS)/bin/python),$(PEERS),$(VENV))/bin/python \
 	-m corral bench $(NAME) $(if $(QUICK),--quick) --benches benches
@@ -120,12 +136,13 @@ bench-instructions: ## Count the core's instructions (takes Valgrind).
 lint: build ## Check format, lints, types and stubs.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTFLAGS="-D warnings --cfg portable" cargo check --locked --target-dir target/portable -p envcore -p envlib
+	RUSTFLAGS="-D warnings --cfg portable" cargo check --locked --target-dir target/portable -p envcore -p envlib -p envpy
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest corral._native
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 format: build ## Format everything.
 	cargo fmt --all
@@ -150,4 +167,4 @@ env-scores: build ## Score and film envs for docs/envs: IDS="CartPole-v1", or th
 	PYTHONPATH=docs $(BIN)/python -m env_pages --measure $(IDS)
 
 clean: ## Remove what was built.
-	rm -rf target $(VENV) $(OLDEST) $(PEERS) $(TORCH) .peers python/corral/lib python/corral/_sources
+	rm -rf target $(VENV) $(OLDEST) $(PEERS) $(TORCH) $(WHEELS) .peers python/corral/lib python/corral/_sources

@@ -73,27 +73,29 @@ def train(total_steps: int) -> Agent:
     adam = torch.optim.Adam(agent.parameters(), lr=LEARNING_RATE, eps=1e-5)
     # In SAME_STEP mode an observation after an end is the next game's first one, with its mask.
     envs = corral.make_vec(ID, NUM_ENVS, seed=0, autoreset_mode="same_step", **OPTIONS)
-    seen, masks = tensors(*envs.reset())
+    envs.reset()
+
+    def act(observations: np.ndarray, infos: dict[str, np.ndarray]) -> tuple[torch.Tensor, ...]:
+        choice, values = agent(*tensors(observations, infos))
+        actions = choice.sample()
+        return actions, choice.log_prob(actions), values
+
     updates = max(1, total_steps // (NUM_ENVS * NUM_STEPS))
     for update in range(updates):
         adam.param_groups[0]["lr"] = LEARNING_RATE * (1 - update / updates)
-        rollout, values = [], []
-        for _ in range(NUM_STEPS):
-            with torch.no_grad():
-                choice, value = agent(seen, masks)
-            actions = choice.sample()
-            observations, rewards, over, _, infos = envs.step(actions.numpy())
-            paid = torch.as_tensor(rewards, dtype=torch.float32)
-            logs = choice.log_prob(actions)
-            rollout.append((seen, masks, actions, logs, paid, torch.as_tensor(over)))
-            values.append(value)
-            seen, masks = tensors(observations, infos)
+        # A rollout keeps no gradients of its policy.
+        rollout = envs.rollout(act, NUM_STEPS, infos=["action_mask"], extras=["logs", "values"])
+        seen, masks = tensors(rollout.observations, rollout.infos)
+        actions, logs, values, paid, over = map(
+            torch.as_tensor,
+            (rollout.actions, *rollout.extras.values(), rollout.rewards, rollout.terminations),
+        )
         with torch.no_grad():
-            values.append(agent(seen, masks)[1])
-        *batch, paid, over = (torch.stack(column) for column in zip(*rollout))
-        advantages = advantages_of(paid, over, torch.stack(values))
-        targets = advantages + torch.stack(values[:-1])
-        flat = [column.flatten(0, 1) for column in (*batch, advantages, targets)]
+            values = torch.stack([*values, agent(seen[-1], masks[-1])[1]])
+        advantages = advantages_of(paid.float(), over, values)
+        targets = advantages + values[:-1]
+        batch = (seen[:-1], masks[:-1], actions, logs, advantages, targets)
+        flat = [column.flatten(0, 1) for column in batch]
         for _ in range(EPOCHS):
             for rows in torch.randperm(NUM_ENVS * NUM_STEPS).chunk(MINIBATCHES):
                 learn(agent, adam, *(column[rows] for column in flat))

@@ -12,9 +12,14 @@ develop`, and lays down the library alone: in a checkout the sources are the rep
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import re
+import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +36,8 @@ from maturin import build_wheel as _build_wheel
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "corral"
+# What PEP 600 calls what older PEPs gave other names.
+_FULL_TAG = {"manylinux2014": "manylinux_2_17", "manylinux2010": "manylinux_2_12"}
 SOURCES = (
     "Cargo.toml",
     "Cargo.lock",
@@ -71,18 +78,51 @@ def build_editable(
 
 
 def lay_library() -> None:
-    """Builds the crate `envlib` to `corral/lib/libcorral_envs.so`.
+    """Builds the crate `envlib` to `corral/lib/libcorral_envs.so`, under that name on every system.
 
-    With the core's features as the bindings have them, so that both builds share what they compile.
+    With the core's features as the bindings have them, so that both builds share what they compile;
+    and for the system and the C library that maturin is told to build for.
     """
-    command = "cargo build --release --locked -p envlib --features envcore/load"
-    command += " --message-format json-render-diagnostics"
-    ran = subprocess.run(command.split(), cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    command = [*_cargo(shlex.split(os.environ.get("MATURIN_PEP517_ARGS", ""))), "--release"]
+    command += ["-p", "envlib"]
+    # Cargo strikes from the lock file what only crates take that the source distribution lacks.
+    if (ROOT / "crates" / "benches").is_dir():
+        command += ["--locked"]
+    if sys.platform == "linux":
+        command += ["--features", "envcore/load,envcore/openenv,envcore/processes"]
+    command += ["--message-format", "json-render-diagnostics"]
+    ran = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
     target = PACKAGE / "lib" / "libcorral_envs.so"
     target.parent.mkdir(exist_ok=True)
     # Not written over: a process that has it loaded keeps the old file.
     target.unlink(missing_ok=True)
     shutil.copyfile(_artefact(ran.stdout), target)
+
+
+def _cargo(arguments: list[str]) -> list[str]:
+    """The command that builds as maturin builds with these arguments."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--zig", action="store_true")
+    parser.add_argument("--target")
+    parser.add_argument("--compatibility", default="")
+    told, _ = parser.parse_known_args(arguments)
+    if not told.zig:
+        return ["cargo", "build", *(["--target", told.target] if told.target else [])]
+    target = told.target
+    if target is None:
+        shown = subprocess.run(["rustc", "-vV"], stdout=subprocess.PIPE, text=True, check=True)
+        target = re.findall(r"(?m)^host: (.*)$", shown.stdout)[0]
+    return ["cargo-zigbuild", "zigbuild", "--target", target + _glibc(told.compatibility)]
+
+
+def _glibc(compatibility: str) -> str:
+    """The version of the C library that a platform tag is for, as zig's targets end."""
+    found = re.fullmatch(r"manylinux_(\d+)_(\d+)", _FULL_TAG.get(compatibility, compatibility))
+    if found is None:
+        raise RuntimeError(
+            f"--zig takes a --compatibility such as manylinux2014, not {compatibility!r}"
+        )
+    return f".{found[1]}.{found[2]}"
 
 
 def _artefact(messages: bytes) -> str:

@@ -48,6 +48,7 @@ REFERENCE = tuple(
         "single",
         "evaluation",
         "recordings",
+        "ray",
         "adapters",
         "compat",
         "sockets",

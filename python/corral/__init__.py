@@ -3,10 +3,20 @@
 Importing this module registers `corral/…` ids with Gymnasium.
 """
 
+from corral import _gymnasium as _gymnasium
 from corral import errors, netenv, openenv, testing
 from corral._native import FinalObservations, __version__
 from corral._simd import Simd, simd
-from corral.adapters import from_dm_env, from_gym3, to_dm_env, to_gym3, to_sb3
+from corral.adapters import (
+    from_dm_env,
+    from_gym3,
+    sb3_vec_env,
+    to_dm_env,
+    to_gym3,
+    to_rl_games,
+    to_sb3,
+    to_trl,
+)
 from corral.env_c_api import load_env_c_api
 from corral.evaluation import Comparison, Evaluation, compare, evaluate
 from corral.films import RecordedVectorEnv, record
@@ -20,7 +30,9 @@ from corral.properties import Attributes, Properties
 from corral.python_envs import from_gymnasium
 from corral.registry import envs, make, make_vec, register_with_gymnasium
 from corral.replay import Replay, replay
+from corral.rollouts import Rollout
 from corral.single import Env
+from corral.specs import VecSpec, spec
 from corral.vector import RowKind, VectorEnv
 
 register_with_gymnasium()
@@ -36,9 +48,11 @@ __all__ = [
     "Properties",
     "RecordedVectorEnv",
     "Replay",
+    "Rollout",
     "RowKind",
     "Simd",
     "StackedFrames",
+    "VecSpec",
     "VectorEnv",
     "__version__",
     "compare",
@@ -60,10 +74,14 @@ __all__ = [
     "openenv",
     "record",
     "replay",
+    "sb3_vec_env",
     "serve",
     "simd",
+    "spec",
     "testing",
     "to_dm_env",
     "to_gym3",
+    "to_rl_games",
     "to_sb3",
+    "to_trl",
 ]

@@ -12,13 +12,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from corral._launch import _command, _path_file
+from corral._launch import _command, _path_file, require_linux
 
 
 class Examiner:
     """A process that runs `corral._check`, told what to check. It ends with the `with` block."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
+        require_linux("checks of libraries")
         self._reader, writer = os.pipe()
         self._silent = False
         try:

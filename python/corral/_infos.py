@@ -28,6 +28,22 @@ def add_info(infos: dict[str, Any], key: str, value: Any, row: int, rows: int) -
     mask[row] = True
 
 
+def add_029(infos: dict[str, Any], key: str, value: Any, row: int, rows: int) -> None:
+    """Adds one env's info to a batch's in the layout of Gymnasium 0.29, with its mask `_key`.
+
+    The first value of a key settles the array: a typed one for a number, else one of objects. A
+    later value that the array does not hold turns it into one of objects.
+    """
+    mask = infos.setdefault(f"_{key}", np.zeros(rows, dtype=np.bool_))
+    array = infos.get(key)
+    is_number = type(value) in (int, float, bool) or isinstance(value, np.number)
+    if array is None:
+        array = np.zeros(rows, type(value)) if is_number else np.full(rows, None, dtype=object)
+    elif array.dtype != object and not (is_number and np.can_cast(type(value), array.dtype)):
+        array = _objects(array, mask)
+    array[row], mask[row], infos[key] = value, True, array
+
+
 def _objects(batch: Any, mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """What each row has, one object a row: a dict where the batch is a dict of arrays."""
     objects = np.full(len(mask), None, dtype=object)

@@ -6,7 +6,6 @@ Above 400 lines because the three ways share what a child must not inherit.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import io
 import itertools
@@ -22,6 +21,11 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from corral import errors
+
+# Windows has none, and `require_linux` keeps what takes it from being called there. A forked child
+# must not import it.
+with contextlib.suppress(ModuleNotFoundError):
+    import fcntl
 
 # The exit code of a process of which nobody can tell it. No process has it.
 GONE = 256
@@ -413,8 +417,27 @@ def _ended(pid: int) -> int | None:
     return int(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
+def require_linux(what: str) -> None:
+    """Stops where this system has no worker processes of Corral's.
+
+    Raises:
+        UnsupportedError: on any system but Linux.
+    """
+    if sys.platform != "linux":
+        raise errors.UnsupportedError(
+            f"{what} are supported on Linux only, and this is {sys.platform}: run Python envs with "
+            'runner="serial" or "thread", and evaluations in this process'
+        )
+
+
 def launcher(context: str) -> Launcher:
-    """What starts workers in this way."""
+    """What starts workers in this way.
+
+    Raises:
+        ArgumentError: for a way that there is not.
+        UnsupportedError: on any system but Linux.
+    """
+    require_linux("worker processes")
     if context == "spawn":
         return Spawn()
     if context == "fork":

@@ -278,10 +278,28 @@ def call(env: Any, kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str
         return {name: True for name in dir(env) if not name.startswith("_")}
     own = _OWN.get(name)
     if own is not None:
-        return own(env, *args)
-    find = getattr(env, "get_wrapper_attr", None)
-    found = getattr(env, name) if find is None else find(name)
+        return own(env, *args, **kwargs)
+    found = _find(env, name)
     return found(*args, **kwargs) if callable(found) else found
+
+
+def _find(env: Any, name: str) -> Any:
+    """An attribute of an env or of one of its wrappers."""
+    find = getattr(env, "get_wrapper_attr", None)
+    return getattr(env, name) if find is None else find(name)
+
+
+def _has(env: Any, name: str) -> bool:
+    try:
+        _find(env, name)
+    except AttributeError:
+        return False
+    return True
+
+
+def _do(env: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    """A method of an env; unlike `call` it calls whatever it finds."""
+    return _find(env, name)(*args, **kwargs)
 
 
 def _set_attr(env: Any, name: str, value: Any) -> None:
@@ -304,4 +322,8 @@ def _is_wrapped(env: Any, wrapper: type) -> bool:
 _OWN: dict[str, Callable[..., Any]] = {
     "corral:self": lambda env: env,
     "corral:is_wrapped": _is_wrapped,
+    "corral:has": _has,
+    "corral:get": _find,
+    "corral:set": setattr,
+    "corral:do": _do,
 }

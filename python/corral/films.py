@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorWrapper
 
 from corral import errors, settings, video
 from corral._closing import Closing
-from corral.vector import RowKind, VectorEnv
+from corral.vector import RowKind, VectorEnv, check_layout
 
 Every = int | Callable[[int], bool]
 
@@ -131,6 +131,7 @@ class RecordedVectorEnv(Closing, _Wrapper):
     ) -> None:
         if not isinstance(envs, VectorEnv):
             raise errors.ArgumentTypeError(f"envs is a corral.VectorEnv, not {envs!r}")
+        check_layout(envs)
         super().__init__(envs)
         if format not in video.FORMATS:
             raise errors.ArgumentError(f"format is 'mp4' or 'gif', not {format!r}")

@@ -12,7 +12,8 @@ from gymnasium import spaces as gym_spaces
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors, spaces
-from corral.vector import VectorEnv, split_options, state_bytes
+from corral.rollouts import Rollout
+from corral.vector import GYMNASIUM_029, VectorEnv, split_options, state_bytes
 
 _WHOLE = "lazy_frames goes with reset and step of all envs: leave it out for send and recv"
 
@@ -179,18 +180,20 @@ class LazyVectorEnv(VectorEnv):
         observations, rewards, terminations, truncations, infos = batch
         ended = terminations | truncations
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
-        if same_step and "final_obs" in infos:
+        is_of_029 = self.native.info_layout == GYMNASIUM_029
+        shown = "final_observation" if is_of_029 else "final_obs"
+        if same_step and shown in infos:
             before = self._stacked()
-            for row in np.flatnonzero(infos["_final_obs"]):
+            for row in np.flatnonzero(infos[f"_{shown}"]):
                 # A Python env's own object may be a list.
-                last = np.asarray(infos["final_obs"][row], dtype=observations.dtype)
+                last = np.asarray(infos[shown][row], dtype=observations.dtype)
                 if "_failed" in infos and infos["_failed"][row]:
-                    infos["final_obs"][row] = np.zeros(
+                    infos[shown][row] = np.zeros(
                         self.single_observation_space.shape or (), last.dtype
                     )
                     continue
                 earlier = before[row][1:] if self.frame_stack > 1 else before[row][:0]
-                infos["final_obs"][row] = np.concatenate([earlier, last[np.newaxis]])
+                infos[shown][row] = np.concatenate([earlier, last[np.newaxis]])
         first = ended if same_step else self._over
         if "restarted" in infos:
             first = first | infos["restarted"]
@@ -201,6 +204,12 @@ class LazyVectorEnv(VectorEnv):
         self._ages = np.where(first, 0, np.minimum(self._ages + 1, self.frame_stack - 1))
         self._over = ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._over
         return self._stacked(), rewards, terminations, truncations, infos
+
+    def rollout(self, *args: Any, **kwargs: Any) -> Rollout:
+        """Not with lazy frames: use `step`."""
+        raise errors.UnsupportedError(
+            "a rollout keeps whole observations: make the envs without lazy_frames"
+        )
 
     def async_reset(self, **kwargs: Any) -> None:
         """Not with lazy frames: use `reset`."""

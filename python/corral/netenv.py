@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 from gymnasium import spaces
@@ -210,6 +210,7 @@ def connect(
     if flag("plain", plain) and id is not None:
         raise errors.ArgumentError("netenv alone has no ids: give no id, or plain=False")
     num_envs = whole("num_envs", num_envs, _native.MAX_ENVS)
+    vec_options = cast("VecOptions", settings.implied(vec_options))
     chosen = {name: vec_options.pop(name) for name in CHOSEN if name in vec_options}  # type: ignore[misc]
     source = _native.Source.netenv(
         net_address(addr),

@@ -78,6 +78,7 @@ _REFUSED = {
         (
             "batch_size",
             "final_frames",
+            "info_layout",
             "timeout",
             "reset_timeout",
             "on_failure",
@@ -118,6 +119,7 @@ def make(id: str, **options: Any) -> Env:
     native = settings.native(_source(id, config, known), 1, given)
     env = Env(native, render_mode=check_render_mode(native, render_mode))
     env.spec = _spec(native.id, render_mode, config)
+    env.made = (id, options)
     return env
 
 
@@ -126,7 +128,14 @@ def _source(id: str, config: dict[str, Any], known: Iterable[str]) -> _native.So
     try:
         return plugins.source(text("id", id), config)
     except errors.UnknownOptionError as error:
-        raise errors.UnknownOptionError(f"{error}{settings.near(config, known)}") from None
+        # Callers who try an option and do without it where there is none look for Python's words.
+        pythons = [
+            f" (in Python's words: unexpected keyword argument '{name}')"
+            for name in config
+            if f"unknown option '{name}'" in str(error)
+        ]
+        told = f"{error}{settings.near(config, known)}{''.join(pythons[:1])}"
+        raise errors.UnknownOptionError(told) from None
 
 
 def _spec(id: str, render_mode: str | None, config: dict[str, Any]) -> EnvSpec | None:

@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors
 from corral.frames import LazyVectorEnv
-from corral.vector import VectorEnv, autoreset_name
+from corral.vector import GYMNASIUM_029, VectorEnv, autoreset_name
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,6 +45,13 @@ class VecOptions(TypedDict, total=False):
         each step and reset. An env that shows anything else, or a reward that is not finite,
         fails as by an error of its own (`on_failure` says what becomes of it): the `EnvError`
         names env, leaf, step, element, value and bounds, and the next reset rebuilds the env.
+    info_layout ("gymnasium"): how infos are laid out. "gymnasium": as by Gymnasium's vector envs
+        since version 1. "gymnasium-0.29": as by its earlier ones, for programs that read
+        `infos["final_observation"][i]` and `infos["final_info"][i]`, the last infos of env i as a
+        dict, or None. Numbers are in typed arrays, everything else is in object arrays. What
+        `episode_statistics` adds is in `infos["final_info"][i]["episode"]`: {"r": float32 (1,),
+        "l": int32 (1,), "t": float32 (1,)}. This layout implies `autoreset_mode="same_step"`,
+        which was all that Gymnasium 0.29 had.
     render_mode (None): what `render` gives: None for nothing, "rgb_array" for frames, "ansi" for
         texts of envs that have them.
     final_frames (None): with "same_step", envs (their numbers) whose last picture of an episode
@@ -101,6 +108,7 @@ class VecOptions(TypedDict, total=False):
     action_bounds: str
     check_actions: str | bool
     debug: bool
+    info_layout: str
     render_mode: str | None
     final_frames: Sequence[int] | None
     num_threads: int | None
@@ -168,6 +176,28 @@ def check(maker: Any, given: Mapping[str, Any], refused: Mapping[str, str]) -> N
             raise errors.UnsupportedError(f"{maker.__name__} takes no {name}: {refused[name]}")
 
 
+def implied(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, with the autoreset mode that their `info_layout` implies where they name none.
+
+    Raises:
+        ArgumentError: where they name a mode that the layout has no place for.
+    """
+    if not _is_of_029(options):
+        return dict(options)
+    given = {"autoreset_mode": "same_step", **options}
+    if (name := autoreset_name(given["autoreset_mode"])) != "same_step":
+        raise errors.ArgumentError(
+            f'info_layout="{GYMNASIUM_029}" goes with autoreset_mode="same_step", which was all '
+            f"that Gymnasium 0.29 had, not with '{name}': leave one of the two options out"
+        )
+    return given
+
+
+def _is_of_029(options: Mapping[str, Any]) -> bool:
+    layout = options.get("info_layout")
+    return isinstance(layout, str) and layout == GYMNASIUM_029
+
+
 def native(
     source: _native.Source,
     num_envs: int,
@@ -179,7 +209,7 @@ def native(
     Args:
         usual_mode: the autoreset mode where `options` name none; None for the source's own.
     """
-    frames, told = split(options, ("lazy_frames", "frame_stack", "render_mode"))
+    frames, told = split(implied(options), ("lazy_frames", "frame_stack", "render_mode"))
     mode = told.pop("autoreset_mode", usual_mode)
     if mode is not None or usual_mode is not None:
         told["autoreset_mode"] = autoreset_name(mode)
@@ -189,7 +219,14 @@ def native(
         told["frame_stack"] = None if is_lazy else frame_stack
     elif is_lazy:
         raise errors.ArgumentError("lazy_frames says how frames are stacked: give frame_stack too")
-    return _native.make(source, num_envs, told)
+    made = _native.make(source, num_envs, told)
+    if _is_of_029(options) and not made.can("final_obs"):
+        made.close()
+        raise errors.UnsupportedError(
+            f'{made.id} shows no final observations, which info_layout="{GYMNASIUM_029}" is for: '
+            "leave the option out"
+        )
+    return made
 
 
 def vector(

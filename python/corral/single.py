@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import gymnasium
@@ -23,7 +24,10 @@ class Env(gymnasium.Env[Any, Any]):
     Attributes:
         max_episode_steps: the time limit in force, or None.
         native: the native vec env of one slot underneath.
+        made: the arguments that `corral.make` made it by: its id, and its options by name.
     """
+
+    made: tuple[str, Mapping[str, Any]] | None = None
 
     def __init__(self, native: _native.VecEnv, *, render_mode: str | None = None) -> None:
         self.native = native

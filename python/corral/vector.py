@@ -18,17 +18,24 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from numpy.ma import MaskedArray
 
-from corral import _native, errors, spaces
+from corral import _native, errors, slot_env, spaces
 from corral._closing import Closing
+from corral._rolling import roll
 from corral.normalization import Normalization
+from corral.policy import Policy
 from corral.properties import Properties, attributes_of
 from corral.rendering import drawn, render_modes
+from corral.rollouts import Rollout
 
 _MODES = {
     "next_step": AutoresetMode.NEXT_STEP,
     "same_step": AutoresetMode.SAME_STEP,
     "disabled": AutoresetMode.DISABLED,
 }
+
+
+GYMNASIUM_029 = "gymnasium-0.29"
+"""The `info_layout` that is not the usual one."""
 
 
 class RowKind(IntEnum):
@@ -109,6 +116,15 @@ def slot_number(env: int | None) -> int | None:
     if not 0 <= number < 2**63:
         raise errors.ArgumentError(f"env {number} does not exist: they count from 0")
     return number
+
+
+def check_layout(envs: VectorEnv) -> None:
+    """Errors for envs whose infos are not laid out as what stands over them reads infos."""
+    if envs.native.info_layout != "gymnasium":
+        raise errors.UnsupportedError(
+            f'{envs} was made with info_layout="{envs.native.info_layout}", which is for programs '
+            "that read infos themselves: make the envs without it"
+        )
 
 
 def state_bytes(state: bytes) -> bytes:
@@ -256,6 +272,46 @@ class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any]):
                 them.
         """
         return self.native.step(actions)
+
+    def rollout(
+        self,
+        policy: Policy,
+        steps: int,
+        *,
+        infos: Sequence[str] = (),
+        extras: Sequence[str] = (),
+        out: Rollout | None = None,
+    ) -> Rollout:
+        """Lets a policy play, from where the envs stand, and keeps what a learner needs in one
+        array per leaf. Nothing is copied: envs write to their places in these arrays.
+
+        With autoreset disabled, envs whose episode ended are reset at once.
+
+        Args:
+            policy: takes observations `(num_envs, …)` and returns actions, as `step` takes them; a
+                function of NumPy arrays or a PyTorch module, of which no gradients are kept. One
+                with a parameter `infos` is given the infos that are asked for.
+            steps: how many steps of each env.
+            infos: the names of infos to keep.
+            extras: names of what the policy returns beside its actions, log probabilities and
+                values for instance: it returns a tuple then, the actions first, and an array
+                `(num_envs, …)` for each name.
+            out: an earlier rollout of these envs with the same arguments, whose arrays are
+                overwritten and which is returned anew. Without it, memory of rollouts that nobody
+                holds is used again.
+
+        Returns:
+            A `Rollout`.
+
+        Raises:
+            ArgumentError, ArgumentTypeError: for arguments, or a policy's extras, that make no
+                sense.
+            ResetNeededError: before the first reset.
+            UnsupportedError: with a batch size below `num_envs`, or `lazy_frames`.
+            Exception: what the policy or `step` raises, KeyboardInterrupt among them. Its
+                attribute `rollout` is a `Rollout` of the steps that were made.
+        """
+        return roll(self, policy, steps, infos=infos, extras=extras, out=out)
 
     def async_reset(
         self,
@@ -434,21 +490,31 @@ class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any]):
         return drawn(self.native, self.render_mode, envs)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """What a method of each env gives, or the attribute of that name.
+        """What a method of each env gives, or the attribute of that name: `(num_envs,)`.
 
-        For Python envs, as Gymnasium's: found through their wrappers. For envs in Rust and plugins
-        what their `Env::call` answers. For libenv libraries a function of the library's, of each
-        env in turn: see `corral.load_libenv`.
+        For Python envs, as Gymnasium's: found through their wrappers. All other envs answer what
+        every env of Gymnasium has ("render", "spec", "unwrapped", "observation_space", …) as one
+        env of `corral.make` would; "unwrapped" gives a `corral.slot_env.SlotEnv` each. What else
+        they answer is their own. For envs in Rust and plugins it is what their `Env::call`
+        answers. For libenv libraries it is a function of the library's, of each env in turn: see
+        `corral.load_libenv`.
 
         Raises:
-            UnsupportedError: for envs that have nothing to call by name.
+            UnsupportedError: for envs that have nothing to call by name, and for "step", "reset"
+                and "close", which the vec env does.
             AttributeError: if the envs do not have it; of envs in Rust it is `UnknownNameError`.
             EnvError: if envs failed at it; they go on.
         """
+        # What `render` of an env takes is the env's own matter: a netenv server's, for instance.
+        if slot_env.is_known(self, name) and not (name == "render" and (args or kwargs)):
+            return slot_env.answers(self, name, args, kwargs)
         return self.native.call(name, args, kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute of each env: of envs in Rust and plugins one of their properties."""
+        """An attribute of each env: what `call` answers, and of envs in Rust and plugins one of
+        their properties."""
+        if slot_env.is_known(self, name):
+            return slot_env.answers(self, name, (), {})
         return self.native.call(name, (), {}, None, "get")
 
     def list_attr(self) -> tuple[dict[str, bool], ...]:
@@ -486,6 +552,11 @@ class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any]):
         if len(values) != self.num_envs:
             raise errors.ArgumentError(
                 f"{len(values)} values of {name} for {self.num_envs} envs: give one each"
+            )
+        if slot_env.is_known(self, name):
+            raise errors.UnsupportedError(
+                f"{self.native.id}: '{name}' of an env can be read, not set: give the maker of the "
+                "vec env its option"
             )
         for env, value in enumerate(values):
             self.native.call(name, (value,), {}, [env], "set")

@@ -1,5 +1,6 @@
 """Fetches what real libraries and hosts the tests and benches take: procgen's wheel, gym3, DeepMind
-Lab2D, minigrid, minatar, rliable, openenv-core.
+Lab2D, minigrid, minatar, EnvPool, PufferLib, Ray, rliable, openenv-core, LeRobot's source; and
+trainers.
 
 Everything comes from the package registry that pip knows, once, into `.peers/`.
 """
@@ -21,6 +22,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 PEERS = _ROOT / ".peers"
 TORCH = _ROOT / ".venv-torch" / "bin" / "python"
 PROCGEN = "procgen==0.10.7"
+LEROBOT = "lerobot==0.6.1"
 # What procgen's wheel was built for; the library in it is tied to no Python.
 _PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_17_x86_64")
 
@@ -76,6 +78,25 @@ def _procgen() -> Path:
     return library
 
 
+@functools.cache
+def lerobot() -> Path:
+    """The folder that has LeRobot's source. LeRobot wants Python 3.12 and gigabytes; its source can
+    be read by any.
+
+    Raises:
+        Missing: without a registry.
+    """
+    with _alone():
+        folder = PEERS / LEROBOT.replace("==", "-")
+        if not folder.exists():
+            wheels = PEERS / "wheels"
+            choice = ["--no-deps", "--python-version", "3.12", "--only-binary=:all:"]
+            _run(LEROBOT, *_pip(), "download", "--quiet", LEROBOT, *choice, "--dest", wheels)
+            with zipfile.ZipFile(next(wheels.glob("lerobot-*.whl"))) as wheel:
+                wheel.extractall(folder)
+        return folder
+
+
 def procgen_options(library: Path, **more: Any) -> dict[str, Any]:
     """What procgen must be told; `more` comes on top."""
     return {
@@ -93,7 +114,8 @@ def procgen_options(library: Path, **more: Any) -> dict[str, Any]:
     }
 
 
-_FOR_CORRAL = ("gymnasium>=1.2,<1.5", "cloudpickle>=3", "typing_extensions>=4.3")
+_GYMNASIUM = "gymnasium>=1.2,<1.5"
+_FOR_CORRAL = (_GYMNASIUM, "cloudpickle>=3", "typing_extensions>=4.3")
 _FOR_PYTEST = ("pytest>=8", "pytest-timeout>=2.3")
 
 # What each peer's venv has, where it takes corral by PYTHONPATH.
@@ -103,24 +125,46 @@ _VENVS = {
     "dmlab2d": ("dmlab2d==1.0.2", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     "minigrid": ("minigrid==3.2.*", "numpy>=2", *_FOR_CORRAL),
     "minatar": ("minatar==1.0.*", "numpy>=2", *_FOR_CORRAL),
+    # What EnvPool imports; it is itself in `_ALONE`.
+    "envpool": ("dm-env>=1.6", "optree", "packaging", "numpy>=2", *_FOR_CORRAL),
+    # The interface of Gym before 0.26, which EnvPool had before 1.0.
+    "envpool-0.8": ("envpool==0.8.4", "gym==0.23.1", "numpy<2", "setuptools<80", *_FOR_CORRAL),
+    # PufferLib itself comes by its installer; see `_INSTALLERS`.
+    "pufferlib": ("numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
+    # The Gymnasium whose infos `info_layout="gymnasium-0.29"` gives. corral itself is not for it.
+    "gymnasium029": ("gymnasium==0.29.1", "numpy<2"),
     # The dependency arch of rliable is not of an age with pandas 3.
     "rliable": ("rliable==1.2.0", "pandas<3"),
+    "ray": ("ray>=2.40", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     # Of what openenv-core depends on, only what its client, server and validation import.
     "openenv": (
         *("fastapi>=0.116", "fastmcp>=3,<5", "pydantic>=2", "requests>=2.25", "uvicorn>=0.24"),
         *("websockets>=15.0.1", "numpy>=2", *_FOR_CORRAL, *_FOR_PYTEST),
     ),
 }
+# Programs that the venv's Python runs at last, to install what pip cannot.
+_INSTALLERS = {"pufferlib": _ROOT / "benches" / "install_pufferlib.py"}
 # What each trainer's venv has on top of the venv of PyTorch.
-_TRAINERS: dict[str, tuple[str, ...]] = {}
+_TRAINERS: dict[str, tuple[str, ...]] = {
+    "rl_games": ("rl_games==1.6.*", *_FOR_CORRAL),
+    "tianshou": ("tianshou==2.0.*", *_FOR_CORRAL),
+    # What LeRobot's evaluation imports; see `lerobot`.
+    "lerobot": ("einops>=0.8", "termcolor>=2.4", "tqdm>=4.66", "huggingface-hub>=1.6", _GYMNASIUM),
+    "trl": ("trl==1.16.*", _GYMNASIUM),
+    # Pixels take torchvision; the release that goes with the PyTorch of .venv-torch.
+    "torchrl": ("torchrl>=0.14",),
+    "rllib": ("ray[rllib]>=2.60",),
+    "skrl": ("skrl>=2.1",),
+}
 # What comes without its dependencies: gym3 pins old versions of what it needs for windows alone.
-_ALONE = {"gym3": ("gym3==0.3.3",)}
+# EnvPool takes 600 MB of models and pictures for envs that the tests do not play.
+_ALONE = {"gym3": ("gym3==0.3.3",), "envpool": ("envpool>=1.2.5",)}
 
 
 @functools.cache
 def venv_python(peer: str) -> Path:
-    """The Python of the venv of `peer`, made where it is not there yet. The peer is one of gym3,
-    dmlab2d, minigrid, minatar, rliable, openenv.
+    """The Python of the venv of `peer`, made where it is not there yet. The peer is one of
+    `_VENVS`.
 
     Raises:
         Missing: without a registry, or where the peer has no wheel for this Python and machine.
@@ -160,6 +204,8 @@ def _venv_python(peer: str) -> Path:
     _run(peer, *pip, "--only-binary=dmlab2d", *packages)
     if alone:
         _run(peer, *pip, "--no-deps", *alone)
+    if peer in _INSTALLERS:
+        _run(peer, python, _INSTALLERS[peer])
     stamp.write_text(wanted)
     return python
 

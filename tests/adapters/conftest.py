@@ -48,7 +48,7 @@ def _bare(name: str, folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def sb3() -> Any:
-    """`stable_baselines3.common.vec_env`."""
+    """`stable_baselines3.common.vec_env`, and its `Monitor`."""
     if importlib.util.find_spec("stable_baselines3") is None:
         _install()
     if importlib.util.find_spec("torch") is None:
@@ -60,13 +60,15 @@ def sb3() -> Any:
         folder = Path(spec.submodule_search_locations[0])
         for name, inner in (("", ""), (".common", "common"), (".common.vec_env", "common/vec_env")):
             _bare(f"stable_baselines3{name}", folder / inner)
-    parts = {}
+    monitor = importlib.import_module("stable_baselines3.common.monitor")
+    parts = {"Monitor": monitor.Monitor}
     for module, name in (
         ("base_vec_env", "VecEnv"),
         ("dummy_vec_env", "DummyVecEnv"),
         ("vec_monitor", "VecMonitor"),
         ("vec_frame_stack", "VecFrameStack"),
         ("vec_check_nan", "VecCheckNan"),
+        ("vec_video_recorder", "VecVideoRecorder"),
     ):
         found = importlib.import_module(f"stable_baselines3.common.vec_env.{module}")
         parts[name] = getattr(found, name)

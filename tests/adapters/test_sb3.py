@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -54,9 +55,22 @@ def ours(**settings: Any) -> Any:
     return corral.to_sb3(envs)
 
 
+class AnyTime(float):
+    """Is equal to the time of any clock."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is float and round(other, 6) == other and 0 <= other < 3600
+
+    __hash__ = float.__hash__
+
+
+def told_at_any_time(episode: dict[str, Any] | None) -> dict[str, Any] | None:
+    return episode and {**episode, "t": AnyTime()}
+
+
 @pytest.mark.parametrize("runner", ["serial", "process"])
 def test_a_run_is_dummy_vec_envs(sb3: Any, runner: str) -> None:
-    mine, theirs = ours(runner=runner), sb3.DummyVecEnv([Walk] * N)
+    mine, theirs = ours(runner=runner), sb3.DummyVecEnv([lambda: sb3.Monitor(Walk())] * N)
     assert isinstance(mine, sb3.VecEnv)
     assert mine.num_envs == theirs.num_envs
     assert mine.observation_space == theirs.observation_space
@@ -82,6 +96,7 @@ def test_a_run_is_dummy_vec_envs(sb3: Any, runner: str) -> None:
             if last is not None:
                 assert_same(last["at"], right_last["at"])
                 assert last["age"] == right_last["age"]
+            assert info.pop("episode", None) == told_at_any_time(right.pop("episode", None))
             assert info == right
         assert mine.reset_infos == theirs.reset_infos
     assert ends > 10
@@ -128,11 +143,49 @@ def test_frames_are_tiled_as_sb3_tiles_them(sb3: Any) -> None:
     assert_same(mine.render(), theirs.render())
 
 
+@pytest.mark.parametrize("id", ["MiniGrid-Dynamic-Obstacles-5x5-v0", "Blackjack-v1", "Taxi-v4"])
+@pytest.mark.parametrize("how", [{}, {"on_failure": "mask"}, {"frame_stack": 2}])
+def test_terminal_observations_are_those_of_the_batch(
+    sb3: Any, id: str, how: dict[str, Any]
+) -> None:
+    """Texts, numbers and nested ones too."""
+    if "frame_stack" in how and id.startswith("MiniGrid"):
+        pytest.skip("texts are not stacked")
+    options = {"seed": 0, "max_episode_steps": 9, **how}
+    mine, twin = (corral.make_vec(id, N, autoreset_mode="same_step", **options) for _ in range(2))
+    envs = corral.to_sb3(mine)
+    assert_same(envs.reset(), twin.reset()[0])
+    twin.action_space.seed(0)
+    ends = 0
+    for _ in range(60):
+        actions = twin.action_space.sample()
+        infos, told = envs.step(actions)[3], twin.step(actions)[4]
+        for row, info in enumerate(infos):
+            final = told["final_obs"][row] if "final_obs" in told else None
+            assert ("terminal_observation" in info) == (final is not None)
+            if final is not None:
+                ends += 1
+                assert repr(info["terminal_observation"]) == repr(final)
+    assert ends >= 6 * N
+
+
+def test_sb3s_recorder_films_it(sb3: Any, tmp_path: Path) -> None:
+    envs = corral.make_vec("CartPole-v1", 2, autoreset_mode="same_step", render_mode="rgb_array")
+    film = sb3.VecVideoRecorder(
+        corral.to_sb3(envs), str(tmp_path), lambda step: step == 0, video_length=5
+    )
+    film.reset()
+    for _ in range(8):
+        film.step(np.zeros(2, np.int64))
+    film.close()
+    assert [path.suffix for path in tmp_path.iterdir()] == [".mp4"]
+
+
 def test_built_in_envs_are_sb3_envs_too_and_tell_their_episodes(sb3: Any) -> None:
     envs = corral.make_vec(
         "CartPole-v1", N, autoreset_mode="same_step", episode_statistics=True, max_episode_steps=20
     )
-    mine = sb3.VecMonitor(corral.to_sb3(envs))
+    mine = sb3.VecMonitor(corral.to_sb3(envs, episode_statistics=False))
     mine.seed(0)
     assert mine.reset().shape == (N, 4)
     told = 0

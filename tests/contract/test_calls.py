@@ -62,7 +62,7 @@ def test_methods_take_arguments_and_give_values_of_every_kind(how: dict[str, Any
     assert args[3].dtype == np.int16
     assert args[4] == [True, 2.5]
     np.testing.assert_array_equal(kwargs["deep"]["a"], array)
-    for unknown in (lambda: envs.call("fly"), lambda: envs.call("unwrapped")):
+    for unknown in (lambda: envs.call("fly"), lambda: envs.call("walk")):
         with pytest.raises(AttributeError, match="there is nothing called"):
             unknown()
     for fault in ("fail", "panic"):

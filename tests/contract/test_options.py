@@ -24,8 +24,14 @@ def make_one(id: str, num_envs: int, **options: Any) -> corral.Env:
     return corral.make(id, **options)
 
 
+@functools.wraps(corral.sb3_vec_env)
+def make_by_functions(env_fns: Any, num_envs: int, **options: Any) -> Any:
+    return corral.sb3_vec_env(env_fns, **options)
+
+
 REFUSED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "from_gymnasium": (corral.from_gymnasium, python_envs._REFUSED),
+    "sb3_vec_env": (make_by_functions, adapters._OF_SB3),
     "from_dm_env": (corral.from_dm_env, adapters._REFUSED),
     "load_libenv": (corral.load_libenv, libenv._REFUSED),
     "connect": (corral.connect, netenv._REFUSED),

@@ -12,7 +12,6 @@ import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import VecMonitor
 from torch import Tensor, nn
 
 import corral
@@ -204,7 +203,7 @@ def test_a_recurrent_module_keeps_its_state_by_index() -> None:
 
 def over(id: str, **options: Any) -> Any:
     envs = corral.make_vec(id, 8, autoreset_mode="same_step", **options)
-    return VecMonitor(corral.to_sb3(envs))
+    return corral.to_sb3(envs)
 
 
 def test_ppo_learns_and_is_evaluated_as_by_sb3() -> None:

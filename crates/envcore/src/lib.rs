@@ -103,6 +103,7 @@ mod error;
 mod evaluate;
 mod event;
 mod fork;
+mod fragment;
 mod frame;
 mod guard;
 mod landing;
@@ -145,7 +146,7 @@ pub use begin::Begin;
 pub use buffer::{
     ActRow, Actions, Batch, BatchPool, Buffers, Bytes, Column, ColumnIn, Draft, Extra, FINAL_FRAME,
     FINAL_OBSERVATION, Finals, Fixed, Infos, Layout, Lease, Observations, Part, Pool, Row, RowKind, RowsMut,
-    Slots, StepColumns, check_room,
+    Slots, StepColumns, StepPools, check_room,
 };
 pub use by_field::{ByField, Fields};
 pub use call::{Call, CallKind, Property};
@@ -224,6 +225,7 @@ pub use error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 pub use evaluate::Schedule;
 pub use event::{EVENTS, Event};
 pub use fork::ProcessMark;
+pub use fragment::{Ended, EpisodeStatistics, Fragment, PackedRows};
 pub use frame::{ANSI, Frame};
 pub use half::f16;
 pub use layer::{

@@ -287,8 +287,11 @@ fn after_fork() {
 pub(crate) fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(end, module)?,))?;
-    let kwargs = PyDict::new(py);
-    kwargs.set_item("after_in_child", wrap_pyfunction!(after_fork, module)?)?;
-    py.import("os")?.call_method("register_at_fork", (), Some(&kwargs))?;
+    // A Python without forks, such as that of Windows, has no such function.
+    if let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? {
+        let kwargs = PyDict::new(py);
+        kwargs.set_item("after_in_child", wrap_pyfunction!(after_fork, module)?)?;
+        register.call((), Some(&kwargs))?;
+    }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub(crate) fn make(
 ) -> PyResult<VecEnv> {
     let source = source.get();
     let settings = Settings::read(settings, num_envs, source.usual_limit()).or_raise(py)?;
-    let Settings { config, on_failure, max_restarts, record, layers } = settings;
+    let Settings { config, on_failure, max_restarts, record, layers, layout } = settings;
     let (batch_size, action_bounds, debug) = (config.batch_size, config.action_bounds, config.debug);
     let closing = source.closing();
     let _time = TimeInPython::from_python(py);
@@ -38,7 +38,7 @@ pub(crate) fn make(
     });
     let (envs, layered, about) = envs.or_raise(py)?;
     let about = source.about(py, about)?;
-    VecEnv::new(py, envs, batch_size, about, (closing, layered))
+    VecEnv::new(py, envs, batch_size, about, layout, (closing, layered))
 }
 
 /// Errors where the machine has not `bytes` bytes of memory to give.

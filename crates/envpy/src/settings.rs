@@ -10,6 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
+use crate::assemble::InfoLayout;
 use crate::begin::{self, count};
 use crate::layers::Layers;
 use crate::vec_env::seconds;
@@ -23,6 +24,7 @@ pub(crate) struct Settings {
     /// The directory for recordings of failures.
     pub(crate) record: Option<PathBuf>,
     pub(crate) layers: Layers,
+    pub(crate) layout: InfoLayout,
 }
 
 impl Settings {
@@ -48,6 +50,7 @@ impl Settings {
                 normalize_reward: false,
                 reward_gamma: 0.99,
             },
+            layout: InfoLayout::Gymnasium,
         };
         // Reading a value may run Python code, which must not change the dict meanwhile.
         for (name, value) in given.copy().map_err(Error::env)? {
@@ -93,6 +96,7 @@ impl Settings {
                 }
             }
             "record" => self.record = value_or_none.map(|path| directory(name, path)).transpose()?,
+            "info_layout" => self.layout = layout(&text(name, value)?)?,
             "frame_stack" => layers.frame_stack = count_or_none()?,
             "normalize_observation" => layers.normalize_observation = flag(name, value)?,
             "normalize_reward" => layers.normalize_reward = flag(name, value)?,
@@ -147,6 +151,14 @@ fn bounds(name: &str) -> Result<ActionBounds> {
             "action_bounds is 'env', 'clip', 'error' or 'unchecked', not '{other}'"
         ))),
     }
+}
+
+fn layout(name: &str) -> Result<InfoLayout> {
+    let named = InfoLayout::ALL.into_iter().find(|(known, _)| *known == name);
+    named.map(|(_, layout)| layout).ok_or_else(|| {
+        let names = InfoLayout::ALL.map(|(known, _)| format!("'{known}'")).join(" or ");
+        Error::Argument(format!("info_layout is {names}, not '{name}'"))
+    })
 }
 
 /// Whether actions are checked against the env's mask too.

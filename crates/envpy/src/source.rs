@@ -1,38 +1,53 @@
 //! `corral._native.Source`: what vec envs are made of.
+//!
+//! Built-in envs and Python envs in this process are made of here, on every system. For all others
+//! the core has code on Linux alone; elsewhere they are refused.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use envcore::abi::env_c_api::load::{EnvCApiConfig, EnvCApiSource};
-use envcore::abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource};
-use envcore::net::{Asked, ClientConfig, ClientTls, Token, connect};
-use envcore::{DType, Error, Failure, Options, Phase, Process, Result, Value, VecConfig, VecEnv, start};
+#[cfg(all(target_os = "linux", not(portable)))]
+use envcore::{
+    DType,
+    abi::env_c_api::load::{EnvCApiConfig, EnvCApiSource},
+    abi::libenv::load::{Function, LibenvConfig, LibenvOption, LibenvSource},
+    net::{Asked, ClientConfig, ClientTls, Token},
+};
+use envcore::{Error, Options, Result, Value, VecConfig, VecEnv, start};
 use pyo3::prelude::*;
+#[cfg(not(all(target_os = "linux", not(portable))))]
+use pyo3::types::PyTuple;
 use pyo3::types::{PyDict, PyInt, PyList};
 
 use crate::closing::Closing;
 use crate::errors::{self, OrRaise};
-use crate::host::PyHost;
-use crate::interpreter::enter;
+#[cfg(all(target_os = "linux", not(portable)))]
+use crate::foreign::{Served, Workers, look, pause, unpack};
+#[cfg(all(target_os = "linux", not(portable)))]
 use crate::plugin::Plugin;
-use crate::py_env::{BatchSource, Hosting, PySource, failure};
+use crate::py_env::{BatchSource, Hosting, PySource};
+#[cfg(not(all(target_os = "linux", not(portable))))]
+use crate::refused::{refused, unpack};
 use crate::values;
 use crate::vec_env::seconds;
 
 enum Where {
     Here(Arc<dyn envcore::Source>),
-    /// In a server of netenv.
-    Served(ClientConfig, Arc<Closing>),
-    /// In worker processes.
-    There {
-        host: Arc<PyHost>,
-        num_workers: Option<usize>,
-    },
+    Elsewhere(Box<dyn Elsewhere>),
+}
+
+/// Envs that are stepped outside this process.
+pub(crate) trait Elsewhere: Send + Sync {
+    /// How far a vec env of them is on its way to being closed.
+    fn closing(&self) -> Arc<Closing>;
+
+    /// A vec env of them, and, of workers, what they tell of their envs.
+    fn start(&self, config: VecConfig) -> Result<(Box<dyn VecEnv>, About)>;
 }
 
 /// What workers told of their envs, if there are any.
-type About = Option<Vec<u8>>;
+pub(crate) type About = Option<Vec<u8>>;
 
 /// What a vec env is made of: a built-in env with its options, or Python envs,
 /// in this process or in workers.
@@ -55,6 +70,7 @@ impl Source {
     }
 
     /// An env of a plugin, which messages call `namespace/id`.
+    #[cfg(all(target_os = "linux", not(portable)))]
     #[staticmethod]
     #[pyo3(signature = (plugin, namespace, id, options=None))]
     fn plugin(
@@ -99,6 +115,7 @@ impl Source {
     /// Envs of the libenv library at `path`: `instances` are the options of
     /// each, as (name, dtype, bytes), which have the envs divided among them;
     /// `functions` the library's own, as (name, declaration).
+    #[cfg(all(target_os = "linux", not(portable)))]
     #[staticmethod]
     #[pyo3(signature = (path, num_envs, instances, *, seeded=false, functions=Vec::new()))]
     fn libenv(
@@ -129,6 +146,7 @@ impl Source {
 
     /// Envs of the EnvCApi library at `path`: `settings` of each env, or one list for all,
     /// as (key, value); see [`EnvCApiConfig`] for the others.
+    #[cfg(all(target_os = "linux", not(portable)))]
     #[staticmethod]
     #[pyo3(signature = (path, settings, *, connect=None, params=None, copies=false, strict=false,
                         steps=1, eagain_limit=10.0, max_shape=Vec::new()))]
@@ -164,6 +182,7 @@ impl Source {
 
     /// Envs in the netenv server at `address`, which makes them with `env_options`. `asked` is the id
     /// and the vec env's options that a server of Corral's takes; with `plain` netenv alone is spoken.
+    #[cfg(all(target_os = "linux", not(portable)))]
     #[staticmethod]
     #[pyo3(signature = (address, env_options, *, asked, plain=false, token=None, fingerprint=None, authority=None,
                         shared_memory=false, connect_timeout=None))]
@@ -201,7 +220,8 @@ impl Source {
             connect_timeout,
             pause: Arc::new(move || if told.is_asked() { Err(Error::Closed) } else { Ok(look()?) }),
         };
-        Ok(Source { kind: Where::Served(client, closing), about: None })
+        let served = Served { client, closing };
+        Ok(Source { kind: Where::Elsewhere(Box::new(served)), about: None })
     }
 
     /// Envs in worker processes.
@@ -211,6 +231,7 @@ impl Source {
     /// worker, and gives the pid of a child of this process, or what has `pid`,
     /// `poll()` and `kill()`; `what` they make is for messages. A worker that
     /// takes longer than `make_timeout` seconds to make its envs is ended.
+    #[cfg(all(target_os = "linux", not(portable)))]
     #[staticmethod]
     #[pyo3(signature = (payload, launcher, *, num_workers=None, what=None, make_timeout=None))]
     fn workers(
@@ -223,8 +244,63 @@ impl Source {
         let limit =
             |timeout: &Bound<'_, PyAny>| seconds("make_timeout", timeout, false).or_raise(timeout.py());
         let make_timeout = make_timeout.map(limit).transpose()?;
-        let host = Arc::new(PyHost::new(payload, launcher, what, make_timeout));
-        Ok(Source { kind: Where::There { host, num_workers }, about: None })
+        let workers = Workers::new(payload, launcher, what, make_timeout, num_workers);
+        Ok(Source { kind: Where::Elsewhere(Box::new(workers)), about: None })
+    }
+
+    #[cfg(not(all(target_os = "linux", not(portable))))]
+    #[staticmethod]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn plugin(
+        py: Python<'_>,
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Err(refused(py, "plugins, which are libraries of envs,"))
+    }
+
+    #[cfg(not(all(target_os = "linux", not(portable))))]
+    #[staticmethod]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn libenv(
+        py: Python<'_>,
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Err(refused(py, "libenv libraries"))
+    }
+
+    #[cfg(not(all(target_os = "linux", not(portable))))]
+    #[staticmethod]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn env_c_api(
+        py: Python<'_>,
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Err(refused(py, "EnvCApi libraries"))
+    }
+
+    #[cfg(not(all(target_os = "linux", not(portable))))]
+    #[staticmethod]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn netenv(
+        py: Python<'_>,
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Err(refused(py, "envs in a server of netenv"))
+    }
+
+    #[cfg(not(all(target_os = "linux", not(portable))))]
+    #[staticmethod]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn workers(
+        py: Python<'_>,
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Err(refused(py, "envs in worker processes"))
     }
 }
 
@@ -233,7 +309,7 @@ impl Source {
     pub(crate) fn here(&self) -> Option<Arc<dyn envcore::Source>> {
         match &self.kind {
             Where::Here(source) => Some(source.clone()),
-            Where::There { .. } | Where::Served(..) => None,
+            Where::Elsewhere(_) => None,
         }
     }
 
@@ -241,36 +317,24 @@ impl Source {
     pub(crate) fn closing(&self) -> Arc<Closing> {
         match &self.kind {
             Where::Here(_) => Arc::default(),
-            Where::Served(_, closing) => closing.clone(),
-            Where::There { host, .. } => host.closing(),
+            Where::Elsewhere(envs) => envs.closing(),
         }
     }
 
     pub(crate) fn usual_limit(&self) -> Option<u64> {
-        match &self.kind {
-            Where::Here(source) => source.spec().max_episode_steps,
-            Where::There { .. } | Where::Served(..) => None,
-        }
+        self.here().and_then(|source| source.spec().max_episode_steps)
     }
 
     /// A text that tells its config.
     pub(crate) fn config(&self) -> String {
-        match &self.kind {
-            Where::Here(source) => source.spec().config.clone(),
-            Where::There { .. } | Where::Served(..) => String::new(),
-        }
+        self.here().map_or_else(String::new, |source| source.spec().config.clone())
     }
 
     /// A vec env of it, and, of workers, what they tell of their envs.
     pub(crate) fn start(&self, config: VecConfig) -> Result<(Box<dyn VecEnv>, About)> {
         match &self.kind {
             Where::Here(source) => Ok((start(source.clone(), config)?, None)),
-            Where::Served(client, _) => Ok((connect(client.clone(), &config)?, None)),
-            Where::There { host, num_workers } => {
-                let envs = Process::new(host.clone(), config, *num_workers)?;
-                let about = envs.about().to_vec();
-                Ok((Box::new(envs), Some(about)))
-            }
+            Where::Elsewhere(envs) => envs.start(config),
         }
     }
 
@@ -278,7 +342,7 @@ impl Source {
     pub(crate) fn about(&self, py: Python<'_>, told: About) -> PyResult<Option<Py<PyAny>>> {
         match (&self.about, told) {
             (Some(about), _) => Ok(Some(about.clone_ref(py))),
-            (None, Some(told)) if !told.is_empty() => Ok(Some(crate::host::unpack(py, &told)?.unbind())),
+            (None, Some(told)) if !told.is_empty() => Ok(Some(unpack(py, &told)?.unbind())),
             (None, _) => Ok(None),
         }
     }
@@ -311,23 +375,4 @@ fn config(id: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
         options.set(name, read);
     }
     Ok(options)
-}
-
-/// Sleeps; the failure that Ctrl-C is, where it came.
-fn pause(time: Duration) -> Result<(), Failure> {
-    std::thread::sleep(time);
-    let looked = enter(|py| py.check_signals().map_err(|error| failure(py, Phase::Reset, error)));
-    looked.unwrap_or(Ok(()))
-}
-
-/// The failure that Ctrl-C is, where it came.
-fn look() -> Result<(), Failure> {
-    pause(Duration::ZERO)
-}
-
-/// The names of the functions that the library at `path` exports; none of its
-/// code is run.
-#[pyfunction]
-pub(crate) fn exports(py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
-    py.detach(|| envcore::abi::exports(&path)).or_raise(py)
 }

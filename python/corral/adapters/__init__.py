@@ -12,12 +12,14 @@ from typing_extensions import Unpack
 
 from corral import errors, python_envs, settings
 from corral.settings import VecOptions, documented, flag
-from corral.vector import VectorEnv
+from corral.vector import VectorEnv, check_layout
 
 if TYPE_CHECKING:
     from corral.adapters.dm_env import DmEnv, DmVectorEnv
     from corral.adapters.gym3 import Gym3Env
+    from corral.adapters.rl_games import RlGamesVecEnv
     from corral.adapters.sb3 import SB3VecEnv
+    from corral.adapters.trl import TrlEnvironment
 
 
 def to_gym3(envs: VectorEnv) -> Gym3Env:
@@ -69,29 +71,133 @@ def from_gym3(env: Any, *, episode_statistics: bool = False) -> VectorEnv:
     return vector_env(type(env).__name__, batch, episode_statistics=episode_statistics)
 
 
-def to_sb3(envs: VectorEnv) -> SB3VecEnv:
+def to_sb3(envs: VectorEnv, *, episode_statistics: bool = True) -> SB3VecEnv:
     """A Stable-Baselines3 `VecEnv` of these envs; closing it closes them.
 
     Args:
         envs: made with `autoreset_mode="same_step"`, which is SB3's.
+        episode_statistics: whether `info["episode"]` of an episode's last step is what SB3's
+            Monitor tells: {"r": return, "l": length, "t": seconds since this call}. The return is
+            of the rewards that `envs` give; of the envs' own, which `normalize_reward` leaves
+            aside, where `envs` were made with `episode_statistics=True`.
 
     Returns:
         A real subclass of SB3's `VecEnv`, with SB3's conventions: float32 rewards, `dones`, one
         info dict per env with `terminal_observation` and `TimeLimit.truncated`, `reset_infos`,
-        seeds and options that hold for the next reset. Envs made with `episode_statistics=True`
-        tell `info["episode"]`, as SB3's Monitor does. Of an env that failed `info["failed"]` is the
-        `corral.SlotFailure`, and `terminal_observation` is zeros. Envs that show no final
-        observations (a libenv library that corral did not export, gym3 envs) have no
-        `terminal_observation`: SB3's algorithms do without it at an end that is no truncation.
+        seeds and options that hold for the next reset. The list of infos makes its dicts when one
+        of them is read. Of an env that failed `info["failed"]` is the `corral.SlotFailure`, and
+        `terminal_observation` is zeros. Envs that show no final observations (a libenv library
+        that corral did not export, gym3 envs) have no `terminal_observation`: SB3's algorithms do
+        without it at an end that is no truncation.
 
     Raises:
+        ArgumentTypeError: for what is no `VectorEnv`.
         UnsupportedError: for envs of another autoreset mode.
         ImportError: without stable-baselines3.
     """
     _check_vector(envs)
+    statistics = flag("episode_statistics", episode_statistics)
     from corral.adapters.sb3 import SB3VecEnv
 
-    return SB3VecEnv(envs)
+    return SB3VecEnv(envs, episode_statistics=statistics)
+
+
+_OF_SB3 = {
+    **python_envs._REFUSED,
+    "autoreset_mode": 'SB3 resets an env in the step that ends its episode: it is "same_step"',
+    "seed": "SB3 seeds envs by the vec env's seed(), which make_vec_env calls with its own",
+    "max_episode_steps": "the functions make envs with the limit that they have",
+    "render_mode": "the functions make envs with the render mode that they have",
+    "final_frames": "SB3's interface has no place for them",
+}
+
+
+@documented(_OF_SB3)
+def sb3_vec_env(
+    env_fns: Sequence[Callable[[], Any]],
+    *,
+    runner: str | None = None,
+    num_workers: int | None = None,
+    context: str | None = None,
+    check_nan: bool | None = None,
+    **options: Unpack[VecOptions],
+) -> SB3VecEnv:
+    """What Stable-Baselines3's `make_vec_env` takes as its `vec_env_cls`; `vec_env_kwargs` are the
+    arguments behind the first.
+
+    Args:
+        env_fns: functions that make one env each. Each is called once to see what it makes, and
+            its env is closed. Envs of `corral.make` or of `gymnasium.make("corral/…")`, all with
+            the same arguments and wrapped in nothing but SB3's Monitor and what `gymnasium.make`
+            adds, become one vec env in Rust. Their monitors' files and `info_keywords` go on. All
+            others are hosted by `corral.from_gymnasium`, as they are.
+        runner, num_workers, context, check_nan: as in `corral.from_gymnasium`; None for its
+            defaults. Where one is given, corral's envs are hosted as Python's.
+        **options: as in `corral.make_vec`, but of its options only these:
+            {names}.
+        episode_statistics (True): as in `corral.to_sb3`, of the envs' own rewards. Envs with a
+            Monitor tell of their episodes either way.
+
+    Returns:
+        As `corral.to_sb3`.
+
+    Raises:
+        ArgumentError, ArgumentTypeError, UnknownOptionError: name what is wrong.
+        UnsupportedError: for options that these envs do not have.
+        Exception: what `env_fns` raise.
+        ImportError: without stable-baselines3.
+    """
+    settings.check(sb3_vec_env, options, _OF_SB3)
+    for make in env_fns if isinstance(env_fns, list | tuple) else [env_fns]:
+        if not callable(make):
+            raise errors.ArgumentTypeError(
+                f"env_fns is a list of functions that make an env each, not {env_fns!r}"
+            )
+    statistics = flag("episode_statistics", options.get("episode_statistics", True))
+    vec_options = {
+        name: value
+        for name, value in options.items()
+        if name not in _OF_SB3 and name != "episode_statistics"
+    }
+    given = {
+        "runner": runner,
+        "num_workers": num_workers,
+        "context": context,
+        "check_nan": check_nan,
+    }
+    hosting = {name: value for name, value in given.items() if value is not None}
+    from corral.adapters import sb3_fns
+
+    return sb3_fns.sb3_vec_env(env_fns, hosting, vec_options, statistics)
+
+
+def to_rl_games(envs: VectorEnv) -> RlGamesVecEnv:
+    """An rl_games `IVecEnv` of these envs; its `close` closes them.
+
+    Args:
+        envs: made with `autoreset_mode="same_step"`, which is what rl_games' agents expect.
+
+    Returns:
+        A real subclass of rl_games' `IVecEnv`. Observations are uint8 or float32 (any other dtype
+        is cast), a Box or a Dict of these. Rewards are float32. `infos["time_outs"]`, bool
+        `(num_envs,)`, is True where an episode was truncated and did not terminate:
+        `value_bootstrap: True` in rl_games' config makes use of it. Envs that tell
+        `infos["action_mask"]` have `get_action_masks`, for `use_action_masks: True`.
+
+    Raises:
+        UnsupportedError: for envs of another autoreset mode, and for spaces that rl_games has no
+            networks for: observations that are no Box, actions that are none of Discrete,
+            MultiDiscrete and a Box of one axis.
+        LibraryError: without rl_games (an ImportError).
+    """
+    _check_vector(envs)
+    try:
+        from corral.adapters.rl_games import RlGamesVecEnv
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "rl_games":
+            raise
+        raise errors.LibraryError("rl_games is not installed: pip install rl-games") from error
+    return RlGamesVecEnv(envs)
 
 
 @overload
@@ -212,9 +318,58 @@ def _dm_env() -> ModuleType:
     return dm_env
 
 
+def to_trl(
+    env: str | Callable[[], gymnasium.Env[Any, Any]],
+    *,
+    describe: Callable[[Any, dict[str, Any]], str] | None = None,
+    tool: str = "act",
+    about: str = "Plays one action in the environment.",
+    actions: Sequence[str] | None = None,
+    column: str = "index",
+    **options: Any,
+) -> type[TrlEnvironment]:
+    """A class for the `environment_factory` of TRL's `GRPOTrainer`: each instance is one env.
+
+    Args:
+        env: an id as of `corral.make`, or a function that makes a Gymnasium env.
+        describe: a function of an observation and its infos that gives the text which the model
+            reads. Without one a text is shown as it is, and other observations as numbers; of envs
+            made with `render_mode="ansi"` their picture in letters.
+        tool: the name of the method that plays an action, which the model calls as a tool.
+        about: what the model is told of the tool.
+        actions: names for the labels of a Discrete action space, in place of numbers.
+        column: the dataset's column with the index of the episode.
+        **options: those of `corral.make`, for an id.
+
+    Returns:
+        A class without arguments. `reset(index=ix, …)` plays index ix, so that all completions of
+        a row begin with the same bytes: of an env of corral its index ix, of any other
+        `reset(seed=ix)`. The tool takes an int, a list of numbers, a name or a text, by the
+        action space, and gives the text of what follows. `get_reward()` is the sum of the rewards.
+        A wrong action is an error that the model reads, and moves nothing.
+
+    Raises:
+        UnsupportedError: for action spaces that no tool can be made of.
+        ArgumentError, ArgumentTypeError: name what is wrong.
+    """
+    from corral.adapters.trl import environment
+
+    return environment(env, describe, tool, about, actions, column, options)
+
+
 def _check_vector(envs: Any) -> None:
     if not isinstance(envs, VectorEnv):
         raise errors.ArgumentTypeError(f"envs is a corral.VectorEnv, not {envs!r}")
+    check_layout(envs)
 
 
-__all__ = ["from_dm_env", "from_gym3", "to_dm_env", "to_gym3", "to_sb3"]
+__all__ = [
+    "from_dm_env",
+    "from_gym3",
+    "sb3_vec_env",
+    "to_dm_env",
+    "to_gym3",
+    "to_rl_games",
+    "to_sb3",
+    "to_trl",
+]

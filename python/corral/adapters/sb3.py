@@ -5,15 +5,19 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces as gym_spaces
 from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
-from corral import errors, spaces
-from corral.adapters.infos import rows
+from corral import FinalObservations, errors, spaces
+from corral.adapters.infos import each_of, rows, rows_in
+from corral.adapters.sb3_infos import CUT, Infos
+from corral.adapters.sb3_statistics import EpisodeStatistics
 from corral.vector import VectorEnv
 
 # What envs that are not Python's answer for all of them.
@@ -24,51 +28,84 @@ _OF_NATIVE = {
     "action_space": "single_action_space",
     "max_episode_steps": "max_episode_steps",
 }
+# Their methods that are answered here.
+_METHODS = ("render", "action_masks")
+# What a batch tells of the episodes that ended in it, and nothing of the envs' own; and what has no
+# mask.
+_OF_END = (
+    *("final_obs", "_final_obs", "final_info", "_final_info", "episode", "_episode"),
+    *("env_id", "row_kind"),
+)
 # What the runner tells of the step that ended an episode.
-_OF_STEP = ("episode", "failed")
+_OF_STEP = ("failed", CUT)
+# What stands for an observation that there is not.
+_NONE = object()
 # The leaf by which an env tells which actions are valid.
 _MASK = "action_mask"
 
 
+class NoSuchEnvError(errors.ArgumentError, IndexError):
+    """A number that no env has, or nothing for an env; an IndexError, as of SB3's own vec envs."""
+
+
 class SB3VecEnv(VecEnv):  # type: ignore[misc]
-    """Made by `corral.to_sb3`.
+    """Made by `corral.to_sb3` and `corral.sb3_vec_env`.
 
     Attributes:
         envs: the vector env underneath.
     """
 
-    def __init__(self, envs: VectorEnv) -> None:
+    def __init__(
+        self,
+        envs: VectorEnv,
+        *,
+        episode_statistics: bool = True,
+        monitors: Sequence[Monitor] = (),
+    ) -> None:
         if envs.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise errors.UnsupportedError(
                 "SB3 resets an env in the step that ends its episode: make the envs with "
                 'autoreset_mode="same_step"'
             )
         self.envs = envs
-        # What each env told last, of the episode that it is in.
-        self._told: list[dict[str, Any]] = [{} for _ in range(envs.num_envs)]
+        self._statistics = (
+            EpisodeStatistics(envs.num_envs, monitors) if episode_statistics else None
+        )
+        # By env, the actions that its last observation allows, where the envs tell them.
+        self._masks: np.ndarray[Any, Any] | None = None
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
         self.metadata = envs.metadata
 
     def reset(self) -> Any:
         """Observations of all envs; their infos are in `reset_infos`. Seeds and options set
         before are used up by it."""
+        given, n = len(self._options), self.num_envs
+        if given != n:
+            kind = NoSuchEnvError if given < n else errors.ArgumentError
+            raise kind(f"set_options got a list of {given}: there are {n} envs")
         seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
-        first = self._options[0] if self._options else {}
-        if all(options == first for options in self._options):
-            observations, infos = self.envs.reset(seed=seeds, options=first or None)
-            self.reset_infos = rows(infos, self.num_envs)
+        first = self._options[0]
+        if all(_are_same(options, first) for options in self._options):
+            observations = self._begin(seeds, first or None)
         else:
             observations = self._reset_one_by_one(seeds)
-        self._told = list(self.reset_infos)
+        if self._statistics is not None:
+            self._statistics.begin()
         self._reset_seeds()
         self._reset_options()
+        return observations
+
+    def _begin(self, seeds: list[int | None] | None, options: dict[str, Any] | None) -> Any:
+        observations, infos = self.envs.reset(seed=seeds, options=options)
+        self.reset_infos = rows(infos, self.num_envs)
+        self._masks = None
+        self._note_masks(infos)
         return observations
 
     def _reset_one_by_one(self, seeds: list[int | None] | None) -> Any:
         """Each with options of its own."""
         # All must have begun before some can be left as they are.
-        observations, infos = self.envs.reset(seed=seeds)
-        self.reset_infos = rows(infos, self.num_envs)
+        observations = self._begin(seeds, None)
         for env, options in enumerate(self._options):
             mask = np.zeros(self.num_envs, dtype=np.bool_)
             mask[env] = True
@@ -77,7 +114,16 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
                 seed=seed, options={**options, "reset_mask": mask}
             )
             self.reset_infos[env] = rows(infos, self.num_envs)[env]
+            self._note_masks(infos)
         return observations
+
+    def _note_masks(self, infos: dict[str, Any]) -> None:
+        masks, told = infos.get(_MASK), infos.get(f"_{_MASK}")
+        if not isinstance(masks, np.ndarray) or not isinstance(told, np.ndarray):
+            return
+        if self._masks is None:
+            self._masks = np.ones(masks.shape, np.bool_)
+        self._masks[told] = masks[told]
 
     def step_async(self, actions: Any) -> None:
         """Sends the actions, an array `(num_envs, …)` or a list of one per env; `step_wait`
@@ -98,95 +144,175 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         if batch is None:
             raise errors.NothingPendingError("step_async comes before step_wait")
         observations, rewards, terminations, truncations, infos = batch
-        del infos["env_id"], infos["row_kind"]
         dones = terminations | truncations
-        each = rows(infos, self.num_envs) if infos else [{} for _ in range(self.num_envs)]
-        self._told = list(each)
-        ended = np.flatnonzero(dones)
+        if self._statistics is not None:
+            self._statistics.step(rewards)
+        (ended,) = dones.nonzero()
+        of_end = {key: infos.pop(key) for key in _OF_END if key in infos}
+        each: list[dict[str, Any]]
+        if infos:
+            self._note_masks(infos)
+            each = rows(infos, self.num_envs)
+            for info in each:
+                info[CUT] = False
+        else:
+            each = Infos(self.num_envs)
         if ended.size:
-            self._end(ended, infos, each)
-        cut = truncations & ~terminations
-        for info, truncated in zip(each, cut.tolist(), strict=True):
-            info["TimeLimit.truncated"] = truncated
+            cuts = (truncations & ~terminations)[ended]
+            tops = [each[row] for row in ended] if infos else None
+            self._end(ended, cuts, of_end, tops, each)
         return observations, rewards.astype(np.float32), dones, each
 
-    def _end(self, ended: Any, infos: dict[str, Any], each: list[dict[str, Any]]) -> None:
-        """In rows that ended, the infos that lie on top are the next episode's. Envs without final
-        observations tell of both episodes there."""
-        last = rows(infos.get("final_info", {}), self.num_envs)
-        for row in ended:
-            top = each[row]
-            if "final_obs" not in top:
-                self.reset_infos[row] = {
-                    key: told for key, told in top.items() if key not in _OF_STEP
-                }
-                continue
-            info = last[row]
-            info["terminal_observation"] = top.pop("final_obs")
-            top.pop("final_info", None)
-            for key in _OF_STEP:
-                if key in top:
-                    info[key] = top.pop(key)
-            self.reset_infos[row] = top
-            each[row] = info
+    def _end(
+        self,
+        ended: Any,
+        cuts: Any,
+        of_end: dict[str, Any],
+        tops: list[dict[str, Any]] | None,
+        each: list[dict[str, Any]],
+    ) -> None:
+        """Puts the infos of the envs `ended` into `each`.
+
+        Args:
+            cuts: which of them were truncated and not terminated.
+            of_end: what the runner tells of episodes that ended.
+            tops: what else the batch tells of these envs, if anything. It is of the episodes that
+                began; of envs without final observations it is of both.
+        """
+        numbers = ended.tolist()
+        finals = self._finals(of_end, numbers)
+        last_infos = of_end.get("final_info")
+        begun = self.reset_infos
+        if last_infos:
+            lasts = rows_in(last_infos, numbers)
+            for last, final, cut in zip(lasts, finals, cuts.tolist()):
+                last["terminal_observation"], last[CUT] = final, cut
+        else:
+            lasts = [
+                {"terminal_observation": final, CUT: cut}
+                for final, cut in zip(finals, cuts.tolist())
+            ]
+        for row, last in zip(numbers, lasts):
+            each[row], begun[row] = last, {}
+        for row, last, final, top in zip(numbers, lasts, finals, tops or ()):
+            begun[row] = {key: told for key, told in top.items() if key not in _OF_STEP}
+            last.update((key, top[key]) for key in top if key == "failed" or final is _NONE)
+        for last in lasts:
+            if last["terminal_observation"] is _NONE:
+                del last["terminal_observation"]
+        if self._statistics is not None:
+            self._statistics.tell(ended, lasts, of_end.get("episode"))
+
+    def _finals(self, of_end: dict[str, Any], numbers: list[int]) -> list[Any]:
+        """The last observations of the envs `numbers`, whose episodes ended; `_NONE` of those
+        that show none."""
+        final = of_end.get("final_obs")
+        if final is None:
+            return [_NONE] * len(numbers)
+        if type(final) is FinalObservations and self._is_native and final.rows.tolist() == numbers:
+            return list(each_of(self.observation_space, final.stacked, len(numbers)))
+        # Python envs' own objects; frames that are stacked when they are read.
+        shown = of_end["_final_obs"]
+        return [final[row] if shown[row] else _NONE for row in numbers]
 
     def close(self) -> None:
-        """Closes the envs."""
+        """Closes the envs; again does nothing."""
         self.envs.close()
+        if self._statistics is not None:
+            self._statistics.close()
 
     def get_images(self) -> Sequence[Any]:
         """Frames `uint8 (height, width, 3)` of all envs."""
         if self.render_mode != "rgb_array":
-            warnings.warn(f"the render mode is {self.render_mode}, not rgb_array", stacklevel=2)
+            warnings.warn(
+                f"The render mode is {self.render_mode}, and pictures take `rgb_array`: make the "
+                'envs with render_mode="rgb_array"',
+                stacklevel=2,
+            )
             return [None] * self.num_envs
         return list(self.envs.render() or ())
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether each env has the attribute, or one of its wrappers."""
+        if self._is_native:
+            try:
+                self.get_attr(attr_name)
+            except AttributeError:
+                return False
+            return True
+        return all(self.envs.native.call("corral:has", (attr_name,), {}))
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """An attribute of each env, through its wrappers.
 
         Envs that are not Python's have `spec`, `metadata`, their spaces, `max_episode_steps`,
-        `render_mode` and `action_masks`.
+        `render_mode`, the methods `render` and `action_masks`, and their properties.
+
+        Raises:
+            AttributeError: for what they do not have.
+            NoSuchEnvError: an IndexError, for an index that no env has.
         """
+        numbers = self._numbers(indices)
         if attr_name == "render_mode":
-            return [self.envs.render_mode for _ in self._numbers(indices)]
-        if self.envs.native.about is None and attr_name in _OF_NATIVE:
-            return [getattr(self.envs, _OF_NATIVE[attr_name]) for _ in self._numbers(indices)]
-        return self._call(attr_name, indices, (), {})
+            return [self.envs.render_mode for _ in numbers]
+        if not self._is_native:
+            return list(self.envs.native.call("corral:get", (attr_name,), {}, numbers))
+        if attr_name in _OF_NATIVE:
+            return [getattr(self.envs, _OF_NATIVE[attr_name]) for _ in numbers]
+        if attr_name in _METHODS:
+            # Which raises where there are none.
+            self._method(attr_name, numbers[:1])
+            return [partial(self._method_of, attr_name, number) for number in numbers]
+        return self._call(attr_name, numbers, (), {}, "get")
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Sets an attribute of each env."""
-        self._call(attr_name, indices, (value,), {}, kind="set")
+        """Sets an attribute of each env, on its outermost wrapper as SB3 does. Of envs that are not
+        Python's only properties can be set; errors as `get_attr`."""
+        numbers = self._numbers(indices)
+        if self._is_native:
+            self._call(attr_name, numbers, (value,), {}, "set")
+        else:
+            self.envs.native.call("corral:set", (attr_name, value), {}, numbers)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
         """Calls a method of each env, through its wrappers.
 
-        Envs that are not Python's have `render` and `action_masks`.
+        Envs that are not Python's have `render`, `action_masks`, and what their `Env::call`
+        answers. Errors as `get_attr`.
         """
-        return self._call(method_name, indices, method_args, method_kwargs)
+        numbers = self._numbers(indices)
+        if not self._is_native:
+            arguments = (method_name, *method_args)
+            return list(self.envs.native.call("corral:do", arguments, method_kwargs, numbers))
+        if method_name in _METHODS:
+            if method_args or method_kwargs:
+                raise errors.ArgumentTypeError(f"{method_name} of these envs takes no arguments")
+            return self._method(method_name, numbers)
+        if method_name in (*_OF_NATIVE, "render_mode"):
+            raise errors.ArgumentTypeError(f"{method_name} of these envs is no method: get_attr it")
+        return self._call(method_name, numbers, method_args, method_kwargs, "call")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Whether each env has such a wrapper around it."""
-        if self.envs.native.about is None:
-            return [False for _ in self._numbers(indices)]
-        return self._call("corral:is_wrapped", indices, (wrapper_class,), {})
+        """Whether each env has such a wrapper around it. With `episode_statistics` each is as one
+        with SB3's Monitor."""
+        numbers = self._numbers(indices)
+        if wrapper_class is Monitor and self._statistics is not None:
+            return [True for _ in numbers]
+        if self._is_native:
+            return [False for _ in numbers]
+        return list(self.envs.native.call("corral:is_wrapped", (wrapper_class,), {}, numbers))
+
+    @property
+    def _is_native(self) -> bool:
+        return self.envs.native.about is None
 
     def _call(
-        self,
-        name: str,
-        indices: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        kind: str = "call",
+        self, name: str, numbers: list[int], args: tuple[Any, ...], kwargs: dict[str, Any], how: str
     ) -> list[Any]:
-        numbers = self._numbers(indices)
-        if self.envs.native.about is None and name == "action_masks" and not (args or kwargs):
-            return self._action_masks(numbers)
-        if self.envs.native.about is None and name == "render" and not (args or kwargs):
-            return list(self.envs.render(numbers) or [None] * len(numbers))
         try:
-            return list(self.envs.native.call(name, args, kwargs, numbers, kind))
+            return list(self.envs.native.call(name, args, kwargs, numbers, how))
         except errors.UnsupportedError as error:
             raise AttributeError(str(error)) from None
 
@@ -196,8 +322,16 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         numbers = [operator.index(index) for index in self._get_indices(indices)]
         for number in numbers:
             if not -n <= number < n:
-                raise errors.ArgumentError(f"there is no env {number}: there are {n}")
+                raise NoSuchEnvError(f"there is no env {number}: there are {n}")
         return [number % n for number in numbers]
+
+    def _method(self, name: str, numbers: list[int]) -> list[Any]:
+        if name == "render":
+            return list(self.envs.render(numbers) or [None] * len(numbers))
+        return self._action_masks(numbers)
+
+    def _method_of(self, name: str, number: int) -> Any:
+        return self._method(name, [number])[0]
 
     def _action_masks(self, numbers: list[int]) -> list[Any]:
         """Which actions are valid: what the env tells as `action_mask`; else all that there are.
@@ -207,14 +341,22 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         """
         native, space = self.envs.native, self.action_space
         if any(leaf["name"] == _MASK for leaf in native.info_leaves):
-            if not all(_MASK in self._told[number] for number in numbers):
+            if self._masks is None:
                 raise AttributeError(f"the envs have told no {_MASK} yet: reset them")
-            return [np.asarray(self._told[number][_MASK], np.bool_) for number in numbers]
+            return list(self._masks[numbers])
         if any(leaf["name"] == _MASK for leaf in native.observation_leaves):
-            masks = self.envs.observe()[_MASK]
-            return [masks[number].astype(np.bool_) for number in numbers]
+            return list(self.envs.observe()[_MASK].astype(np.bool_)[numbers])
         if isinstance(space, gym_spaces.Discrete):
             return [np.ones(int(space.n), np.bool_) for _ in numbers]
         if isinstance(space, gym_spaces.MultiDiscrete):
             return [np.ones(int(space.nvec.sum()), np.bool_) for _ in numbers]
         raise AttributeError(f"{native.id} has no action_masks: its actions are {space}")
+
+
+def _are_same(options: dict[str, Any], first: dict[str, Any]) -> bool:
+    """Whether two envs' options are the same. Options whose equality is no bool, as of arrays, are
+    not."""
+    try:
+        return options is first or bool(options == first)
+    except Exception:
+        return False

@@ -20,6 +20,7 @@ _WITHOUT_EFFECT = frozenset(
         "autoreset_mode",
         "batch_size",
         "episode_statistics",
+        "info_layout",
         "lazy_frames",
         "max_restarts",
         "num_threads",

@@ -17,12 +17,12 @@ from corral._progress import Progress
 from corral.evaluation.about import About
 from corral.evaluation.merging import read_shard
 from corral.evaluation.play import Episode, play
-from corral.evaluation.policy import Actor, Policy
 from corral.evaluation.processes import Job, play_in_processes
 from corral.evaluation.progress_file import ProgressFile
 from corral.evaluation.result import Evaluation
 from corral.evaluation.success import Judge, Success
 from corral.frames import LazyVectorEnv
+from corral.policy import Actor, Policy
 from corral.registry import make_vec
 from corral.settings import file_path, whole
 from corral.vector import VectorEnv

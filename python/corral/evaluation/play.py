@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from corral import errors
 from corral._native import Schedule
-from corral.evaluation.policy import Actor
 from corral.evaluation.rows import Together, put, put_infos, take, take_infos
 from corral.evaluation.success import Judge
+from corral.policy import Actor
 from corral.vector import VectorEnv
 
 

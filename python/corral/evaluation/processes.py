@@ -4,7 +4,6 @@ it has ended. This process alone writes and shows."""
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import pickle
 import signal
@@ -19,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from corral import errors, plugins
-from corral._launch import Spawn, import_path
+from corral._launch import Spawn, import_path, require_linux
 from corral._transport import by_value, pack, unpack
 from corral._worker import directory
 from corral.evaluation.play import Episode, play
-from corral.evaluation.policy import Actor, Policy
 from corral.evaluation.success import Judge, Success
+from corral.policy import Actor, Policy
 from corral.registry import make_vec
 
 
@@ -56,10 +55,11 @@ def play_in_processes(
     """Plays as `play` does, in `count` processes (one for each position, if those are fewer).
 
     Raises:
-        UnsupportedError: for a policy that cannot be pickled.
+        UnsupportedError: for a policy that cannot be pickled, and on any system but Linux.
         EnvError: where a process died.
         Exception: what was raised in a process.
     """
+    require_linux("evaluations in several processes")
     data = _pickled(job)
     libraries = plugins.loaded()
     workers: list[_Worker] = []
@@ -109,6 +109,8 @@ class _Worker:
     """A process, seen from the one that started it."""
 
     def __init__(self, number: int) -> None:
+        import fcntl  # Windows has none.
+
         ours, theirs = socket.socketpair()
         self.link = Connection(ours.detach())
         try:

@@ -7,7 +7,6 @@ the next one drops. What a machine that loses power had not yet written is playe
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -73,6 +72,11 @@ class ProgressFile:
     def _lock(self) -> None:
         if not stat.S_ISREG(os.fstat(self._fd).st_mode):
             raise errors.ArgumentError(f"progress_file {self._path} is no ordinary file")
+        try:
+            import fcntl
+        except ModuleNotFoundError:
+            # Windows has none: there the user alone keeps two evaluations apart.
+            return
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

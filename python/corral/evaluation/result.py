@@ -16,8 +16,8 @@ import numpy.typing as npt
 from corral import errors
 from corral._native import __version__
 from corral.evaluation import files, merging, plotting, statistics, videos
-from corral.evaluation.policy import Policy
 from corral.evaluation.statistics import Interval
+from corral.policy import Policy
 from corral.settings import whole
 from corral.vector import VectorEnv
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from corral import errors, video
 from corral.evaluation.play import Episode, play
-from corral.evaluation.policy import Actor, Policy
 from corral.frames import LazyVectorEnv
+from corral.policy import Actor, Policy
 from corral.registry import make_vec
 from corral.settings import file_path
 from corral.vector import VectorEnv

@@ -126,6 +126,12 @@ class Agent:
         drawn: Array = (logits + self.rng.gumbel(size=logits.shape)).argmax(axis=1)
         return drawn
 
+    def log_probabilities(self, obs: Array, actions: Array) -> Array:
+        """Return the log probability [rows] of each action [rows], given observations [rows, …]."""
+        logs = log_softmax(self.policy.forward(flat(obs))[-1])
+        taken: Array = logs[np.arange(len(obs)), actions]
+        return taken
+
     def estimate(
         self, obs: Array, rewards: Array, terminated: Array, ended: Array
     ) -> tuple[Array, Array]:
@@ -142,10 +148,21 @@ class Agent:
         return advantages[:-1], advantages[:-1] + values[:-1]
 
     def update(
-        self, obs: Array, actions: Array, advantages: Array, targets: Array, rate: float
+        self,
+        obs: Array,
+        actions: Array,
+        advantages: Array,
+        targets: Array,
+        rate: float,
+        old: Array | None = None,
     ) -> None:
-        """Train on observations [rows, size] and actions, advantages and value targets [rows]."""
-        old = log_softmax(self.policy.forward(obs)[-1])[np.arange(len(obs)), actions]
+        """Train on observations [rows, size] and actions, advantages and value targets [rows].
+
+        `old` [rows] are the log probabilities that the actions were drawn with; by default those of
+        the policy as it is.
+        """
+        if old is None:
+            old = self.log_probabilities(obs, actions)
         for _ in range(self.config.epochs):
             for rows in np.array_split(self.rng.permutation(len(obs)), self.config.minibatches):
                 layers = self.policy.forward(obs[rows])
@@ -199,22 +216,20 @@ def train(seed: int, config: Config = Config()) -> Iterator[Progress]:
     agent = Agent(int(np.prod(seen.shape)), int(actions.n), config, seed)
     start, steps = time.perf_counter(), 0
     episodes: list[tuple[int, float]] = []
-    observation = flat(envs.reset()[0])
-    ended = np.zeros(config.num_envs, bool)
+    envs.reset()
     while steps < config.max_steps and time.perf_counter() - start < config.max_seconds:
-        rollout = []  # of arrays that are ours to keep: Corral never changes what it handed out
-        for _ in range(config.rollout_steps):
-            valid = ~ended  # the others only reset in this step
-            action = agent.sample(observation)
-            successor, reward, terminated, truncated, infos = envs.step(action)
-            ended = terminated | truncated
-            rollout.append((observation, action, reward, terminated, ended, valid))
-            observation = flat(successor)
-            steps += int(valid.sum())
-            if ended.any():
-                episodes += [(steps, float(value)) for value in infos["episode"]["r"][ended]]
-        obs, taken, rewards, ends, cuts, valid = map(np.stack, zip(*rollout))
-        advantages, targets = agent.estimate(np.stack([*obs, observation]), rewards, ends, cuts)
+        rollout = envs.rollout(agent.sample, config.rollout_steps)
+        valid = rollout.valid  # the others only reset in this step
+        counts = steps + valid.sum(axis=1).cumsum()
+        steps = int(counts[-1])
+        ended = rollout.episodes
+        assert ended is not None  # for the envs were made with episode_statistics
+        episodes += zip(counts[ended.steps].tolist(), ended.returns.tolist())
+        obs = rollout.observations
+        obs = obs.reshape(*obs.shape[:2], -1).astype(np.float32, copy=False)
+        ends = rollout.terminations
+        advantages, targets = agent.estimate(obs, rollout.rewards, ends, ends | rollout.truncations)
+        obs, taken = obs[:-1], rollout.actions
         rate = config.learning_rate * max(0.0, 1 - steps / config.max_steps)
         agent.update(obs[valid], taken[valid], advantages[valid], targets[valid], rate)
         progress = Progress(agent, steps, time.perf_counter() - start, episodes)

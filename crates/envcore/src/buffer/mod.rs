@@ -3,7 +3,8 @@
 //! `lease` is aligned memory that goes back to its pool. `column` has a leaf's rows in that
 //! memory, and `place` their addresses. `batch` has all columns, and `batch_pool` drafts
 //! batches. Envs write through `rows` and `row`, and threads share a `window`. `actions`
-//! has the checked actions, which envs read through `act_row`. `room` tells whether there
+//! has the checked actions, which envs read through `act_row`. `step_memory` has the batches of
+//! several steps. `room` tells whether there
 //! is enough memory.
 
 #![allow(unsafe_code)]
@@ -22,6 +23,7 @@ mod room;
 mod row;
 mod rows;
 mod slots;
+mod step_memory;
 mod window;
 
 pub(crate) use act_row::ActReader;
@@ -46,4 +48,5 @@ pub use row::Row;
 pub(crate) use rows::InfosMut;
 pub use rows::{Observations, RowsMut, StepColumns};
 pub use slots::Slots;
+pub use step_memory::{StepLeaf, StepMemory, StepPools};
 pub(crate) use window::Window;

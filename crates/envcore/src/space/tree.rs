@@ -99,6 +99,11 @@ impl Tree {
         }
     }
 
+    /// Calls `each` with every leaf's number.
+    pub(crate) fn leaves(&self, each: &mut impl FnMut(usize)) {
+        self.visit("", &mut |leaf, _| each(leaf));
+    }
+
     /// The number of the first leaf in the tree.
     fn first(&self) -> Option<usize> {
         match self {

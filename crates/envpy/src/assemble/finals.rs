@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use envcore::{Column, Extra, FINAL_OBSERVATION, Value};
+use envcore::{Column, Extra, FINAL_OBSERVATION, PackedRows, Value};
 use numpy::PyUntypedArray;
 use pyo3::PyTypeInfo;
 use pyo3::basic::CompareOp;
@@ -14,28 +14,6 @@ use pyo3::types::{PyIterator, PyTuple, PyType};
 
 use super::{Shapes, empty_objects};
 use crate::values;
-
-/// The rows of one leaf, packed.
-enum PackedRows {
-    Fixed(Vec<u8>),
-    Values(Vec<Value>),
-}
-
-impl PackedRows {
-    fn of(column: &Column, rows: &[usize]) -> Self {
-        match column {
-            Column::Fixed(fixed) => {
-                let n = fixed.row_bytes();
-                let mut packed = Vec::with_capacity(n * rows.len());
-                rows.iter().for_each(|row| packed.extend_from_slice(&fixed.bytes()[row * n..(row + 1) * n]));
-                PackedRows::Fixed(packed)
-            }
-            Column::Values(values) => {
-                PackedRows::Values(rows.iter().map(|&row| values[row].clone()).collect())
-            }
-        }
-    }
-}
 
 /// `infos["final_obs"]` of a step in which episodes ended.
 ///
@@ -56,6 +34,12 @@ pub(crate) struct FinalObservations {
     array: PyOnceLock<Py<PyAny>>,
 }
 
+fn packed(column: &Column, rows: &[usize]) -> PackedRows {
+    let mut packed = PackedRows::like(column);
+    rows.iter().for_each(|&row| packed.push(column, row));
+    packed
+}
+
 impl FinalObservations {
     /// The final observations `columns` of a batch, of the rows in which `ended` is true.
     /// `as_shown` says that no layer changes what envs show.
@@ -71,7 +55,7 @@ impl FinalObservations {
         let own = own.filter_map(|extra| Some((rows.binary_search(&extra.row).ok()?, extra.value)));
         FinalObservations {
             own: own.filter(|_| as_shown).collect(),
-            leaves: columns.iter().map(|column| PackedRows::of(column, &rows)).collect(),
+            leaves: columns.iter().map(|column| packed(column, &rows)).collect(),
             shapes: shapes.clone(),
             num_rows: ended.len(),
             ended: rows,

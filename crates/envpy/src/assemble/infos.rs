@@ -99,7 +99,7 @@ impl Assembler {
     pub(super) fn single_info<'py>(&self, py: Python<'py>, infos: Infos) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         if let Tree::Dict(branches) = &self.info.tree {
-            self.single_branches(py, branches, &infos, &dict)?;
+            self.single_branches(py, branches, &infos, 0, &dict)?;
         }
         for extra in infos.extras {
             dict.set_item(extra.key, values::to_py(py, &extra.value)?)?;
@@ -112,38 +112,41 @@ impl Assembler {
         py: Python<'py>,
         branches: &[(String, Tree)],
         infos: &Infos,
+        row: usize,
         dict: &Bound<'py, PyDict>,
     ) -> PyResult<()> {
         for (name, branch) in branches {
-            if let Some(value) = self.single_value(py, branch, infos)? {
+            if let Some(value) = self.single_value(py, branch, infos, row)? {
                 dict.set_item(name, value)?;
             }
         }
         Ok(())
     }
 
-    fn single_value<'py>(
+    /// What `row` has of `branch`, as the info of a single env has it.
+    pub(super) fn single_value<'py>(
         &self,
         py: Python<'py>,
         branch: &Tree,
         infos: &Infos,
+        row: usize,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(match branch {
-            Tree::Leaf(leaf) if !infos.masks[*leaf].as_slice::<bool>()[0] => None,
+            Tree::Leaf(leaf) if !infos.masks[*leaf].as_slice::<bool>()[row] => None,
             Tree::Leaf(leaf) => {
                 let shape = &self.info.leaves[*leaf];
                 Some(match &infos.columns[*leaf] {
-                    Column::Fixed(fixed) if shape.shape.is_empty() => plain(py, fixed)?,
-                    column => shape.row(py, column, 0)?,
+                    Column::Fixed(fixed) if shape.shape.is_empty() => plain(py, fixed, row)?,
+                    column => shape.row(py, column, row)?,
                 })
             }
             Tree::Dict(inner) => {
                 let nested = PyDict::new(py);
-                self.single_branches(py, inner, infos, &nested)?;
+                self.single_branches(py, inner, infos, row, &nested)?;
                 (!nested.is_empty()).then(|| nested.into_any())
             }
             Tree::Tuple(inner) => {
-                let items = inner.iter().map(|branch| self.single_value(py, branch, infos));
+                let items = inner.iter().map(|branch| self.single_value(py, branch, infos, row));
                 let items = items.collect::<PyResult<Vec<_>>>()?;
                 match items.iter().any(Option::is_some) {
                     true => Some(PyTuple::new(py, items)?.into_any()),
@@ -155,7 +158,7 @@ impl Assembler {
 }
 
 /// The rows that are in either mask.
-fn either<'py>(
+pub(super) fn either<'py>(
     one: Option<Bound<'py, PyAny>>,
     other: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -178,9 +181,9 @@ fn objects<'py, 'a>(
     Ok(array)
 }
 
-/// The only element of a column, as a Python number.
-fn plain<'py>(py: Python<'py>, fixed: &Fixed) -> PyResult<Bound<'py, PyAny>> {
-    Ok(envcore::with_element!(fixed.dtype(), T => match fixed.as_slice::<T>()[0].to_scalar() {
+/// The element of a row of a column, as a Python number.
+fn plain<'py>(py: Python<'py>, fixed: &Fixed, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    Ok(envcore::with_element!(fixed.dtype(), T => match fixed.as_slice::<T>()[row].to_scalar() {
         envcore::Scalar::Int(i) if fixed.dtype() == DType::Bool => PyBool::new(py, i != 0).to_owned().into_any(),
         envcore::Scalar::Int(i) => i.into_pyobject(py)?.into_any(),
         envcore::Scalar::Real(r) => r.into_pyobject(py)?.into_any(),

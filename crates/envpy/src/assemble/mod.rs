@@ -1,11 +1,13 @@
 //! Batches in Gymnasium's form: arrays, dicts, infos with masks.
 
 mod finals;
+mod fragments;
+mod gymnasium_029;
 mod infos;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use envcore::{Batch, Column, DType, Finals, LeafKind, RowKind, SlotError, Space, Text, Tree, Value};
+use envcore::{Batch, Column, DType, Finals, Infos, LeafKind, RowKind, SlotError, Space, Text, Tree, Value};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,6 +18,8 @@ use crate::array::{self, Descr};
 use crate::errors;
 use crate::values;
 pub(crate) use finals::FinalObservations;
+pub(crate) use fragments::FragmentArrays;
+pub(crate) use gymnasium_029::InfoLayout;
 
 /// One leaf, with all that is needed to make its arrays.
 struct LeafShape {
@@ -255,6 +259,7 @@ pub(crate) struct Assembler {
     /// Whether final observations are Python's objects from the start. Those of Python envs are, which
     /// take long anyway.
     finals_at_once: bool,
+    layout: InfoLayout,
     float64: Descr,
     bool_: Descr,
 }
@@ -265,12 +270,14 @@ impl Assembler {
         spec: &envcore::Spec,
         as_shown: bool,
         finals_at_once: bool,
+        layout: InfoLayout,
     ) -> PyResult<Self> {
         Ok(Assembler {
             observation: Arc::new(Shapes::of(py, &spec.observation)?),
             info: Shapes::of(py, &spec.info)?,
             as_shown,
             finals_at_once,
+            layout,
             float64: array::descr(py, DType::F64)?,
             bool_: array::descr(py, DType::Bool)?,
         })
@@ -279,7 +286,11 @@ impl Assembler {
     /// `(observations, infos)` of a batch of resets.
     pub(crate) fn reset<'py>(&self, py: Python<'py>, batch: Box<Batch>) -> PyResult<Bound<'py, PyTuple>> {
         let row_failures = RowFailures::of(&batch);
-        let infos = self.infos(py, batch.infos, batch.reward.rows())?;
+        let rows = batch.reward.rows();
+        let infos = match self.layout {
+            InfoLayout::Gymnasium => self.infos(py, batch.infos, rows)?,
+            InfoLayout::Gymnasium029 => self.infos_029(py, &batch.infos, rows)?,
+        };
         row_failures.map(|row_failures| row_failures.tell(py, &infos)).transpose()?;
         (self.observation.batched(py, batch.observation)?, infos).into_pyobject(py)
     }
@@ -299,10 +310,16 @@ impl Assembler {
     pub(crate) fn step<'py>(&self, py: Python<'py>, mut batch: Box<Batch>) -> PyResult<Bound<'py, PyTuple>> {
         let rows = batch.rows();
         let row_failures = RowFailures::of(&batch);
-        let infos = self.infos(py, std::mem::take(&mut batch.infos), rows)?;
+        let infos = match self.layout {
+            InfoLayout::Gymnasium => self.infos(py, std::mem::take(&mut batch.infos), rows)?,
+            InfoLayout::Gymnasium029 => self.infos_029(py, &batch.infos, rows)?,
+        };
         row_failures.map(|row_failures| row_failures.tell(py, &infos)).transpose()?;
         if let Some(finals) = batch.finals.take() {
-            self.finals(py, &infos, finals)?;
+            match self.layout {
+                InfoLayout::Gymnasium => self.finals(py, &infos, finals)?,
+                InfoLayout::Gymnasium029 => self.finals_029(py, &infos, finals, &batch.infos)?,
+            }
         }
         let observations = self.observation.batched(py, batch.observation)?;
         let rewards = array::over(py, batch.reward, &self.float64, &[rows])?;
@@ -343,16 +360,29 @@ impl Assembler {
             return Ok(());
         }
         let rows = flags.len();
-        let seen =
-            FinalObservations::new(&self.observation, flags, &observation, &mut last.extras, self.as_shown);
-        match self.finals_at_once {
-            true => infos.set_item(intern!(py, "final_obs"), seen.array(py)?)?,
-            false => infos.set_item(intern!(py, "final_obs"), Bound::new(py, seen)?)?,
-        }
+        let seen = self.final_observations(py, flags, &observation, &mut last)?;
+        infos.set_item(intern!(py, "final_obs"), seen)?;
         infos.set_item(intern!(py, "final_info"), self.infos(py, last, rows)?)?;
         let mask = array::copy_of(py, &self.bool_, &[rows], ended.bytes())?;
         infos.set_item(intern!(py, "_final_info"), mask)?;
         infos.set_item(intern!(py, "_final_obs"), array::over(py, ended, &self.bool_, &[rows])?)
+    }
+
+    /// The final observations of the rows `ended`; those that are Python's are taken out of the
+    /// infos `last`.
+    fn final_observations<'py>(
+        &self,
+        py: Python<'py>,
+        ended: &[bool],
+        observation: &[Column],
+        last: &mut Infos,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let seen =
+            FinalObservations::new(&self.observation, ended, observation, &mut last.extras, self.as_shown);
+        match self.finals_at_once {
+            true => seen.array(py).cloned(),
+            false => Ok(Bound::new(py, seen)?.into_any()),
+        }
     }
 }
 

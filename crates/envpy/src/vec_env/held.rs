@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use envcore::Batch;
+use envcore::{Batch, StepPools};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -19,6 +19,8 @@ pub(super) struct HeldState {
     pub(super) envs: Box<dyn envcore::VecEnv>,
     pub(super) assembler: Assembler,
     pub(super) given: GivenActions,
+    /// The memory of rollouts.
+    pub(super) step_pools: StepPools,
     /// Whether the slots in flight were left so by a call that Ctrl-C ended.
     pub(super) interrupted: bool,
     pub(super) closing: Arc<Closing>,

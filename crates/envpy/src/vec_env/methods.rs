@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::held::this_thread;
 use super::{ALL, VecEnv};
-use crate::assemble::Assembler;
+use crate::assemble::{Assembler, InfoLayout};
 use crate::begin;
 use crate::errors::{self, OrRaise, to_py};
 use crate::interpreter::detach;
@@ -92,6 +92,13 @@ impl VecEnv {
         self.about.as_ref().map(|about| about.clone_ref(py))
     }
 
+    /// The name of the infos' layout.
+    #[getter]
+    fn info_layout(&self) -> &'static str {
+        let named = InfoLayout::ALL.into_iter().find(|(_, layout)| *layout == self.layout);
+        named.map_or("", |(name, _)| name)
+    }
+
     /// How many frames are stacked, if they are.
     #[getter]
     fn frame_stack(&self) -> Option<usize> {
@@ -157,13 +164,7 @@ impl VecEnv {
     fn step<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let py = actions.py();
         let mut state = self.lock(py)?;
-        if self.batch_size < self.spec.num_slots {
-            let why = format!(
-                "{}: step takes all {} envs, and batch_size is {}: use send and recv",
-                self.spec.id, self.spec.num_slots, self.batch_size
-            );
-            return Err(to_py(py, Error::Unsupported(why)));
-        }
+        self.check_whole(py, "step")?;
         self.put(&mut state, &Slots::All, actions, true)?;
         let batch = self.finish_call(py, &mut state)?;
         state.finish(py, batch, Assembler::step)

@@ -6,6 +6,7 @@
 //! without the GIL, unless they are few and brief. Waits are cut into slices, between which
 //! Ctrl-C is noticed.
 
+mod fragment;
 mod given;
 mod held;
 mod methods;
@@ -14,14 +15,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use envcore::{Batch, Caps, Error, ProcessMark, Slots, Want};
+use envcore::{Batch, Buffers, Caps, Error, ProcessMark, Slots, StepPools, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
+pub(crate) use self::fragment::Fragment;
 use self::given::GivenAway;
 use self::held::{Held, HeldState, this_thread};
 use crate::actions::{ActionForm, GivenActions};
-use crate::assemble::Assembler;
+use crate::assemble::{Assembler, InfoLayout};
 use crate::begin;
 use crate::closing::Closing;
 use crate::errors::{self, OrRaise, raise, to_py};
@@ -63,6 +65,7 @@ pub(crate) struct VecEnv {
     process_mark: ProcessMark,
     layers: Layered,
     about: Option<Py<PyAny>>,
+    layout: InfoLayout,
 }
 
 /// An argument that may be omitted.
@@ -81,16 +84,18 @@ impl VecEnv {
         envs: Box<dyn envcore::VecEnv>,
         batch_size: Option<usize>,
         about: Option<Py<PyAny>>,
+        layout: InfoLayout,
         (closing, layers): (Arc<Closing>, Layered),
     ) -> PyResult<Self> {
         let spec = envs.spec().clone();
         let as_shown = layers.frame_stack.is_none() && layers.observation.is_none();
-        let assembler = Assembler::new(py, &spec, as_shown, about.is_some())?;
+        let assembler = Assembler::new(py, &spec, as_shown, about.is_some(), layout)?;
         Ok(VecEnv {
             state: Mutex::new(HeldState {
                 envs,
                 assembler,
                 given: GivenActions::of(&spec.action),
+                step_pools: StepPools::default(),
                 interrupted: false,
                 closing: closing.clone(),
             }),
@@ -105,6 +110,7 @@ impl VecEnv {
             process_mark: ProcessMark::here(),
             layers,
             about,
+            layout,
             spec,
         })
     }
@@ -213,6 +219,16 @@ impl VecEnv {
         Ok(None)
     }
 
+    /// Errors where `what`, which takes all slots, meets a batch of fewer.
+    fn check_whole(&self, py: Python<'_>, what: &str) -> PyResult<()> {
+        let (id, n, size) = (&self.spec.id, self.spec.num_slots, self.batch_size);
+        if size == n {
+            return Ok(());
+        }
+        let why = format!("{id}: {what} takes all {n} envs, and batch_size is {size}: use send and recv");
+        Err(to_py(py, Error::Unsupported(why)))
+    }
+
     fn slots(&self, slots: Option<Vec<usize>>) -> Slots {
         slots.map_or(Slots::All, Slots::List)
     }
@@ -246,16 +262,18 @@ impl VecEnv {
     }
 
     /// Waits for at least `least` rows of what is in flight, or for all of it; returns at most
-    /// `most` rows.
+    /// `most` rows, in the memory of `host` where that has some for them.
     fn wait(
         &self,
         py: Python<'_>,
         state: &mut HeldState,
         (least, most): (usize, usize),
         deadline: Option<Instant>,
+        mut host: Option<&mut (dyn Buffers + Send)>,
     ) -> Result<Box<Batch>, NoBatch> {
         if self.brief {
-            let want = Want { min_rows: least, max_rows: most, ..Want::all() };
+            let buffers = host.map(|host| host as &mut dyn Buffers);
+            let want = Want { min_rows: least, max_rows: most, deadline: None, buffers };
             let received = state.envs.recv(want).or_raise(py);
             state.interrupted = state.envs.in_flight() > 0 && (state.interrupted || received.is_err());
             return received.map_err(NoBatch::Failed)?.ok_or(NoBatch::Late);
@@ -264,8 +282,12 @@ impl VecEnv {
             let slice = Instant::now() + SLICE;
             let until = deadline.map_or(slice, |deadline| deadline.min(slice));
             let envs = &mut state.envs;
-            let want = || Want { min_rows: least, max_rows: most, deadline: Some(until), buffers: None };
-            let received = detach(py, || envs.recv(want())).or_raise(py).map_err(|error| {
+            let host = host.as_deref_mut();
+            let receive = || {
+                let buffers = host.map(|host| host as &mut dyn Buffers);
+                envs.recv(Want { min_rows: least, max_rows: most, deadline: Some(until), buffers })
+            };
+            let received = detach(py, receive).or_raise(py).map_err(|error| {
                 state.interrupted = state.envs.in_flight() > 0;
                 NoBatch::Failed(error)
             })?;
@@ -293,7 +315,7 @@ impl VecEnv {
     /// The batch of all that a call has put in flight. Where Ctrl-C ends the wait, the slots
     /// stay in flight.
     fn finish_call(&self, py: Python<'_>, state: &mut HeldState) -> PyResult<Box<Batch>> {
-        self.wait(py, state, ALL, None).map_err(|cut| {
+        self.wait(py, state, ALL, None, None).map_err(|cut| {
             state.interrupted = state.envs.in_flight() > 0;
             match cut {
                 NoBatch::Failed(error) => error,
@@ -312,7 +334,7 @@ impl VecEnv {
         let deadline = timeout.map(|timeout| seconds("timeout", timeout, true)).transpose().or_raise(py)?;
         let deadline = deadline.and_then(|wait| Instant::now().checked_add(wait));
         let mut state = self.lock(py)?;
-        match self.wait(py, &mut state, rows, deadline) {
+        match self.wait(py, &mut state, rows, deadline, None) {
             Ok(batch) => state.finish(py, batch, Assembler::receive),
             Err(NoBatch::Failed(error)) => Err(error),
             Err(NoBatch::Late) => {
@@ -340,7 +362,7 @@ impl VecEnv {
         };
         if state.interrupted && mask.is_none() && *slots == Slots::All {
             // What Ctrl-C left in flight belongs to episodes that end with this reset.
-            self.wait(py, state, ALL, None).map_err(|cut| match cut {
+            self.wait(py, state, ALL, None, None).map_err(|cut| match cut {
                 NoBatch::Failed(error) => error,
                 NoBatch::Late => to_py(py, Error::NothingPending),
             })?;

@@ -32,13 +32,24 @@ class Actor:
         takes = _forward_of(self._policy) if self._is_module else policy
         self.named = _named_parameters(takes)
 
+    @property
+    def plain(self) -> Policy | None:
+        """The policy itself, where calling it is all that is to be done."""
+        return None if self._is_module or "torch" in sys.modules else cast(Policy, self._policy)
+
     def __call__(self, observations: Any, more: dict[str, Any]) -> Any:
         """The actions, as NumPy arrays."""
+        if "torch" not in sys.modules:
+            return self._act(observations, more)
         with _without_gradients():
-            if self._is_module:
-                device = next((one.device for one in self._policy.parameters()), None)
-                observations, more = _as_tensors(observations, device), _as_tensors(more, device)
-            return _as_arrays(self._policy(observations, **more))
+            return self._act(observations, more)
+
+    def _act(self, observations: Any, more: dict[str, Any]) -> Any:
+        if self._is_module:
+            device = next((one.device for one in self._policy.parameters()), None)
+            observations, more = _as_tensors(observations, device), _as_tensors(more, device)
+        given = self._policy(observations, **more)
+        return given if type(given) is np.ndarray else _as_arrays(given)
 
 
 def _torch() -> Any:

@@ -1,0 +1,230 @@
+"""How a rollout comes about: a policy plays, and what the envs show lands in the final arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces as gym_spaces
+from gymnasium.vector import AutoresetMode
+
+from corral import _native, errors
+from corral.policy import Actor, Policy
+from corral.rollouts import FLAGS, Episodes, Rollout
+
+if TYPE_CHECKING:
+    from corral.vector import VectorEnv
+
+# How long Ctrl-C lets a step that is under way come to its end, in seconds.
+_GRACE = 1.0
+
+
+def roll(
+    envs: VectorEnv,
+    policy: Policy,
+    steps: int,
+    *,
+    infos: Sequence[str] = (),
+    extras: Sequence[str] = (),
+    out: Rollout | None = None,
+) -> Rollout:
+    """See `VectorEnv.rollout`."""
+    actor = Actor(policy)
+    asked = _Asked(_whole(steps), _names("infos", infos), _names("extras", extras))
+    source = _source(envs, asked, out)
+    fragment = source.fragment
+    names = asked.extras
+    takes_infos = "infos" in actor.named
+    # What most policies do not need takes a tenth of the time of a step of 1,024 small envs.
+    plain = None if takes_infos else actor.plain
+    into = None if names else source.plain
+    step = 0
+    actions: Any = None
+    more: dict[str, Any] = {}
+    try:
+        fragment.begin()
+        observations, told = fragment.shown()
+        for step in range(asked.steps):
+            if plain is not None:
+                given = plain(observations)
+            else:
+                given = actor(observations, {"infos": told or {}} if takes_infos else {})
+            actions, more = _parted(given, names) if names else (given, more)
+            observations, told = fragment.step(actions)
+            if into is not None:
+                into[step] = actions
+            else:
+                source.put(step, actions, more)
+    except BaseException as error:
+        with contextlib.suppress(Exception):
+            if isinstance(error, KeyboardInterrupt):
+                fragment.recv(_GRACE)
+            if fragment.done > step:
+                source.put(step, actions, more)
+        with contextlib.suppress(Exception):
+            error.rollout = source.rollout()  # type: ignore[attr-defined]
+        raise
+    return source.rollout()
+
+
+class _Asked(NamedTuple):
+    steps: int
+    infos: tuple[str, ...]
+    extras: tuple[str, ...]
+
+
+class Source:
+    """What fills a rollout, and fills it again."""
+
+    def __init__(self, envs: VectorEnv, asked: _Asked) -> None:
+        self.asked = asked
+        self.fragment = _native.Fragment(envs.native, asked.steps, list(asked.infos))
+        self._is_next_step = envs.autoreset_mode is AutoresetMode.NEXT_STEP
+        self._num_envs = envs.num_envs
+        self._arrays = 0
+        self._actions = self._room_for(envs.single_action_space)
+        # Most spaces are of one array, which is written without a look at what it is.
+        plain = isinstance(self._actions, np.ndarray) and self._actions.dtype != object
+        self.plain: npt.NDArray[Any] | None = self._actions if plain else None
+        self._extras: dict[str, npt.NDArray[Any]] = {}
+
+    def _array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Room for a row per step and env; `shape` is that of one step."""
+        whole = (self.asked.steps, *shape)
+        if shape[:1] == (self._num_envs,):
+            self._arrays += 1
+            made = self.fragment.array(self._arrays - 1, np.empty((), dtype), list(whole))
+            if made is not None:
+                return made
+        return np.empty(whole, dtype)
+
+    def _room_for(self, space: gym_spaces.Space[Any]) -> Any:
+        if isinstance(space, gym_spaces.Dict):
+            return {name: self._room_for(inner) for name, inner in space.spaces.items()}
+        if isinstance(space, gym_spaces.Tuple):
+            return tuple(self._room_for(inner) for inner in space.spaces)
+        if space.shape is None or not isinstance(space.dtype, np.dtype):
+            return np.full((self.asked.steps, self._num_envs), None, dtype=object)
+        return self._array((self._num_envs, *space.shape), space.dtype)
+
+    def put(self, step: int, actions: Any, more: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Keeps what the policy said."""
+        if self.plain is not None:
+            self.plain[step] = actions
+        else:
+            _store(self._actions, step, actions)
+        for name, value in more.items():
+            if name not in self._extras:
+                self._extras[name] = self._array(value.shape, value.dtype)
+            try:
+                self._extras[name][step] = value
+            except ValueError as error:
+                raise errors.ArgumentError(
+                    f"the policy's '{name}' has shape {value.shape} at step {step}, where "
+                    f"{self._extras[name].shape[1:]} was before"
+                ) from error
+
+    def rollout(self) -> Rollout:
+        """The steps that there are."""
+        arrays, steps = self.fragment.arrays(), self.fragment.done
+        undeclared = _by_step(arrays["undeclared"], self._num_envs)
+        episodes = None
+        if "episodes" in arrays:
+            places, *statistics = arrays["episodes"]
+            episodes = Episodes(*np.divmod(places, self._num_envs), *statistics)
+        made = Rollout(
+            {
+                "observations": _first(arrays["observations"], steps + 1),
+                "infos": _first({**undeclared, **arrays["infos"]}, steps + 1),
+                "actions": _first(self._actions, steps),
+                "extras": _first(self._extras, steps),
+                **{name: arrays[name][:steps] for name in FLAGS},
+                "episodes": episodes,
+                "_ended": arrays["finals"],
+                "_is_next_step": self._is_next_step,
+            }
+        )
+        made._source = self
+        return made
+
+
+def _source(envs: VectorEnv, asked: _Asked, out: Rollout | None) -> Source:
+    if out is None:
+        return Source(envs, asked)
+    if not isinstance(out, Rollout):
+        raise errors.ArgumentTypeError(f"out is a corral.Rollout of these envs, not {out!r}")
+    source = out._source
+    if source is None or source.asked != asked or not source.fragment.of(envs.native):
+        raise errors.ArgumentError(
+            "out is of other envs, or was made with other steps, infos or extras: its arrays have "
+            "other shapes"
+        )
+    return source
+
+
+def _parted(given: Any, names: tuple[str, ...]) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
+    """The actions, and what else the policy returned."""
+    if not isinstance(given, tuple) or len(given) != 1 + len(names):
+        raise errors.ArgumentError(
+            f"with extras={list(names)} a policy returns a tuple of {1 + len(names)}, the actions "
+            f"first, not {given!r}"
+        )
+    return given[0], {name: np.asarray(value) for name, value in zip(names, given[1:], strict=True)}
+
+
+def _store(kept: Any, step: int, given: Any) -> None:
+    if isinstance(kept, dict):
+        for name, inner in kept.items():
+            _store(inner, step, given[name])
+    elif isinstance(kept, tuple):
+        for inner, part in zip(kept, given, strict=True):
+            _store(inner, step, part)
+    elif kept.dtype == object:
+        for row, one in enumerate(given):
+            kept[step, row] = one
+    else:
+        kept[step] = given
+
+
+def _first(value: Any, rows: int) -> Any:
+    """The first rows of nested arrays."""
+    if isinstance(value, dict):
+        return {key: _first(inner, rows) for key, inner in value.items()}
+    if isinstance(value, tuple):
+        return tuple(None if inner is None else _first(inner, rows) for inner in value)
+    return value[:rows]
+
+
+def _by_step(infos: dict[str, Any], num_envs: int) -> dict[str, Any]:
+    """Infos with a row for each step and env as infos with an axis for each."""
+    return {
+        key: _by_step(value, num_envs)
+        if isinstance(value, dict)
+        else value.reshape(-1, num_envs, *value.shape[1:])
+        for key, value in infos.items()
+    }
+
+
+def _whole(steps: Any) -> int:
+    try:
+        number = operator.index(steps)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"steps is an int, not {steps!r}") from None
+    if isinstance(steps, bool):
+        raise errors.ArgumentTypeError(f"steps is an int, not {steps!r}")
+    if not 1 <= number < 2**31:
+        raise errors.ArgumentError(f"steps is {number}: a rollout has at least 1, below 2**31")
+    return number
+
+
+def _names(what: str, given: Any) -> tuple[str, ...]:
+    is_names = isinstance(given, Sequence) and all(isinstance(name, str) for name in given)
+    if isinstance(given, str) or not is_names:
+        raise errors.ArgumentTypeError(f"{what} is a list of names, not {given!r}")
+    if len(set(given)) < len(given):
+        raise errors.ArgumentError(f"{what} names one twice: {list(given)}")
+    return tuple(given)

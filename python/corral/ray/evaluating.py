@@ -1,0 +1,109 @@
+"""`corral.ray.evaluate`: every index once, played by Ray's processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import ray
+
+from corral import errors
+from corral._progress import Progress
+from corral.evaluation import Evaluation
+from corral.policy import Policy
+from corral.ray.actors import play_shard
+from corral.settings import whole
+from corral.specs import VecSpec, spec
+
+# A part that is played again after a death is so much smaller than what one process plays, and
+# processes that are done early take parts of the others.
+_PARTS = 4
+# Ray plays a part again where its process dies.
+_RETRIES = 3
+_MOST = 2**20
+
+
+def evaluate(
+    policy: Policy,
+    env: str | VecSpec,
+    indices: Iterable[int] = range(100),
+    actors: int = 2,
+    num_envs: int | None = None,
+    *,
+    success: str | Callable[..., bool] | None = None,
+    num_cpus: float = 1,
+    progress: bool | None = None,
+    **config: Any,
+) -> Evaluation:
+    """Plays the episode of every index once, by several of Ray's processes.
+
+    The result is that of `corral.evaluate`: the same for any number of processes, and after the
+    death of any. A process that dies costs its part of the indices, which Ray plays again.
+
+    Args:
+        policy: as of `corral.evaluate`; it is pickled, and so is `success`.
+        env: an id, or a `corral.spec`.
+        indices, num_envs, success, progress: as of `corral.evaluate`; `num_envs` is of each
+            process.
+        actors: how many processes play at a time.
+        num_cpus: what Ray sets aside for each; envs are stepped by as many threads.
+        **config: options as in `corral.make_vec`, for an id.
+
+    Raises:
+        ArgumentError, UnsupportedError, …: as `corral.evaluate`.
+        EnvError: where a part failed again and again by the death of its process.
+    """
+    count = whole("actors", actors, _MOST)
+    played = list(indices)
+    if not played:
+        raise errors.ArgumentError("there are no indices to evaluate")
+    made = _spec(env, config)
+    shards = min(count * _PARTS, len(played))
+    threads = max(1, int(num_cpus))
+    more = {"num_envs": num_envs, "success": success}
+    if "num_threads" not in made.options:
+        more["num_threads"] = threads
+    task = ray.remote(play_shard).options(num_cpus=num_cpus, max_retries=_RETRIES)
+    handed = [ray.put(one) for one in (policy, made, played)]
+    found: list[Evaluation] = []
+    running: list[Any] = []
+    waiting = [(k, shards) for k in range(shards)]
+    try:
+        with Progress("evaluating", len(played), progress) as bar:
+            while waiting or running:
+                while waiting and len(running) < count:
+                    running.append(task.remote(*handed, waiting.pop(0), more))
+                done, running = ray.wait(running, num_returns=1)
+                found.append(_part(done[0]))
+                bar.update(sum(len(part.indices) for part in found))
+    finally:
+        for one in running:
+            ray.cancel(one, force=True)
+    return Evaluation.merge(found)
+
+
+def _spec(env: Any, config: dict[str, Any]) -> VecSpec:
+    if isinstance(env, VecSpec):
+        if config:
+            raise errors.ArgumentError(
+                f"options go with an id: this spec has its own, {dict(env.options)}"
+            )
+        return env
+    if not isinstance(env, str):
+        raise errors.ArgumentTypeError(
+            f"env is an id or a corral.spec, which travel to other processes, not {env!r}"
+        )
+    return spec(env, 1, **config)
+
+
+def _part(ref: Any) -> Evaluation:
+    try:
+        part: Evaluation = ray.get(ref)
+    except ray.exceptions.RayTaskError as error:
+        raise error.as_instanceof_cause() from None
+    except ray.exceptions.WorkerCrashedError as error:
+        raise errors.EnvError(
+            f"a process of Ray died {1 + _RETRIES} times while it played the same part of the "
+            f"indices: {error}"
+        ) from error
+    return part
