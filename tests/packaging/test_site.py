@@ -20,6 +20,8 @@ import pytest
 import corral
 from corral import errors, managers
 
+# Whichever test is first waits for the build, which takes half a minute of CPU.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("site")]
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
