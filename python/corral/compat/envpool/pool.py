@@ -297,8 +297,9 @@ class EnvPool(ABC):
         observations, rewards, terminations, truncations, infos = batch
         is_first, elapsed = self._is_over, self._elapsed
         elapsed += self._ones
-        # An assignment by mask takes as long as all other passes: its branches are by chance.
-        elapsed *= ~is_first
+        # Twice as fast as `is_first.any()` and an assignment by mask, whose branches are by chance.
+        if 1 in is_first.tobytes():
+            elapsed[is_first.nonzero()[0]] = 0
         self._is_over = is_last = terminations | truncations
         return Rows(
             self._seen(observations) if self._seen else observations,
