@@ -385,6 +385,13 @@ def waited(envs: Any) -> Any:
     return raised(lambda: envs.step_wait(timeout=30))
 
 
+def after_an_end(envs: Any) -> Any:
+    """Whether the step after the reset has rewards."""
+    envs.step(np.ones(2, np.int64))
+    envs.reset()
+    return bool(envs.step(np.ones(2, np.int64))[1].all())
+
+
 def negative(envs: Any) -> Any:
     error = raised(lambda: envs.reset(seed=[1, -1, 2]))
     return error is not None, envs.get_attr("resets")[0]
@@ -480,6 +487,19 @@ ROWS: dict[str, list[Row]] = {
         ("async", asked(BROKEN, failed_async), (Trouble, AttributeError), (Trouble, None))
     ],
     "a wait that passes its timeout": [("async", asked([Slow], waited), NoAsyncCallError, None)],
+    "a reset of envs that have ended, `shared_memory=False`": [
+        ("async", asked(fns((1, 1)), after_an_end, shared_memory=False), False, True)
+    ],
+    "texts in shared memory": [
+        (
+            "async",
+            asked(
+                [functools.partial(Drawn, space="text")] * 2,
+                lambda e: len({e.step(np.zeros(2, np.int64))[0] for _ in range(3)}) == 3,
+            ),
+            *(False, True),
+        )
+    ],
     "an info that does not fit the array of an earlier env's": [
         (pair, asked(INTS, lambda e: e.reset()[1]["told"].tolist()), [1, 2, 3], [1, 2.5, 3])
         for pair in PAIRS

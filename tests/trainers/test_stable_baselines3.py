@@ -14,6 +14,7 @@ PAGE = "stable-baselines3"
 SUITE = Path(__file__).with_name("stable_baselines3_suite.py")
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.thorough
 @pytest.mark.parametrize("number", range(len(pages.programs(PAGE))))
 def test_the_programs_of_the_page_run(number: int) -> None:
@@ -24,7 +25,7 @@ def test_the_programs_of_the_page_run(number: int) -> None:
         found = re.fullmatch(r"The last 100 episodes: a mean return of (\d+)\n", done.stdout)
         assert found is not None, done.stdout
         # Random pushes reach 22.
-        assert int(found[1]) > 40
+        assert int(found[1]) > 30
     else:
         assert (
             f"```python\n{program}```\n```text\n{done.stdout}```"
@@ -32,6 +33,8 @@ def test_the_programs_of_the_page_run(number: int) -> None:
         )
 
 
+# A minute and a half on two cores of one's own.
+@pytest.mark.timeout(1200)
 @pytest.mark.thorough
 def test_it_is_what_sb3s_vec_envs_are() -> None:
     done = venvs.run_suite(venvs.fetched(peers.torch), SUITE)
