@@ -23,6 +23,7 @@ SUITE = Path(__file__).with_name("pufferlib_suite.py")
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)
 def test_with_pufferlib() -> None:
     done = run_suite(fetched(peers.venv_python, "pufferlib"), SUITE)
     assert done.returncode == 0, done.stdout + done.stderr
