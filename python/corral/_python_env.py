@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from corral import errors
+from corral._seen_env import SeenEnv
 from corral.spaces import Leaf, Opaque, Tree
 
 
@@ -182,6 +183,8 @@ def parts_of(env: Any) -> Parts:
         ArgumentTypeError: for what is no env.
         SpaceError: for an env whose spaces are none.
     """
+    if isinstance(env, SeenEnv):
+        return dataclasses.replace(parts_of(env.env), env=env, reset=env.reset)
     if isinstance(env, type):
         raise errors.ArgumentTypeError(
             f"the function gave the class {env.__qualname__}, where an env of it belongs: give the "
@@ -272,6 +275,8 @@ def restore_generator(bare: Any, own: tuple[Any, Any]) -> None:
 def call(env: Any, kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An attribute of an env, through its wrappers; called where it can be. "set" sets it, "list"
     names all that the env has."""
+    if isinstance(env, SeenEnv):
+        env = env.env
     if kind == "set":
         return _set_attr(env, name, *args)
     if kind == "list":

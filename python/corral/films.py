@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorWrapper
 
 from corral import errors, settings, video
 from corral._closing import Closing
+from corral.rollouts import Rollout
 from corral.vector import RowKind, VectorEnv, check_layout
 
 Every = int | Callable[[int], bool]
@@ -209,6 +210,13 @@ class RecordedVectorEnv(Closing, _Wrapper):
     def drain(self, timeout: float | None = None) -> Any:
         """As `VectorEnv.drain`."""
         return self._filming(lambda: self.env.drain(timeout), self._note_rows)  # type: ignore[attr-defined]
+
+    def rollout(self, *args: Any, **kwargs: Any) -> Rollout:
+        """Not of envs that are filmed: use `step`."""
+        raise errors.UnsupportedError(
+            "a rollout steps envs without a look at each step, which a film takes: use step, or "
+            "call rollout of the envs without corral.record"
+        )
 
     def render(self, envs: Sequence[int] | None = None) -> Any:
         """As `VectorEnv.render`."""

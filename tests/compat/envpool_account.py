@@ -108,6 +108,19 @@ def ends(module: Any, task: str, action: float) -> Any:
     return rows
 
 
+def mixed(module: Any) -> Any:
+    """Counts where all envs and some take turns, over the ends of episodes."""
+    envs = module.make_gymnasium("Pendulum-v1", num_envs=3, max_episode_steps=3)
+    envs.reset()
+    rows = []
+    for step in range(14):
+        ids = np.arange(3) if step % 3 == 0 else np.array([step % 2, 2])
+        action = np.zeros((len(ids), 1), np.float32)
+        batch = envs.step(action) if step % 3 == 0 else envs.step(action, ids)
+        rows.append([told(batch[3]), told(batch[4]["elapsed_step"]), told(batch[4]["env_id"])])
+    return rows
+
+
 def dm_ends(module: Any, task: str, action: float) -> Any:
     envs = module.make(task, "dm", num_envs=2, max_episode_steps=5)
     envs.reset()
@@ -288,6 +301,7 @@ def everything(module: Any) -> dict[str, Any]:
         **{
             f"dm: ends of {task}": dm_ends(module, task, 0) for task in ("CartPole-v1", *continuous)
         },
+        "mixed": mixed(module),
         "cliff": cliff(module),
         "dm: cliff": dm_cliff(module),
         "a goal at the limit": a_goal_at_the_limit(module),

@@ -214,6 +214,17 @@ def test_named_actions_and_counts_after_a_failure():
     assert pool.step(some)[4]["elapsed_step"].tolist() == [5, 5]
 
 
+def test_a_failure_among_some_envs_tells_which():
+    pool = envpool.make_gymnasium(
+        "testing/Faulty-v0", num_envs=3, seed=5, fault="error_in_step", of_seed=6, at_step=0
+    )
+    pool.reset()
+    with pytest.raises(errors.EnvError) as caught:
+        pool.step(forces(2), np.array([2, 1]))
+    assert caught.value.batch[4]["env_id"].tolist() == [2, 1]
+    assert pool.step(forces(1), np.array([2]))[4]["elapsed_step"].tolist() == [2]
+
+
 def test_corrals_options_that_envpool_has_no_name_for():
     pool = envpool.make("CartPole-v1", "gym", num_envs=2, episode_statistics=True)
     pool.reset()

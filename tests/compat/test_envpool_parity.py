@@ -37,7 +37,16 @@ LIMITED = ("CartPole-v1", "Pendulum-v1", "MountainCarContinuous-v0")
         *(f"shapes of {task}" for task in CONTROL),
         *(f"dm: shapes of {task}" for task in CONTROL),
         *(f"ends of {task}" for task in LIMITED),
-        *("cliff", "dm: cliff", "some", "some never reset", "in flight", "dm: in flight", "asked"),
+        *(
+            "mixed",
+            "cliff",
+            "dm: cliff",
+            "some",
+            "some never reset",
+            "in flight",
+            "dm: in flight",
+            "asked",
+        ),
     ],
 )
 def test_it_answers_as_envpool(account, question):

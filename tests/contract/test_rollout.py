@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -56,7 +58,7 @@ class Loop:
             seen, rewards, ends, cuts, infos = envs.step(actions)
             over = ends | cuts
             led_to = seen.copy()
-            for env in np.flatnonzero(over):
+            for env in np.flatnonzero(over) if isinstance(seen, np.ndarray) else []:
                 if mode == "SameStep":
                     led_to[env] = infos["final_obs"][env]
                 self.finals.append((step, int(env), led_to[env]))
@@ -178,6 +180,9 @@ class Told(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         self.age = 1
         return self._seen(), {"age": self.age}
+
+    def pid(self) -> int:
+        return os.getpid()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.age += 1
@@ -308,6 +313,56 @@ def test_a_failure_of_an_env_is_raised_with_the_step_in_which_it_failed() -> Non
     rollout = raised.value.rollout  # type: ignore[attr-defined]
     assert rollout.row_kinds[-1].tolist() == [0, corral.RowKind.FAILED, 0]
     assert rollout.valid.sum() == 3 * rollout.steps - 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("policy", ["restart", "mask"])
+def test_failures_that_are_borne_are_rows_that_are_no_steps(policy: str, mode: str) -> None:
+    how = {"fault": "panic_in_step", "at_step": 4, "of_seed": 1, "on_failure": policy}
+
+    def made() -> corral.VectorEnv:
+        return corral.make_vec("testing/Faulty-v0", 3, seed=0, autoreset_mode=mode, **how)
+
+    loop = Loop(made(), 9, lambda seen: forces(3))
+    envs = made()
+    envs.reset()
+    rollout = envs.rollout(lambda seen: forces(3), 9)
+    for name, column in rollout.observations["body"].items():
+        assert_same(column, np.stack([seen["body"][name] for seen in loop.observations]))
+    assert_same(rollout.rewards, np.stack(loop.rewards))
+    assert_same(rollout.truncations, np.stack(loop.cuts))
+    assert rollout.truncations[4].tolist() == [False, True, False]
+    assert not rollout.valid[4, 1]
+    assert rollout.valid[:, [0, 2]].all()
+    assert not (rollout.finals.envs == 1).any()
+
+
+def test_a_worker_that_is_killed_is_an_error_with_what_was_played() -> None:
+    envs = corral.from_gymnasium(Told, 4, num_workers=2, autoreset_mode="same_step")
+    envs.reset()
+    pids = envs.call("pid")
+    calls = iter(range(100))
+
+    def policy(observations: Any) -> Any:
+        if next(calls) == 3:
+            os.kill(pids[3], signal.SIGKILL)
+        return {"go": np.zeros(4, np.int64), "push": np.zeros((4, 2), np.float32)}
+
+    with pytest.raises(errors.EnvError) as raised:
+        envs.rollout(policy, 10)
+    rollout = raised.value.rollout  # type: ignore[attr-defined]
+    assert rollout.steps == 4
+    assert rollout.valid[:3].all()
+    assert rollout.valid[3].tolist() == [True, True, False, False]
+    envs.close()
+
+
+def test_films_and_rollouts_do_not_go_together(tmp_path: Path) -> None:
+    envs = corral.make_vec("CartPole-v1", 2, render_mode="rgb_array")
+    filmed = corral.record(envs, tmp_path, slots=(0,))
+    with pytest.raises(errors.UnsupportedError, match="which a film takes"):
+        filmed.rollout(choose, 3)
+    filmed.close()
 
 
 def test_ctrl_c_lets_the_step_end_and_leaves_what_was_played() -> None:

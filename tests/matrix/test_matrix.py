@@ -268,6 +268,43 @@ def make_sync(case: Case, n: int, mode: str) -> Any:
     return SyncVectorEnv([case.make_single] * n, autoreset_mode=GYMNASIUM_MODES[mode])
 
 
+class Rolled:
+    """Steps by rollouts of one step each. With autoreset disabled a rollout resets what has ended,
+    so that it tells what "same_step" tells."""
+
+    def __init__(self, envs: corral.VectorEnv) -> None:
+        self.envs, self.num_envs, self.reset = envs, envs.num_envs, envs.reset
+        declared = {leaf["name"].split(".")[0] for leaf in envs.native.info_leaves}
+        # Faulty's note is not declared.
+        self.names = [*declared, "note"]
+
+    def step(self, actions: Any) -> Any:
+        rollout = self.envs.rollout(lambda seen: actions, 1, infos=self.names)
+        infos, finals = row(rollout.infos, 1), rollout.finals
+        if len(finals.steps) and self.envs.native.autoreset_mode != "next_step":
+            n = self.num_envs
+            infos["final_obs"] = np.full(n, None, dtype=object)
+            for k, slot in enumerate(finals.envs):
+                infos["final_obs"][slot] = row(finals.observations, k)
+            infos["final_info"] = spread(finals.infos, finals.envs, n)
+        flags = rollout.rewards[0], rollout.terminations[0], rollout.truncations[0]
+        return row(rollout.observations, 1), *flags, infos
+
+
+def spread(packed: Any, rows: Any, n: int) -> Any:
+    """Packed infos in rows of a batch of n."""
+    if isinstance(packed, dict):
+        return {name: spread(inner, rows, n) for name, inner in packed.items()}
+    batch = np.zeros((n, *packed.shape[1:]), packed.dtype)
+    batch[rows] = packed
+    return batch
+
+
+def roll(case: Case, n: int, mode: str, indexed: bool) -> list[Story]:
+    told = "same_step" if mode == "disabled" else mode
+    return vector_stories(Rolled(case.make_vec(n, mode)), case, told, indexed)
+
+
 @dataclass(frozen=True)
 class Sink:
     """How stories come out of one sink; `begins`: by seed, by index, or both."""
@@ -287,6 +324,7 @@ SINKS = [
     Sink("corral.VectorEnv", ("seed", "index"), by_vector(Case.make_vec)),
     Sink("gymnasium.make_vec", ("seed", "index"), by_vector(make_by_gymnasium)),
     Sink("SyncVectorEnv", ("seed",), by_vector(make_sync)),
+    Sink("VectorEnv.rollout", ("seed",), roll),
     Sink(
         "slot calls",
         ("index",),

@@ -553,10 +553,6 @@ def test_ours_wait_again_after_a_timeout() -> None:
 
 
 def test_ours_say_what_they_cannot_do() -> None:
-    box = gymnasium.spaces.Box(0, 1, (1,))
-    for mode in ("different", (box, box)):
-        with pytest.raises(NotImplementedError, match="observation_mode"):
-            CLASSES["our sync"](fns(), observation_mode=mode)
     with pytest.raises(NotImplementedError, match="worker"):
         CLASSES["our async"](fns(), worker=print)
 

@@ -34,6 +34,7 @@ def test_the_page_prints_what_it_says():
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("number", [1, 2], ids=["stable-baselines3", "cleanrl"])
 def test_a_program_for_envpool_learns(number):
     first, last = returns(run(number))

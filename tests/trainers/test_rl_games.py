@@ -22,6 +22,7 @@ def test_without_rl_games_the_error_says_what_to_install():
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)
 def test_the_adapter():
     python = venvs.fetched(peers.trainer_python, "rl_games")
     done = venvs.run_suite(python, Path(__file__).parent / "rl_games_suite.py")
@@ -29,6 +30,7 @@ def test_the_adapter():
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)
 def test_ppo_learns():
     printed = pages.output("rl_games", pages.programs("rl_games")[0])
     found = re.search(r"mean return (\d+) at first, (\d+) at last", printed)
@@ -38,6 +40,7 @@ def test_ppo_learns():
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)
 def test_its_envpool_takes_the_drop_in():
     page = (pages.PAGES / "rl_games.md").read_text()
     printed = pages.output("rl_games", pages.programs("rl_games")[1])

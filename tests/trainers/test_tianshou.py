@@ -8,6 +8,7 @@ from tests.trainers import pages
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1800)
 def test_dqn_learns():
     (program,) = pages.programs("tianshou")
     first, last = map(float, pages.output("tianshou", program).split()[-2:])

@@ -281,6 +281,8 @@ impl Fragment {
         if self.ends_in_blocks {
             return Vec::new();
         }
+        // Those that failed, and that a policy of failures bears, must be reset too.
+        let ended = rows.iter().map(|&row| batch.slots.at(row)).collect();
         let kinds = batch.kinds.as_slice::<u8>();
         let rows: Vec<usize> =
             rows.iter().copied().filter(|row| kinds[*row] == RowKind::Step as u8).collect();
@@ -311,7 +313,7 @@ impl Fragment {
                 self.ended.extras.push(Extra { row: number + at, ..extra.clone() });
             }
         }
-        rows.iter().map(|&row| batch.slots.at(row)).collect()
+        ended
     }
 
     /// The block of a leaf of fixed shape: a row for each step and slot, and one for each slot

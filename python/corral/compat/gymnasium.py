@@ -1,29 +1,12 @@
 """Gymnasium's `SyncVectorEnv` and `AsyncVectorEnv`, with their arguments and methods.
 
+Above 400 lines because the two classes repeat each method of Gymnasium's.
+
 Change the import and keep the rest:
 
     from corral.compat.gymnasium import AsyncVectorEnv, SyncVectorEnv
 
-What is different on purpose:
-
-- Every array that is returned is the caller's to keep, as Gymnasium's are with `copy=True`;
-  `copy=False` saves nothing here.
-- The caller's options keep their `"reset_mask"`; Gymnasium takes it out of them.
-- After a reset of an env whose episode was over, Gymnasium's worker without shared memory still
-  holds that flag, and resets again in the next step. Here it does not.
-- A step of an env whose episode is over, with autoreset disabled, is an error;
-  Gymnasium's workers play it.
-- Text in Gymnasium's shared memory is never seen to change, and boxes without elements, graphs,
-  sequences and spaces of one's own are refused there. Here all go as they are.
-- A wait that passes its timeout can be made again; with Gymnasium the results stay in the pipes
-  and are taken for those of the next call.
-- An info that does not fit the array which an earlier env's made turns it into an object array,
-  but for floats that lose their last bits; Gymnasium casts it (2.5 becomes 2) or raises.
-- Actions are checked before any env moves, and observations when they come: a shape, a dtype or a
-  NaN that does not belong there is an error that names env and leaf.
-- Where an env fails the others finish their step, and its next reset makes it anew.
-- Options that are empty are none: envs are given None, not `{}`.
-- All envs have equal spaces: `observation_mode="different"` and spaces of one's own are refused.
+`docs/compat.md` tells what is different on purpose.
 """
 
 from __future__ import annotations
@@ -31,7 +14,9 @@ from __future__ import annotations
 import multiprocessing
 import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,19 +24,16 @@ from gymnasium import Env, Space, logger
 from gymnasium.vector import AutoresetMode
 
 from corral import _native, errors, python_envs
+from corral._seen_env import AS_IT_IS, SeenEnv
+from corral.compat import _asked
+from corral.compat._asked import SpacesDifferError, WaitTimeoutError
 from corral.settings import VecOptions
 from corral.spaces import cast_actions
 from corral.vector import VectorEnv, split_options
 
+__all__ = ["AsyncVectorEnv", "SpacesDifferError", "SyncVectorEnv", "WaitTimeoutError"]
+
 Factory = Callable[[], Env[Any, Any]]
-
-
-class SpacesDifferError(errors.SpaceError, RuntimeError):
-    """Envs with spaces that are not equal; a RuntimeError, as Gymnasium's."""
-
-
-class WaitTimeoutError(errors.RecvTimeoutError, multiprocessing.TimeoutError):
-    """A wait that took longer than its timeout; what it waited for is still under way."""
 
 
 class _Gymnasium(VectorEnv):
@@ -65,34 +47,84 @@ class _Gymnasium(VectorEnv):
         autoreset_mode: str | AutoresetMode,
         **how: Any,
     ) -> None:
-        _check_observation_mode(observation_mode)
+        _asked.check_autoreset_mode(autoreset_mode)
         factories = list(env_fns)
-        if not factories:
-            raise errors.ArgumentError("there are no envs: give at least one function")
+        _asked.check_functions(factories)
+        kind = type(self).__name__
+        shared = _asked.shared_space(kind, observation_mode, lambda: self._spaces_of(factories))
         self.env_fns = env_fns
         self.copy = copy
         self.observation_mode = observation_mode
         options = VecOptions(autoreset_mode=autoreset_mode)
         name = python_envs.name_of(factories[0])
         try:
-            native, held = python_envs.native_of(name, self._made_by(factories), options, **how)
+            made_by = self._made_by(factories, None if shared is None else shared[1])
+            native, held = python_envs.native_of(name, made_by, options, **how)
         except errors.SpaceError as error:
-            raise SpacesDifferError(str(error)) from None
+            raise SpacesDifferError(
+                f"{kind}(..., observation_mode={observation_mode!r}): {error}. If observation "
+                "spaces differ intentionally, use `observation_mode='different'` instead."
+            ) from None
         super().__init__(native, render_mode=native.about.render_mode)
+        if shared is not None:
+            self.observation_space, self.single_observation_space = shared
+        self._has_begun = False
         self.held = held
         # As Gymnasium's: one env's does not make all of them again.
         self.spec = None
 
-    def _made_by(self, factories: list[Factory]) -> list[Factory]:
-        return factories
+    def _spaces_of(self, factories: list[Factory]) -> list[Space[Any]]:
+        """Each env's observation space."""
+        found = []
+        for make in factories:
+            env = make()
+            found.append(env.observation_space)
+            env.close()
+        return found
+
+    def _made_by(self, factories: list[Factory], space: Space[Any] | None) -> list[Factory]:
+        """What makes the envs for the native half; they show `space`, if it is one."""
+        return [partial(_seen, make, space) for make in factories]
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """As Gymnasium's."""
+        self._check_reset(seed, options)
+        return super().reset(seed=seed, options=options)
+
+    def _check_reset(self, seed: Any, options: Any) -> None:
+        _asked.check_seeds(seed, self.num_envs)
+        _asked.check_options(options, self.num_envs)
+        self._has_begun = True
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """As Gymnasium's: floats and ints stand for the floats of a Box."""
-        return super().step(cast_actions(self.single_action_space, actions))
+        """As Gymnasium's: floats and ints stand for the floats of a Box, and envs that were not
+        reset yet are stepped."""
+        return super().step(self._prepared(actions))
 
     def send(self, actions: Any, env_id: Any = None) -> None:
         """As `VectorEnv.send`, with actions as `step` takes them."""
-        super().send(cast_actions(self.single_action_space, actions), env_id)
+        super().send(self._prepared(actions), env_id)
+
+    def _prepared(self, actions: Any) -> Any:
+        """Actions for the native half, whose envs have begun then."""
+        _asked.check_actions(self.single_action_space, actions)
+        if not self._has_begun:
+            self.native.reset(options={AS_IT_IS: True})
+            self._has_begun = True
+        return cast_actions(self.single_action_space, actions)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of each env: to its own of a list or tuple of values, or all to one.
+
+        Raises:
+            ArgumentError: for a list or tuple of another length.
+        """
+        super().set_attr(name, _asked.each_value(values, self.num_envs))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_envs={self.num_envs})"
@@ -114,7 +146,7 @@ class SyncVectorEnv(_Gymnasium):
     Args:
         env_fns: functions that make one env each.
         copy: arrays are always the caller's to keep.
-        observation_mode: "same".
+        observation_mode: "same", "different", or a batched space and that of one env.
         autoreset_mode: Gymnasium's enum, or its values.
 
     Attributes:
@@ -129,20 +161,28 @@ class SyncVectorEnv(_Gymnasium):
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
     ) -> None:
         self.envs: list[Env[Any, Any]] = []
+        # By number, envs that were made to see their spaces.
+        self._made: dict[int, Env[Any, Any]] = {}
         super().__init__(env_fns, copy, observation_mode, autoreset_mode, runner="serial")
 
-    def _made_by(self, factories: list[Factory]) -> list[Factory]:
+    def _spaces_of(self, factories: list[Factory]) -> list[Space[Any]]:
+        self._made = dict(enumerate(make() for make in factories))
+        return [env.observation_space for env in self._made.values()]
+
+    def _made_by(self, factories: list[Factory], space: Space[Any] | None) -> list[Factory]:
         envs: list[Any] = [None] * len(factories)
         self.envs = envs
+        made = self._made
 
         def noted(number: int, factory: Factory) -> Factory:
             def make() -> Env[Any, Any]:
-                envs[number] = env = factory()
+                envs[number] = env = made.pop(number) if number in made else factory()
                 return env
 
             return make
 
-        return [noted(number, factory) for number, factory in enumerate(factories)]
+        each = [noted(number, factory) for number, factory in enumerate(factories)]
+        return super()._made_by(each, space)
 
 
 class AsyncVectorEnv(_Gymnasium):
@@ -156,7 +196,7 @@ class AsyncVectorEnv(_Gymnasium):
             `corral.from_gymnasium`.
         daemon: workers end with this process, and may have children of their own, either way.
         worker: None: there is one program for workers.
-        observation_mode: "same".
+        observation_mode: "same", "different", or a batched space and that of one env.
         autoreset_mode: Gymnasium's enum, or its values.
         max_concurrency: how many envs run at one time, at most.
         num_workers: how many processes share the envs; None for as many as there are cores. Envs
@@ -182,6 +222,7 @@ class AsyncVectorEnv(_Gymnasium):
                 "a worker of one's own: corral's workers host many envs each and have their own "
                 "program; wrap the envs instead"
             )
+        _asked.check_concurrency(max_concurrency)
         self.shared_memory = shared_memory
         self.context = context
         self.daemon = daemon
@@ -207,7 +248,8 @@ class AsyncVectorEnv(_Gymnasium):
     ) -> tuple[Any, dict[str, Any]]:
         """`reset_async`, then `reset_wait`."""
         self._idle("reset_async")
-        return super().reset(seed=seed, options=options)
+        with self._warning():
+            return super().reset(seed=seed, options=options)
 
     def reset_async(
         self,
@@ -221,6 +263,7 @@ class AsyncVectorEnv(_Gymnasium):
                 AlreadyPendingCallError.
         """
         self._idle("reset_async")
+        self._check_reset(seed, options)
         index, mask, own = split_options(options)
         self.native.send_reset(seed=seed, index=index, mask=mask, options=own)
         self._pending = "reset"
@@ -238,7 +281,8 @@ class AsyncVectorEnv(_Gymnasium):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """`step_async`, then `step_wait`."""
         self._idle("step_async")
-        return super().step(actions)
+        with self._warning():
+            return super().step(actions)
 
     def step_async(self, actions: Any) -> None:
         """Steps all envs, and returns at once; errors as `reset_async`."""
@@ -253,7 +297,8 @@ class AsyncVectorEnv(_Gymnasium):
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """`call_async`, then `call_wait`."""
         self._idle("call_async")
-        return super().call(name, *args, **kwargs)
+        with self._warning():
+            return super().call(name, *args, **kwargs)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
         """Calls a method of each env, and returns at once; errors as `reset_async`."""
@@ -266,22 +311,27 @@ class AsyncVectorEnv(_Gymnasium):
         self._awaited("call")
         assert self._calling is not None
         if not self._calling.done(timeout):
-            raise WaitTimeoutError(f"call_wait: no results within {timeout} s")
+            raise _asked.timed_out("call", timeout)
         calling, self._calling, self._pending = self._calling, None, None
-        return calling.results()
+        with self._warning():
+            return calling.results()
 
     def render(self, envs: Sequence[int] | None = None) -> tuple[Any, ...] | None:
         """What each env's `render` gives; errors as `reset_async`."""
         self._idle("call_async")
-        return super().render(envs)
+        with self._warning():
+            return super().render(envs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """An attribute of each env; errors as `reset_async`."""
         self._idle("call_async")
-        return super().get_attr(name)
+        with self._warning():
+            return super().get_attr(name)
 
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of each env; errors as `reset_async`."""
+        self._open()
+        values = _asked.each_value(values, self.num_envs)
         self._idle("set_attr")
         super().set_attr(name, values)
 
@@ -297,7 +347,9 @@ class AsyncVectorEnv(_Gymnasium):
         pending, wait, hasty = self._pending, 0 if terminate else timeout, terminate
         try:
             if pending is not None:
-                logger.warn(f"close while a call of {pending}_async is under way")
+                logger.warn(
+                    f"Calling `close` while waiting for a pending call to `{pending}` to complete."
+                )
                 try:
                     getattr(self, f"{pending}_wait")(wait)
                 except TimeoutError:
@@ -310,27 +362,39 @@ class AsyncVectorEnv(_Gymnasium):
         """Errors unless a call can be made."""
         self._open()
         if self._pending is not None:
-            raise errors.PendingCallError(
-                f"{doing} while a call of {self._pending}_async is under way: "
-                f"call {self._pending}_wait first",
-                self._pending,
-            )
+            raise _asked.pending(doing, self._pending)
 
     def _open(self) -> None:
         if self.closed:
-            raise errors.ClosedError("these envs are closed: make new ones")
+            raise _asked.closed(type(self).__name__)
+
+    @contextmanager
+    def _warning(self) -> Iterator[None]:
+        """Warns of each env's failure, as Gymnasium does, before its error is raised."""
+        try:
+            yield
+        except Exception as error:
+            failed = error if isinstance(error, errors.EnvError) else error.__cause__
+            if isinstance(failed, errors.EnvError):
+                for failure in failed.failures:
+                    logger.error(f"Received the following error from Worker-{failure.slot}")
+                    remote = getattr(failure.exception, "__corral_traceback__", None)
+                    logger.error(str(remote or failure.text).rstrip())
+                logger.error("Raising the last exception back to the main process.")
+            raise
 
     def _awaited(self, name: str) -> None:
         self._open()
         if self._pending != name:
-            raise errors.NothingPendingError(f"{name}_wait without a {name}_async before it", name)
+            raise _asked.nothing_pending(name)
 
     def _wait(self, name: str, timeout: float | None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         self._awaited(name)
         try:
-            result = self.native.recv(timeout)
-        except errors.RecvTimeoutError as error:
-            raise WaitTimeoutError(f"{name}_wait: {error}") from None
+            with self._warning():
+                result = self.native.recv(timeout)
+        except errors.RecvTimeoutError:
+            raise _asked.timed_out(name, timeout) from None
         except Exception:
             self._pending = None
             raise
@@ -367,27 +431,15 @@ class _Calling:
         return self._results
 
 
-def _check_observation_mode(mode: Any) -> None:
-    if mode == "same":
-        return
-    if mode == "different" or isinstance(mode, tuple):
-        raise errors.UnsupportedError(
-            f"observation_mode={mode!r}: all envs of a vec env have equal spaces here; give them "
-            "one by gymnasium.wrappers.TransformObservation"
-        )
-    raise errors.ArgumentError(f"observation_mode is 'same' here, not {mode!r}")
+def _seen(make: Factory, space: Space[Any] | None) -> Any:
+    """The env that `make` makes, for the native half; an env of old gym's as it is."""
+    env = make()
+    return SeenEnv(env, space) if isinstance(env, Env) else env
 
 
 def _workers(num_workers: int | None, max_concurrency: int | None) -> int | None:
     """As many workers as were asked for, and no more than may run at one time."""
     if max_concurrency is None:
         return num_workers
-    try:
-        most = operator.index(max_concurrency)
-    except TypeError:
-        most = 0
-    if most < 1:
-        raise errors.ArgumentError(
-            f"max_concurrency is an int of at least 1, or None, not {max_concurrency!r}"
-        )
+    most = operator.index(max_concurrency)
     return most if num_workers is None else min(num_workers, most)

@@ -175,7 +175,9 @@ class EnvPool(ABC):
             batch = self.envs.recv()
         except errors.EnvError as error:
             if error.batch is not None:
-                self._some_rows(error.batch)
+                *values, infos = error.batch
+                # The error's own infos keep their `env_id` and `row_kind`.
+                self._some_rows((*values, dict(infos)))
             raise
         return self._told(self._some_rows(batch), reset, return_info)
 
@@ -290,7 +292,7 @@ class EnvPool(ABC):
             return actions.astype(np.int32)
         return actions
 
-    def _all_rows(self, batch: tuple[Any, Any, Any, Any, dict[str, Any]]) -> Rows:
+    def _all_rows(self, batch: tuple[Any, ...]) -> Rows:
         """A step of all envs."""
         observations, rewards, terminations, truncations, infos = batch
         is_first, elapsed = self._is_over, self._elapsed
@@ -310,7 +312,7 @@ class EnvPool(ABC):
             is_last,
         )
 
-    def _some_rows(self, batch: tuple[Any, Any, Any, Any, dict[str, Any]]) -> Rows:
+    def _some_rows(self, batch: tuple[Any, ...]) -> Rows:
         """What was received."""
         observations, rewards, terminations, truncations, infos = batch
         ids = infos.pop("env_id")

@@ -242,6 +242,7 @@ class GymnasiumPufferEnv(Buffers, gymnasium.Env[Any, Any]):
         self.is_obs_emulated = self.emulation.is_obs_emulated
         self.is_atn_emulated = self.emulation.is_atn_emulated
         self.emulated = self.emulation.emulated
+        self._is_label = isinstance(self.emulation.native_action_space, gym_spaces.Discrete)
         self.initialized = False
         self.done = True
         self.is_observation_checked = False
@@ -306,12 +307,15 @@ class GymnasiumPufferEnv(Buffers, gymnasium.Env[Any, Any]):
             return _row(nativize(flat, space), space)
         if not isinstance(action, np.ndarray):
             return action
-        if isinstance(space, gym_spaces.Discrete):
+        if self._is_label:
             return action.ravel()[0]
         return action.reshape(space.shape or ())
 
     def _show(self, observation: Any, reward: Any, terminated: Any, truncated: Any) -> None:
-        emulate(self.obs_struct, observation, self.emulation.native_observation_space)
+        if self.is_obs_emulated:
+            emulate(self.obs_struct, observation, self.emulation.native_observation_space)
+        else:
+            self.observations[:] = observation
         self.rewards[0] = reward
         self.terminals[0] = terminated
         self.truncations[0] = truncated

@@ -60,7 +60,8 @@ class HostedPufferEnv(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Plays one action of each agent, or begins an episode where the last one is over."""
-        infos = self.puffer.reset()[1] if self.puffer.done else self.puffer.step(action)[4]
+        puffer = self.puffer
+        infos = puffer.reset()[1] if puffer.done else puffer.step(action)[4]
         told = {}
         if infos:
             told = {"told": Told(infos if isinstance(infos, list) else [infos])}
@@ -68,7 +69,13 @@ class HostedPufferEnv(gymnasium.Env[Any, Any]):
 
     def _shown(self) -> dict[str, Any]:
         puffer = self.puffer
-        return {name: getattr(puffer, name) for name in SHOWN}
+        return {
+            "observations": puffer.observations,
+            "rewards": puffer.rewards,
+            "terminals": puffer.terminals,
+            "truncations": puffer.truncations,
+            "masks": puffer.masks,
+        }
 
     def notify(self) -> None:
         """The env's own."""
