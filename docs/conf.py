@@ -50,8 +50,6 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-# The reference of `corral.ray` is read without Ray.
-autodoc_mock_imports = ["ray"]
 autodoc_use_type_comments = False
 napoleon_numpy_docstring = False
 napoleon_use_param = False
