@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from website import contents, links
+from website import api, contents, links
 
 import corral
 
@@ -44,17 +44,19 @@ myst_heading_anchors = 4
 default_role = "py:obj"
 # Quotes in texts are often those of values, which stay as they are; dashes become dashes.
 smartquotes_action = "D"
+# Ray need not be installed where the site is built.
+autodoc_mock_imports = api.NOT_INSTALLED
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-# The reference of `corral.ray` is read without Ray.
-autodoc_mock_imports = ["ray"]
 autodoc_use_type_comments = False
 napoleon_numpy_docstring = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+# They are the source's own texts, whose underscores would be read as links.
+napoleon_attr_annotations = False
 python_maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
 
@@ -63,6 +65,7 @@ html_static_path = ["website/static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_copyright = False
 html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 pygments_dark_style = "monokai"

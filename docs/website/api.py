@@ -9,15 +9,21 @@ import textwrap
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.ext.autodoc.mock import mock
 from sphinx.pycode import ModuleAnalyzer
 
 from website.contents import REFERENCE
 from website.links import ROOT
 
+# Libraries that modules of Corral import as they are imported, and that the site does without.
+NOT_INSTALLED = ["ray"]
+
 _DIRECTIVE = re.compile(
     r"^\.\. auto(?:function|class|exception|module|data):: ([\w.]+)", re.MULTILINE
 )
 _FENCED = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+_INDENTED = re.compile(r"^(\S.*):\n\n(?= {4}\S)", re.MULTILINE)
+_OF_THE_FILE = re.compile(r"^Above 400 lines because .*(?:\n\S.*)*\n?", re.MULTILINE)
 _ATTRIBUTES = re.compile(r"^(Attributes:\n)((?:(?: {4}.*)?(?:\n|\Z))+)", re.MULTILINE)
 _JOINED = re.compile(r"^ {4}(\w+(?:, \w+)+):((?:.*(?:\n {5,}.*)*))", re.MULTILINE)
 _MARK = "<!-- the list of names -->"
@@ -33,7 +39,8 @@ def found(name: str) -> Any:
     module = name
     while True:
         try:
-            thing = importlib.import_module(module)
+            with mock(NOT_INSTALLED):
+                thing = importlib.import_module(module)
             break
         except ImportError:
             module = module.rpartition(".")[0]
@@ -62,8 +69,10 @@ def as_shown(
     _app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]
 ) -> None:
     """Docstrings in the words of reStructuredText: code between fences, and a line of its own for
-    each of several attributes that are described together."""
+    each of several attributes that are described together. What a module says of its file is left
+    out."""
     text = _FENCED.sub(_as_block, "\n".join(lines))
+    text = _INDENTED.sub(r"\1::\n\n", _OF_THE_FILE.sub("", text))
     lines[:] = _ATTRIBUTES.sub(_each, text).split("\n")
 
 

@@ -16,7 +16,7 @@ AT_THE_TOP = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 # The headings at the side, with the pages under each. A `*` stands for whatever pages there are.
 SIDE = {
-    "Begin": ("docs/start", "docs/coming-from", "docs/commands"),
+    "Begin": ("docs/start", "docs/install", "docs/coming-from", "docs/compat", "docs/commands"),
     "Envs": (
         "docs/envs/README",
         "docs/writing-an-env",
@@ -30,8 +30,8 @@ SIDE = {
     "Train and evaluate": (
         "docs/trainers/README",
         "docs/managers",
-        "docs/rollout*",
-        "docs/ray*",
+        "docs/rollouts",
+        "docs/ray",
         "docs/evaluation",
         "docs/faults",
     ),

@@ -51,6 +51,8 @@ BEFORE = {
     "manager.ready_obs": "manager.launch()",
     "manager.step": "manager.launch()",
     "corral.managers": "import corral.managers",
+    "corral.compat.envpool": "import corral.compat.envpool",
+    "corral.compat.pufferlib": "import corral.compat.pufferlib.vector",
     "corral.from_gym3": "gym3_env = corral.to_gym3(same_step_envs)",
 }
 
