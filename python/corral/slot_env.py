@@ -66,7 +66,7 @@ class SlotEnv(gymnasium.Env[Any, Any]):
         self._refuse("close", "close the vec env")
 
     @property
-    def np_random(self) -> NoReturn:
+    def np_random(self) -> NoReturn:  # type: ignore[override]
         """Refused: the env's random stream is not one of NumPy's objects."""
         raise errors.UnknownNameError(
             f"{self} has no np_random: its random stream is not an object of NumPy. "

@@ -1,4 +1,4 @@
-"""CleanRL's loops, as its page has them, beside the same loops over Gymnasium 0.29's vector envs."""
+"""CleanRL's loops of its page, beside the same loops over the vector envs of Gymnasium 0.29."""
 
 from __future__ import annotations
 
