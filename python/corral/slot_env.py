@@ -65,8 +65,8 @@ class SlotEnv(gymnasium.Env[Any, Any]):
         """Refused: the vec env closes its envs."""
         self._refuse("close", "close the vec env")
 
-    @property
-    def np_random(self) -> NoReturn:
+    @property  # type: ignore[misc]
+    def np_random(self) -> NoReturn:  # type: ignore[override]
         """Refused: the env's random stream is not one of NumPy's objects."""
         raise errors.UnknownNameError(
             f"{self} has no np_random: its random stream is not an object of NumPy. "

@@ -52,6 +52,7 @@ class VecSpec:
 
     id: str
     options: Mapping[str, Any]
+    _key: tuple[str, Any]
 
     def __init__(self, id: str, options: Mapping[str, Any]) -> None:
         own = copy.deepcopy(dict(options))

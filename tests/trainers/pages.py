@@ -15,6 +15,11 @@ def programs(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (PAGES / f"{page}.md").read_text(), re.DOTALL)
 
 
+def shown(page: str) -> list[str]:
+    """What the page says that its programs print."""
+    return re.findall(r"```text\n(.*?)```", (PAGES / f"{page}.md").read_text(), re.DOTALL)
+
+
 def output(trainer: str, program: str) -> str:
     """What a program prints, run by the venv of `trainer` (`peers._TRAINERS`).
 

@@ -1,4 +1,4 @@
-"""CleanRL's loops, as its page has them, beside the same over Gymnasium 0.29's vector envs."""
+"""CleanRL's loops of its page, beside the same loops over the vector envs of Gymnasium 0.29."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def printed(program: str) -> str:
 
 def over_gymnasium(program: str) -> str:
     """What the program prints with its envs made as CleanRL makes them, by Gymnasium 0.29."""
-    made = re.search(r"envs = corral.make_vec\(\n +\"CartPole-v1\", (\d+),.*\n\)\n", program)
+    call = r'envs = corral.make_vec\(\s*"CartPole-v1",\s*(\d+),.*?\n\)\n'
+    made = re.search(call, program, re.DOTALL)
     assert made is not None
     limit = re.search(r"max_episode_steps=\d+", made[0])
     envs = f"gym.vector.SyncVectorEnv([make_env({limit[0] if limit else ''})] * {made[1]})"

@@ -1,0 +1,15 @@
+"""The program of the page of skrl, run by the library itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.trainers import pages
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_the_program_of_the_page_prints_what_the_page_shows() -> None:
+    (program,) = pages.programs("skrl")
+    printed = pages.output("skrl", program)
+    assert printed.endswith(pages.shown("skrl")[0])
