@@ -34,7 +34,7 @@ class Missing(Exception):
 def _run(what: str, *command: object) -> None:
     try:
         done = subprocess.run(
-            [str(part) for part in command], capture_output=True, text=True, timeout=600
+            [str(part) for part in command], capture_output=True, text=True, timeout=3000
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Missing(f"{what} cannot be fetched: {error}") from error

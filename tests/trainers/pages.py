@@ -28,8 +28,3 @@ def output(trainer: str, program: str) -> str:
     done = venvs.run(venvs.fetched(peers.trainer_python, trainer), "-c", program)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-def outputs(page: str) -> list[str]:
-    """What a page says that its programs print."""
-    return re.findall(r"```text\n(.*?)```", (PAGES / f"{page}.md").read_text(), re.DOTALL)

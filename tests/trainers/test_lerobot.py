@@ -57,7 +57,7 @@ def test_lerobot_evaluates_a_policy_over_our_envs() -> None:
 def test_the_page() -> None:
     done = venvs.run(Path(sys.executable), "-c", pages.programs("lerobot")[0])
     assert done.returncode == 0, done.stderr
-    assert done.stdout == pages.outputs("lerobot")[0]
+    assert done.stdout == pages.shown("lerobot")[0]
 
 
 class Nested(gymnasium.Env[Any, Any]):

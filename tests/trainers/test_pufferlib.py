@@ -32,7 +32,7 @@ def test_with_pufferlib() -> None:
 def test_the_page() -> None:
     done = run(Path(sys.executable), "-c", pages.programs("pufferlib")[0])
     assert done.returncode == 0, done.stderr
-    assert done.stdout == pages.outputs("pufferlib")[0]
+    assert done.stdout == pages.shown("pufferlib")[0]
 
 
 @pytest.mark.parametrize("id", ["FrozenLake-v1", "Blackjack-v1"])

@@ -58,7 +58,7 @@ def test_tools_and_groups_as_the_trainer_has_them() -> None:
 
 @pytest.mark.thorough
 def test_the_page() -> None:
-    assert pages.output("trl", pages.programs("trl")[0]) == pages.outputs("trl")[0]
+    assert pages.output("trl", pages.programs("trl")[0]) == pages.shown("trl")[0]
 
 
 def test_a_wrong_action_moves_nothing() -> None:
