@@ -61,7 +61,7 @@ impl PackedRows {
 /// The episodes that ended in a fragment, in the order of steps and slots. Their places are those
 /// of the rows of kind `Step` that terminated or were truncated.
 #[derive(Default)]
-pub struct Ended {
+pub struct EndedEpisodes {
     /// How many there are, so far as anything is kept of them.
     pub count: usize,
     /// By leaf of the observation, what each showed last. Empty in NEXT_STEP, whose next
@@ -104,7 +104,7 @@ pub struct Fragment {
     /// The names of the infos that are kept, declared or not.
     names: Vec<String>,
     extras: Vec<Extra>,
-    ended: Ended,
+    ended: EndedEpisodes,
     /// Whether nothing is kept of ended episodes that is not in the blocks.
     ends_in_blocks: bool,
     episodes: Option<EpisodeStatistics>,
@@ -162,10 +162,10 @@ impl Fragment {
             steps,
             done: 0,
             extras: Vec::new(),
-            ended: Ended {
+            ended: EndedEpisodes {
                 infos: PackedRows::of(&spec.info),
                 told: kept.iter().map(|_| Vec::new()).collect(),
-                ..Ended::default()
+                ..EndedEpisodes::default()
             },
             ends_in_blocks: spec.autoreset == AutoresetMode::NextStep && names.is_empty(),
             episodes: episodes(spec),
@@ -191,7 +191,7 @@ impl Fragment {
         self.done = 0;
         self.memory.at(0);
         self.extras.clear();
-        let Ended { count, infos, told, extras, .. } = &mut self.ended;
+        let EndedEpisodes { count, infos, told, extras, .. } = &mut self.ended;
         *count = 0;
         extras.clear();
         infos.iter_mut().for_each(PackedRows::clear);
@@ -340,7 +340,7 @@ impl Fragment {
     }
 
     /// The episodes that ended.
-    pub fn ended(&self) -> &Ended {
+    pub fn ended(&self) -> &EndedEpisodes {
         &self.ended
     }
 

@@ -19,12 +19,12 @@ use crate::source::{About, Elsewhere};
 pub(crate) use crate::host::unpack;
 
 /// Envs in a server of netenv.
-pub(crate) struct Served {
+pub(crate) struct RemoteEnvs {
     pub(crate) client: ClientConfig,
     pub(crate) closing: Arc<Closing>,
 }
 
-impl Elsewhere for Served {
+impl Elsewhere for RemoteEnvs {
     fn closing(&self) -> Arc<Closing> {
         self.closing.clone()
     }

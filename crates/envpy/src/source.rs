@@ -23,7 +23,7 @@ use pyo3::types::{PyDict, PyInt, PyList};
 use crate::closing::Closing;
 use crate::errors::{self, OrRaise};
 #[cfg(all(target_os = "linux", not(portable)))]
-use crate::foreign::{Served, Workers, look, pause, unpack};
+use crate::foreign::{RemoteEnvs, Workers, look, pause, unpack};
 #[cfg(all(target_os = "linux", not(portable)))]
 use crate::plugin::Plugin;
 use crate::py_env::{BatchSource, Hosting, PySource};
@@ -220,8 +220,8 @@ impl Source {
             connect_timeout,
             pause: Arc::new(move || if told.is_asked() { Err(Error::Closed) } else { Ok(look()?) }),
         };
-        let served = Served { client, closing };
-        Ok(Source { kind: Where::Elsewhere(Box::new(served)), about: None })
+        let remote = RemoteEnvs { client, closing };
+        Ok(Source { kind: Where::Elsewhere(Box::new(remote)), about: None })
     }
 
     /// Envs in worker processes.

@@ -16,21 +16,21 @@ use crate::error::Result;
 use crate::space::DType;
 
 /// A block, which its windows and the arrays over all of it keep alive.
-struct SharedBlock {
+struct BlockOwner {
     _block: Arc<Lease>,
 }
 
-impl Keeper for SharedBlock {}
+impl Keeper for BlockOwner {}
 
 /// Counts the owners of a block's windows.
-struct Lender(Arc<Lease>);
+struct WindowLender(Arc<Lease>);
 
 /// The owner of a window.
-struct Borrower {
-    _from: Arc<Lender>,
+struct WindowOwner {
+    _from: Arc<WindowLender>,
 }
 
-impl Keeper for Borrower {}
+impl Keeper for WindowOwner {}
 
 struct StepBlock {
     part: Part,
@@ -39,7 +39,7 @@ struct StepBlock {
     steps: usize,
     /// 1 for what a step shows, which lies behind what was shown before the first step; else 0.
     ahead: usize,
-    lender: Arc<Lender>,
+    lender: Arc<WindowLender>,
 }
 
 impl StepBlock {
@@ -138,7 +138,7 @@ impl StepMemory {
                 elements: leaf.elements,
                 steps,
                 ahead,
-                lender: Arc::new(Lender(Arc::new(memory))),
+                lender: Arc::new(WindowLender(Arc::new(memory))),
             })
         };
         let blocks = leaves.iter().enumerate().map(block).collect::<Result<_>>()?;
@@ -203,7 +203,7 @@ impl StepMemory {
         // SAFETY: the memory lives as long as its keeper, and is initialised. The caller makes no
         // reference to it.
         let lease =
-            unsafe { Lease::kept(first, memory.len(), Box::new(SharedBlock { _block: memory.clone() })) };
+            unsafe { Lease::kept(first, memory.len(), Box::new(BlockOwner { _block: memory.clone() })) };
         Some(Column::Fixed(Fixed::new(lease, block.dtype, block.elements, rows)))
     }
 }
@@ -218,7 +218,7 @@ impl Buffers for StepMemory {
             return None;
         }
         let first = block.address(window * bytes, bytes);
-        let owner = Box::new(Borrower { _from: block.lender.clone() });
+        let owner = Box::new(WindowOwner { _from: block.lender.clone() });
         // SAFETY: the window is within the block, which the owner keeps alive, and has no other
         // owner (checked). Windows of other steps lie elsewhere, and `copy` writes to this one
         // where the batch is not in it alone.

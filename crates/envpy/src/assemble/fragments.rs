@@ -1,6 +1,6 @@
 //! The arrays of a fragment: one over each block, and what was packed.
 
-use envcore::{DType, Ended, EpisodeStatistics, Extra, Fragment, PackedRows, Part, Tree};
+use envcore::{DType, EndedEpisodes, EpisodeStatistics, Extra, Fragment, PackedRows, Part, Tree};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,10 +15,13 @@ pub(crate) struct FragmentArrays {
     /// By leaf, `(steps + 1, num_envs, …)`; `None` for a leaf that is not of fixed shape.
     observation: Vec<Option<Py<PyAny>>>,
     /// By info leaf, values and mask; `None` for a leaf that is not kept.
-    infos: Vec<Option<(Option<Py<PyAny>>, Py<PyAny>)>>,
+    infos: Vec<Option<InfoArrays>>,
     /// Rewards, terminations, truncations and row kinds, each `(steps, num_envs)`.
     scalars: [Py<PyAny>; 4],
 }
+
+/// The values of an info leaf, if it is of fixed shape, and their mask.
+type InfoArrays = (Option<Py<PyAny>>, Py<PyAny>);
 
 /// The values of info leaves, and their masks.
 type Told<'py> = Vec<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>>;
@@ -151,7 +154,7 @@ impl Assembler {
     }
 
     /// `(observations, infos)` of the episodes that ended; None for observations that are not packed.
-    fn ended<'py>(&self, py: Python<'py>, ended: &Ended) -> PyResult<Bound<'py, PyTuple>> {
+    fn ended<'py>(&self, py: Python<'py>, ended: &EndedEpisodes) -> PyResult<Bound<'py, PyTuple>> {
         let count = ended.count;
         let observation = if ended.observation.is_empty() && !self.observation.leaves.is_empty() {
             py.None().into_bound(py)

@@ -32,7 +32,7 @@ struct Filling {
 }
 
 /// Observations, and infos where any are kept.
-type Shown<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyDict>>);
+type WhatIsShown<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyDict>>);
 
 /// Some steps of a vec env.
 #[pyclass(module = "corral._native", frozen)]
@@ -54,7 +54,7 @@ impl Fragment {
         }
     }
 
-    fn show<'py>(&self, py: Python<'py>, state: &HeldState, filling: &Filling) -> PyResult<Shown<'py>> {
+    fn show<'py>(&self, py: Python<'py>, state: &HeldState, filling: &Filling) -> PyResult<WhatIsShown<'py>> {
         let (fragment, arrays) = (&filling.fragment, &filling.arrays);
         state.assembler.shown(py, fragment, arrays, fragment.done(), self.size().1)
     }
@@ -141,7 +141,7 @@ impl Fragment {
     }
 
     /// Steps all slots, and returns what `shown` returns.
-    fn step<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<Shown<'py>> {
+    fn step<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<WhatIsShown<'py>> {
         let py = actions.py();
         let envs = self.envs.get();
         let mut state = envs.lock(py)?;
@@ -176,7 +176,7 @@ impl Fragment {
     }
 
     /// `(observations, infos)` that the next actions answer; None for infos of which none is kept.
-    fn shown<'py>(&self, py: Python<'py>) -> PyResult<Shown<'py>> {
+    fn shown<'py>(&self, py: Python<'py>) -> PyResult<WhatIsShown<'py>> {
         let state = self.envs.get().lock(py)?;
         let filling = self.filling(py)?;
         self.show(py, &state, &filling)
