@@ -40,8 +40,8 @@ class DMEnvPool(EnvPool, dm_env.Environment):  # type: ignore[misc]
         """A `TimeStep` of arrays `(rows,)`: `step_type` int32, `reward` and `discount` float32;
         its observation is a named tuple with the infos in it."""
         # FIRST is 0 and MID is 1.
-        types = (~(rows.is_first | rows.is_last)).astype(np.int32)
-        types[rows.is_last] = _LAST
+        types = (rows.elapsed > 0).astype(np.int32)
+        types[rows.terminations | rows.truncations] = _LAST
         seen = rows.observations
         state = {
             "env_id": rows.env_id,
@@ -49,5 +49,5 @@ class DMEnvPool(EnvPool, dm_env.Environment):  # type: ignore[misc]
             **(seen if isinstance(seen, dict) else {"obs": seen}),
             **rows.infos,
         }
-        discounts = 1 - rows.terminations.astype(np.float32)
+        discounts = 1 - rows.terminated.astype(np.float32)
         return dm_env.TimeStep(types, rows.rewards, discounts, record("State", state))

@@ -88,7 +88,7 @@ class GymnasiumEnvPool(EnvPool, GymnasiumVectorEnv[Any, Any, Any], gymnasium.Env
             "elapsed_step": rows.elapsed,
             # Whoever clips rewards in place finds the env's own here.
             "reward": rows.rewards.copy(),
-            "terminated": rows.terminations.astype(np.int32),
+            "terminated": rows.terminated,
             **rows.infos,
         }
         if is_reset:
