@@ -58,8 +58,9 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """A wheel with all of it."""
-    lay_library()
+    # First, for it takes no time, and fails where the source distribution lacks something.
     lay_sources()
+    lay_library()
     try:
         return _build_wheel(wheel_directory, config_settings, metadata_directory)
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 import subprocess
 import sys
@@ -94,8 +96,28 @@ def test_a_wheel_has_what_users_are_promised_and_nothing_of_the_checkout() -> No
         name for name in names if name.endswith(".py") and not name.startswith("corral/_sources/")
     }
     assert [name for name in names if "__pycache__" in name or name.endswith(".pyc")] == []
-    (source,) = OUT.glob("*.tar.gz")
-    with tarfile.open(source) as packed_source:
-        sources = [name.partition("/")[2] for name in packed_source.getnames()]
-    assert {"Cargo.lock", "pyproject.toml", "tools/corral_build.py"} <= set(sources)
-    assert [name for name in sources if name.endswith((".so", ".pyc"))] == []
+
+
+def test_the_source_distribution_has_all_that_a_wheel_is_made_of(tmp_path: Path) -> None:
+    pytest.importorskip("maturin", reason="what makes the source distribution is not installed")
+    code = "import corral_build as build, sys; print(build.SOURCES); build.build_sdist(sys.argv[1])"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tools")},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    (made,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(made) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert [name for name in names if name.endswith((".so", ".pyc"))] == []
+    needed = {"Cargo.lock", "pyproject.toml", "README.md", "tools/corral_build.py"}
+    for name in ast.literal_eval(ran.stdout.splitlines()[0]):
+        path = ROOT / name
+        files = path.rglob("*") if path.is_dir() else [path]
+        needed |= {str(file.relative_to(ROOT)) for file in files if file.is_file()}
+    needed = {name for name in needed if "__pycache__" not in name}
+    assert len(needed) > 200
+    assert needed - names == set()
