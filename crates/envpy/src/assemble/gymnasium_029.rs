@@ -202,10 +202,10 @@ impl Assembler {
         rows: usize,
     ) -> PyResult<Named<'py>> {
         let (array, mut mask) = (empty_objects(py, rows)?, vec![false; rows]);
-        for row in 0..rows {
+        for (row, has) in mask.iter_mut().enumerate() {
             if let Some(value) = self.single_value(py, branch, given, row)? {
                 array.set_item(row, value)?;
-                mask[row] = true;
+                *has = true;
             }
         }
         Ok(mask.contains(&true).then(|| (array, PyArray1::from_vec(py, mask).into_any())))
