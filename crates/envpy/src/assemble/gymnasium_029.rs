@@ -202,10 +202,10 @@ impl Assembler {
         rows: usize,
     ) -> PyResult<Named<'py>> {
         let (array, mut mask) = (empty_objects(py, rows)?, vec![false; rows]);
-        for (row, told) in mask.iter_mut().enumerate() {
+        for (row, has) in mask.iter_mut().enumerate() {
             if let Some(value) = self.single_value(py, branch, given, row)? {
                 array.set_item(row, value)?;
-                *told = true;
+                *has = true;
             }
         }
         Ok(mask.contains(&true).then(|| (array, PyArray1::from_vec(py, mask).into_any())))
