@@ -421,3 +421,35 @@ def test_the_programs_of_the_page_print_what_it_says(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == re.findall(r"```text\n(.*?)```", text, re.DOTALL)[0]
     exec(second, names)
     assert capsys.readouterr().out == "(128, 64)\n"
+
+
+def test_sources_that_reset_themselves_and_show_no_final_observations() -> None:
+    envs = corral.make_vec("testing/Odd-v0", 3, autoreset_mode="same_step")
+    envs.reset()
+
+    def policy(observations: Any) -> Any:
+        assert len(observations["items"]) == 3
+        return {"move": [1, 2, 0], "word": ["ab", "c", ""]}
+
+    rollout = envs.rollout(policy, 12, infos=["reached", "last_word"])
+    counts = [int(text.split()[-1]) for text in rollout.observations["says"][:, 0]]
+    assert counts == [0, 3, 6, 9, 0, 3, 6, 9, 0, 3, 6, 9, 0]
+    assert [len(items) for items in rollout.observations["items"][:, 0]] == [c % 5 for c in counts]
+    assert rollout.infos["last_word"][1:, 0].tolist() == ["ab"] * 12
+    ended = rollout.infos["_reached"][1:, 0]
+    assert ended.tolist() == [False, False, False, True] * 3
+    assert rollout.finals.observations is None
+    with pytest.raises(errors.UnsupportedError, match="do not show their final observations"):
+        rollout.next_observations()
+
+
+def test_libenv_libraries_are_rolled_out() -> None:
+    envs = corral.load_libenv(corral.libenv_path(), 4, {"env_id": "CartPole-v1"})
+    envs.reset()
+    rollout = envs.rollout(lambda seen: {"action": np.ones(4, np.int32)}, 30)
+    assert (rollout.actions["action"] == 1).all()
+    assert rollout.rewards.sum() == 120
+    ends = rollout.terminations
+    assert ends.sum() == len(rollout.finals.steps) > 8
+    assert rollout.finals.observations is not None
+    envs.close()
