@@ -91,6 +91,15 @@ struct LooseColumn {
     values: Vec<Value>,
 }
 
+/// What all slots show after a fragment, with which the next one begins.
+#[derive(Default)]
+pub struct LastShown {
+    names: Vec<String>,
+    blocks: Vec<Vec<u8>>,
+    loose: Vec<Vec<Value>>,
+    extras: Vec<Extra>,
+}
+
 /// The steps of all slots that a learner keeps.
 pub struct Fragment {
     memory: StepMemory,
@@ -188,6 +197,42 @@ impl Fragment {
 
     /// Begins anew with `batch`, all slots' current observations and their infos.
     pub fn begin(&mut self, batch: &Batch) {
+        self.clear();
+        self.memory.begin(batch);
+        self.put_loose(batch, 0);
+    }
+
+    /// Begins anew with what all slots showed last, if that has what is kept here.
+    pub fn begin_with(&mut self, last: &LastShown) -> bool {
+        if last.names != self.names || last.loose.len() != self.loose.len() {
+            return false;
+        }
+        self.clear();
+        self.memory.begin_with(&last.blocks);
+        for (column, values) in self.loose.iter_mut().zip(&last.loose) {
+            column.values[..self.rows].clone_from_slice(values);
+        }
+        self.extras.extend_from_slice(&last.extras);
+        true
+    }
+
+    /// What all slots show after the last of all steps. `spare` is memory for it.
+    ///
+    /// # Panics
+    /// Where not all steps are there.
+    pub fn last_shown(&self, spare: Option<LastShown>) -> LastShown {
+        assert!(self.is_full(), "the last step is missing");
+        let mut last = spare.unwrap_or_default();
+        let first = self.steps * self.rows;
+        last.names.clone_from(&self.names);
+        self.memory.copy_last(&mut last.blocks);
+        last.loose = self.loose.iter().map(|column| column.values[first..].to_vec()).collect();
+        let extras = self.extras.iter().filter(|extra| extra.row >= first);
+        last.extras = extras.map(|extra| Extra { row: extra.row - first, ..extra.clone() }).collect();
+        last
+    }
+
+    fn clear(&mut self) {
         self.done = 0;
         self.memory.at(0);
         self.extras.clear();
@@ -201,8 +246,6 @@ impl Fragment {
             rows.iter_mut().for_each(PackedRows::clear);
         }
         self.ended.observation = PackedRows::of(&self.observation);
-        self.memory.begin(batch);
-        self.put_loose(batch, 0);
     }
 
     /// Memory for the batch of the next step.

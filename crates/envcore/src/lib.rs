@@ -225,7 +225,7 @@ pub use error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 pub use evaluate::Schedule;
 pub use event::{EVENTS, Event};
 pub use fork::ProcessMark;
-pub use fragment::{EndedEpisodes, EpisodeStatistics, Fragment, PackedRows};
+pub use fragment::{EndedEpisodes, EpisodeStatistics, Fragment, LastShown, PackedRows};
 pub use frame::{ANSI, Frame};
 pub use half::f16;
 pub use layer::{

@@ -194,6 +194,41 @@ impl StepMemory {
         });
     }
 
+    /// Copies what the last step shows to `to`: the bytes of each leaf that has a window before the
+    /// first step's.
+    pub fn copy_last(&self, to: &mut Vec<Vec<u8>>) {
+        let shown = || self.blocks.iter().filter(|block| block.ahead == 1);
+        to.resize_with(shown().count(), Vec::new);
+        for (to, block) in to.iter_mut().zip(shown()) {
+            let bytes = self.rows * block.row_bytes();
+            let from = block.address((block.steps - 1) * bytes, bytes);
+            to.clear();
+            to.reserve(bytes);
+            // SAFETY: the window is within the block, and `to` has room for as many bytes, which
+            // do not overlap it. No reference to the block is made.
+            unsafe {
+                std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), bytes);
+                to.set_len(bytes);
+            }
+        }
+    }
+
+    /// Copies what `copy_last` gave, of memory of the same leaves, to the windows before the first
+    /// step's.
+    ///
+    /// # Panics
+    /// Where the leaves are others.
+    pub fn begin_with(&mut self, last: &[Vec<u8>]) {
+        let shown = self.blocks.iter().filter(|block| block.ahead == 1);
+        for (block, bytes) in shown.zip(last) {
+            assert!(bytes.len() == self.rows * block.row_bytes(), "what another leaf showed");
+            let to = block.address(0, bytes.len());
+            // SAFETY: the window is within the block, and nobody owns the window before the first
+            // step's. The bytes are those of a window of the same leaf.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) }
+        }
+    }
+
     /// All of a leaf's block: a row for each step and slot. The block lives as long as the column.
     /// The column must be used for nothing but its address, for later steps are written there.
     pub fn whole(&self, part: Part) -> Option<Column> {

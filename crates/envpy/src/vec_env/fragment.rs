@@ -101,6 +101,10 @@ impl Fragment {
             }
         }
         let failures = std::mem::take(failures);
+        if failures.is_empty() && fragment.is_full() {
+            let spare = state.last_shown.take().map(|(_, last)| last);
+            state.last_shown = Some((state.calls, fragment.last_shown(spare)));
+        }
         if envs.closing.is_asked()
             && let Some(exit) = errors::exit_among(py, &failures)
         {
@@ -117,7 +121,7 @@ impl Fragment {
     fn new(py: Python<'_>, envs: Py<VecEnv>, steps: usize, infos: Vec<String>) -> PyResult<Self> {
         let of = envs.get();
         of.check_whole(py, "a rollout")?;
-        let mut state = of.lock(py)?;
+        let mut state = of.lock_for_rollout(py)?;
         let HeldState { assembler, step_pools, .. } = &mut *state;
         let fragment = envcore::Fragment::new(&of.spec, steps, infos, step_pools).or_raise(py)?;
         let arrays = assembler.blocks(py, &fragment, (steps, of.spec.num_slots))?;
@@ -129,8 +133,16 @@ impl Fragment {
     /// Begins, or begins anew, with what all slots show.
     fn begin(&self, py: Python<'_>) -> PyResult<()> {
         let envs = self.envs.get();
-        let mut state = envs.lock(py)?;
+        let mut state = envs.lock_for_rollout(py)?;
         let mut filling = self.filling(py)?;
+        // To show the envs once more takes as long as ten steps of small ones.
+        if let Some((calls, last)) = &state.last_shown
+            && *calls == state.calls
+            && filling.fragment.begin_with(last)
+        {
+            filling.awaited = Awaited::Nothing;
+            return Ok(());
+        }
         let keep = vec![Begin::Keep; envs.spec.num_slots];
         let below = &mut state.envs;
         envs.aside(py, || below.send_reset(&Slots::All, &keep, None)).or_raise(py)?;
@@ -144,12 +156,16 @@ impl Fragment {
     fn step<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<WhatIsShown<'py>> {
         let py = actions.py();
         let envs = self.envs.get();
-        let mut state = envs.lock(py)?;
+        let mut state = envs.lock_for_rollout(py)?;
         let mut filling = self.filling(py)?;
         if filling.fragment.is_full() {
             return Err(to_py(py, Error::Argument(format!("a rollout has all of its {} steps", self.steps))));
         }
         envs.put(&mut state, &Slots::All, actions, true)?;
+        if let Some((calls, _)) = &mut state.last_shown {
+            // Until this rollout has ended, nobody knows what the envs show.
+            *calls = u64::MAX;
+        }
         filling.awaited = Awaited::Step;
         self.receive(py, &mut state, &mut filling, None)?;
         self.show(py, &state, &filling)
@@ -159,7 +175,7 @@ impl Fragment {
     /// no such step is under way any more.
     fn recv(&self, py: Python<'_>, timeout: &Bound<'_, PyAny>) -> PyResult<bool> {
         let deadline = seconds("timeout", timeout, true).or_raise(py)?;
-        let mut state = self.envs.get().lock(py)?;
+        let mut state = self.envs.get().lock_for_rollout(py)?;
         let mut filling = self.filling(py)?;
         self.receive(py, &mut state, &mut filling, Instant::now().checked_add(deadline))
     }
@@ -177,7 +193,7 @@ impl Fragment {
 
     /// `(observations, infos)` that the next actions answer; None for infos of which none is kept.
     fn shown<'py>(&self, py: Python<'py>) -> PyResult<WhatIsShown<'py>> {
-        let state = self.envs.get().lock(py)?;
+        let state = self.envs.get().lock_for_rollout(py)?;
         let filling = self.filling(py)?;
         self.show(py, &state, &filling)
     }
@@ -195,7 +211,7 @@ impl Fragment {
         let Some(dtype) = array::dtype_of(like) else { return Ok(None) };
         let (steps, rows) = self.size();
         let elements = shape.iter().skip(2).product();
-        let mut state = self.envs.get().lock(py)?;
+        let mut state = self.envs.get().lock_for_rollout(py)?;
         let column = state.step_pools.column(number, dtype, elements, steps * rows).or_raise(py)?;
         let envcore::Column::Fixed(column) = column else { unreachable!("it has elements") };
         array::over(py, column, &array::descr(py, dtype)?, &shape).map(Some)
@@ -203,7 +219,7 @@ impl Fragment {
 
     /// All arrays; rows of steps that were not made are unspecified.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let state = self.envs.get().lock(py)?;
+        let state = self.envs.get().lock_for_rollout(py)?;
         let filling = self.filling(py)?;
         state.assembler.fragment(py, &filling.fragment, &filling.arrays, self.size())
     }

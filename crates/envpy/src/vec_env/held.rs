@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use envcore::{Batch, StepPools};
+use envcore::{Batch, LastShown, StepPools};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -21,6 +21,11 @@ pub(super) struct HeldState {
     pub(super) given: GivenActions,
     /// The memory of rollouts.
     pub(super) step_pools: StepPools,
+    /// How many calls there were, those of rollouts apart.
+    pub(super) calls: u64,
+    /// What the last rollout's envs show, and `calls` then: they still show it where no call came
+    /// in between.
+    pub(super) last_shown: Option<(u64, LastShown)>,
     /// Whether the slots in flight were left so by a call that Ctrl-C ended.
     pub(super) interrupted: bool,
     pub(super) closing: Arc<Closing>,

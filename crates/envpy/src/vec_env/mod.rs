@@ -96,6 +96,8 @@ impl VecEnv {
                 assembler,
                 given: GivenActions::of(&spec.action),
                 step_pools: StepPools::default(),
+                calls: 0,
+                last_shown: None,
                 interrupted: false,
                 closing: closing.clone(),
             }),
@@ -117,6 +119,13 @@ impl VecEnv {
 
     /// The state, for a call.
     fn lock(&self, py: Python<'_>) -> PyResult<Held<'_>> {
+        let mut state = self.lock_for_rollout(py)?;
+        state.calls += 1;
+        Ok(state)
+    }
+
+    /// The state, for a call of a rollout.
+    fn lock_for_rollout(&self, py: Python<'_>) -> PyResult<Held<'_>> {
         // A thread that does not exist after the fork may hold the lock for ever.
         if self.process_mark.is_before_fork() {
             return Err(to_py(py, Error::Forked));
