@@ -59,7 +59,7 @@ impl StepBlock {
     }
 }
 
-/// The pools of [`StepMemory`], one per block. Blocks that come back are used again.
+/// The pools of the blocks of a [`Fragment`](crate::Fragment). Blocks that come back are used again.
 #[derive(Default)]
 pub struct StepPools {
     /// By block, its size and its pool.
