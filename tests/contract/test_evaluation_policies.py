@@ -7,6 +7,7 @@ turn in `torch_suite.py`.
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import types
@@ -21,6 +22,7 @@ import pytest
 
 import corral
 from corral.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from corral.policy import Actor
 
 INDICES = [3, 0, 77, 12, 5, 8]
 
@@ -312,3 +314,44 @@ def test_a_stand_in_without_modules_is_not_taken_for_torch(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "torch", stand_in)
     result = corral.evaluate(balance, "CartPole-v1", [1])
     assert result.lengths[0] > 0
+
+
+class Methods:
+    def bound(self, seen: Any, infos: Any) -> None: ...
+
+    @staticmethod
+    def static(seen: Any, *, index: Any) -> None: ...
+
+    @classmethod
+    def of_class(cls, seen: Any, began: Any = None) -> None: ...
+
+    def __call__(self, seen: Any, began: Any, index: Any) -> None: ...
+
+
+def only_by_place(seen: Any, infos: Any, /, began: Any) -> None: ...
+
+
+def anything(seen: Any, **more: Any) -> None: ...
+
+
+@functools.wraps(only_by_place)
+def wrapped(*given: Any, **more: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("policy", "names"),
+    [
+        (Methods().bound, {"infos"}),
+        (Methods.static, {"index"}),
+        (Methods.of_class, {"began"}),
+        (Methods(), {"began", "index"}),
+        (only_by_place, {"began"}),
+        (anything, {"began", "index", "infos"}),
+        (wrapped, {"began"}),
+        (functools.partial(Methods().bound, infos=None), {"infos"}),
+        (lambda seen, other=None: None, set()),
+        (len, set()),
+    ],
+)
+def test_what_a_policy_takes_by_name_is_given_by_name(policy: Any, names: set[str]) -> None:
+    assert Actor(policy).named == names
