@@ -19,56 +19,43 @@ pub(crate) fn unpack<'py>(py: Python<'py>, _bytes: &[u8]) -> PyResult<Bound<'py,
     Err(refused(py, "envs in worker processes"))
 }
 
-/// In the place of the class that loads plugins.
-#[pyclass(module = "corral._native", frozen)]
-pub(crate) struct Plugin;
+/// A class that refuses to be made.
+macro_rules! refused_class {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[pyclass(module = "corral._native", frozen)]
+        pub(crate) struct $name;
 
-#[pymethods]
-impl Plugin {
-    #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(
-        py: Python<'_>,
-        _args: &Bound<'_, PyTuple>,
-        _kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        Err(refused(py, "plugins, which are libraries of envs,"))
-    }
+        #[pymethods]
+        impl $name {
+            #[new]
+            #[pyo3(signature = (*_args, **_kwargs))]
+            fn new(
+                py: Python<'_>,
+                _args: &Bound<'_, PyTuple>,
+                _kwargs: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<Self> {
+                Err(refused(py, $what))
+            }
+        }
+    };
 }
 
-/// In the place of the class that serves netenv.
-#[pyclass(module = "corral._native", frozen)]
-pub(crate) struct NetServer;
-
-#[pymethods]
-impl NetServer {
-    #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(
-        py: Python<'_>,
-        _args: &Bound<'_, PyTuple>,
-        _kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        Err(refused(py, "servers of netenv"))
-    }
-}
-
-/// In the place of the class that serves OpenEnv.
-#[pyclass(module = "corral._native", frozen)]
-pub(crate) struct SessionServer;
-
-#[pymethods]
-impl SessionServer {
-    #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(
-        py: Python<'_>,
-        _args: &Bound<'_, PyTuple>,
-        _kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        Err(refused(py, "servers of OpenEnv"))
-    }
-}
+refused_class!(
+    /// In the place of the class that loads plugins.
+    Plugin,
+    "plugins, which are libraries of envs,"
+);
+refused_class!(
+    /// In the place of the class that serves netenv.
+    NetServer,
+    "servers of netenv"
+);
+refused_class!(
+    /// In the place of the class that serves OpenEnv.
+    SessionServer,
+    "servers of OpenEnv"
+);
 
 /// In the place of what a worker process does.
 #[pyfunction]
