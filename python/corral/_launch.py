@@ -227,7 +227,8 @@ class ForkServer:
         # Its own thread may come again: the garbage collector and signal handlers run anywhere.
         self._lock = threading.RLock()
         self._busy = False
-        os.register_at_fork(after_in_child=self._leave)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._leave)
 
     def launch(self, worker: int, control: int, stderr: int) -> int | Child:
         """As `Launcher.launch`."""

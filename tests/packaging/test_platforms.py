@@ -14,6 +14,10 @@ import pytest
 # Windows lacks all of these, and macOS some.
 PROGRAM = """
 import os, signal, socket, sys
+# Python's own modules choose by system too, and take what this Python has.
+import asyncio, multiprocessing.connection, subprocess, tempfile
+import gymnasium
+import numpy as np
 for name in ("fcntl", "termios", "tty", "resource", "pwd", "grp"):
     sys.modules[name] = None
 for module, names in {
@@ -26,13 +30,12 @@ for module, names in {
             delattr(module, name)
 sys.platform = SYSTEM
 
-import numpy as np
-import gymnasium
 import corral
+import corral.checking
 import corral.compat.gymnasium
 
 envs = corral.make_vec("CartPole-v1", 4, num_threads=2)
-theirs = gymnasium.make_vec("CartPole-v1", 4)
+theirs = gymnasium.make_vec("CartPole-v1", 4, vectorization_mode="sync")
 assert np.array_equal(envs.reset(seed=3)[0], theirs.reset(seed=3)[0])
 for _ in range(50):
     actions = envs.action_space.sample()
@@ -44,8 +47,8 @@ hosted.step(hosted.action_space.sample())
 result = corral.evaluate(lambda o: [0] * len(o), "CartPole-v1", indices=range(3), num_envs=2)
 for refused in (
     lambda: corral.from_gymnasium("FrozenLake-v1", 2),
-    lambda: corral.check_library("nothing.so"),
-    lambda: corral.evaluate(min, "CartPole-v1", indices=range(3), num_envs=2, processes=2),
+    lambda: corral.checking.check_library(corral.libenv_path()),
+    lambda: corral.evaluate(min, "CartPole-v1", indices=range(3), num_envs=2, num_processes=2),
 ):
     try:
         refused()

@@ -129,14 +129,12 @@ impl Fragment {
     /// [`Error::Argument`] for no steps; [`Error::Memory`].
     pub fn new(spec: &Spec, steps: usize, names: Vec<String>, pools: &mut StepPools) -> Result<Self> {
         if steps == 0 {
-            return Err(Error::Argument("steps is 0: a rollout has at least 1 step".into()));
+            return Err(Error::Argument("steps is 0: a rollout has at least 1".into()));
         }
         let mut kept = vec![false; spec.info.leaves().len()];
         if let Tree::Dict(branches) = spec.info.tree() {
-            for (name, branch) in branches {
-                if names.contains(name) {
-                    branch.leaves(&mut |leaf| kept[leaf] = true);
-                }
+            for (_, branch) in branches.iter().filter(|(name, _)| names.contains(name)) {
+                branch.leaves(&mut |leaf| kept[leaf] = true);
             }
         }
         let scalar = |part, dtype| StepLeaf { part, dtype, elements: 1, begins: false };
@@ -159,9 +157,8 @@ impl Fragment {
         infos().for_each(|(k, leaf)| add(Part::Info(k), leaf));
         let masks = infos().map(|(k, _)| StepLeaf { begins: true, ..scalar(Part::InfoMask(k), DType::Bool) });
         leaves.extend(masks);
-        let windows = steps.saturating_add(1).saturating_mul(rows);
         for LooseColumn { values, .. } in &mut loose {
-            values.resize(windows, Value::None);
+            values.resize(steps.saturating_add(1).saturating_mul(rows), Value::None);
         }
         Ok(Fragment {
             memory: StepMemory::new(&leaves, steps, rows, pools)?,
@@ -173,7 +170,7 @@ impl Fragment {
             extras: Vec::new(),
             ended: EndedEpisodes {
                 infos: PackedRows::of(&spec.info),
-                told: kept.iter().map(|_| Vec::new()).collect(),
+                told: vec![Vec::new(); kept.len()],
                 ..EndedEpisodes::default()
             },
             ends_in_blocks: spec.autoreset == AutoresetMode::NextStep && names.is_empty(),

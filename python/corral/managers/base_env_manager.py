@@ -386,9 +386,10 @@ class BaseEnvManager:
         if name.startswith("_"):
             raise AttributeError(name)
         members = self._settled(range(self.env_num))
-        if name in self.method_name_list and callable(getattr(self._env_ref, name, None)):
+        is_method = callable(getattr(self._env_ref, name, None))
+        if name in self.method_name_list and is_method:
             return [functools.partial(self._invoke, k, name) for k in range(self.env_num)]
-        if isinstance(members, NativeMembers):
+        if isinstance(members, NativeMembers) and not is_method:
             try:
                 return members.attribute(name)
             except AttributeError:
@@ -399,7 +400,7 @@ class BaseEnvManager:
                 f"the envs ({type(self._env_ref).__name__}) have no attribute '{name}', nor has "
                 f"{type(self).__name__}"
             )
-        if callable(getattr(self._env_ref, name)):
+        if is_method:
             raise errors.UnsupportedError(
                 f"'{name}' is a method of the envs: a manager calls those of method_name_list, "
                 f"{', '.join(self.method_name_list)}; a subclass may add its own"
