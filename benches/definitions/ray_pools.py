@@ -3,6 +3,7 @@ process, with and without a learner; and an evaluation by two actors beside one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -36,11 +37,16 @@ def learn(agent: Agent, rollout: corral.Rollout) -> None:
 @contextmanager
 def cluster() -> Iterator[None]:
     ray = needs("ray")
-    ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
+    # Ray's processes do not find this file.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    is_first = not ray.is_initialized()
+    if is_first:
+        ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:
         yield
     finally:
-        ray.shutdown()
+        if is_first:
+            ray.shutdown()
 
 
 @contextmanager

@@ -14,17 +14,18 @@ from tests.abi import peers, venvs
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RUN = ("ppo", "tree_search")
 IN_TORCH = ("masked_ppo", "sb3")
+IN_RAY = ("ray_ppo",)
 
 
 def test_every_example_is_run_or_named_here() -> None:
     # Procgen's fetches a library; tests/abi plays that one.
-    assert {file.stem for file in EXAMPLES.glob("*.py")} == {*RUN, *IN_TORCH, "procgen"}
+    assert {file.stem for file in EXAMPLES.glob("*.py")} == {*RUN, *IN_TORCH, *IN_RAY, "procgen"}
 
 
-@pytest.mark.parametrize("name", [*RUN, *IN_TORCH])
+@pytest.mark.parametrize("name", [*RUN, *IN_TORCH, *IN_RAY])
 def test_an_example_has_its_measured_result_beside_its_command(name: str) -> None:
     told = (EXAMPLES / f"{name}.py").read_text().split('"""')[1]
-    assert f"    python examples/{name}.py [--quick]\n" in told
+    assert f"    python examples/{name}.py [--quick]" in told
     assert re.search(r"\n    .* mean return of -?\d", told.split("Measured")[1])
 
 
@@ -56,3 +57,11 @@ def test_an_example_without_pytorch_says_what_to_install(name: str) -> None:
     )
     assert done.returncode == 1
     assert "pip install" in done.stderr
+
+
+@pytest.mark.xdist_group("ray")
+@pytest.mark.parametrize("name", IN_RAY)
+def test_an_example_runs_in_ray(name: str) -> None:
+    done = venvs.run(venvs.fetched(peers.venv_python, "ray"), EXAMPLES / f"{name}.py", "--quick")
+    assert done.returncode == 0, done.stderr
+    assert "a mean return of" in done.stdout
