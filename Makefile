@@ -58,8 +58,8 @@ test-all: test-rust test-border test-threads build ## Run every case of every te
 	$(BIN)/python $(PYTEST)
 	$(MAKE) test-oldest WHAT_DIFFERS=
 
-test-trainers: build torch ## Run the programs of docs/trainers by the trainers themselves: gigabytes.
-	$(BIN)/python $(PYTEST) tests/trainers tests/contract/test_torch.py
+test-trainers: build torch ## Run the programs of docs/trainers by the trainers themselves, and Ray's tests: gigabytes.
+	$(BIN)/python $(PYTEST) tests/trainers tests/ray tests/contract/test_torch.py
 
 test-border: ## Run Border's sampler and evaluator over our envs.
 	cd examples/border && cargo test --locked --target-dir $(abspath target/border)
