@@ -170,6 +170,7 @@ def test_terminal_observations_are_those_of_the_batch(
 
 
 def test_sb3s_recorder_films_it(sb3: Any, tmp_path: Path) -> None:
+    pytest.importorskip("moviepy", reason="SB3's recorder films by moviepy")
     envs = corral.make_vec("CartPole-v1", 2, autoreset_mode="same_step", render_mode="rgb_array")
     film = sb3.VecVideoRecorder(
         corral.to_sb3(envs), str(tmp_path), lambda step: step == 0, video_length=5
