@@ -59,7 +59,6 @@ def test_an_example_without_pytorch_says_what_to_install(name: str) -> None:
     assert "pip install" in done.stderr
 
 
-@pytest.mark.thorough
 @pytest.mark.xdist_group("ray")
 @pytest.mark.parametrize("name", IN_RAY)
 def test_an_example_runs_in_ray(name: str) -> None:

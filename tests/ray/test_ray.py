@@ -11,10 +11,8 @@ from tests.abi import peers, venvs
 SUITE = Path(__file__).with_name("ray_suite.py")
 
 
-# Half a minute alone. Ray's clusters start dozens of processes, which take more than five minutes
-# beside the other tests on two cores.
-@pytest.mark.thorough
-@pytest.mark.timeout(1800)
+# Ray starts dozens of processes, one after the other: a minute or two beside other tests.
+@pytest.mark.timeout(900)
 @pytest.mark.xdist_group("ray")
 def test_pools_and_evaluations_in_rays_processes() -> None:
     done = venvs.run_suite(venvs.fetched(peers.venv_python, "ray"), SUITE)
