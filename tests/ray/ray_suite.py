@@ -27,7 +27,7 @@ MODES = ("next_step", "same_step", "disabled")
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     # Ray's processes have niceness 15 otherwise, and next to no CPU beside other tests.
-    os.environ["RAY_worker_niceness"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - Ray spells it so
     ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, configure_logging=False)
     yield
     ray.shutdown()
