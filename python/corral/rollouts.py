@@ -67,8 +67,8 @@ class Rollout:
         row_kinds: uint8 `(steps, num_envs)`: a `corral.RowKind` each.
         infos: those that were asked for, `(steps + 1, num_envs, …)`, each with its mask `_name`.
         extras: what the policy returned beside its actions, by name, `(steps, num_envs, …)`.
-        episodes: their statistics, an `Episodes`; None for envs that were made without
-            `episode_statistics`.
+        episodes: the statistics of the episodes that ended, an `Episodes`; None for envs that were
+            made without `episode_statistics`.
     """
 
     def __init__(self, arrays: dict[str, Any]) -> None:
@@ -158,7 +158,8 @@ class Rollout:
             name: _joined([getattr(rollout, name) for rollout in rollouts])
             for name in ("observations", "actions", "extras", *FLAGS)
         }
-        arrays["infos"] = _joined_infos(rollouts)
+        shown = [(rollout.steps + 1, rollout.num_envs) for rollout in rollouts]
+        arrays["infos"] = _joined_infos([rollout.infos for rollout in rollouts], shown)
         arrays["_ended"] = _joined_ends([one.finals for one in rollouts], firsts)[2:]
         arrays["_is_next_step"] = all(one._is_next_step for one in rollouts)
         episodes = [one.episodes for one in rollouts if one.episodes is not None]
@@ -202,26 +203,28 @@ def _joined(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts, axis=1)
 
 
-def _joined_infos(rollouts: Sequence[Rollout]) -> dict[str, Any]:
-    """The infos side by side. Those that one rollout lacks are told by none of its rows."""
-
-    def joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key in dict.fromkeys(key for part in parts for key in part):
-            like = next(part[key] for part in parts if key in part)
-            if isinstance(like, dict):
-                found[key] = joined([part.get(key, {}) for part in parts])
-                continue
-            columns = [
-                part[key]
-                if key in part
-                else np.zeros((rollout.steps + 1, rollout.num_envs, *like.shape[2:]), like.dtype)
-                for part, rollout in zip(parts, rollouts, strict=True)
-            ]
-            found[key] = np.concatenate(columns, axis=1)
-        return found
-
-    return joined([rollout.infos for rollout in rollouts])
+def _joined_infos(infos: Sequence[Any], sizes: Sequence[tuple[int, ...]]) -> Any:
+    """Infos side by side, along the last axis of `sizes`, with which the arrays of each begin. What
+    one rollout lacks (None) is told by none of its rows."""
+    there = [one for one in infos if one is not None]
+    if not there:
+        return None
+    if isinstance(there[0], dict):
+        keys = dict.fromkeys(key for one in there for key in one)
+        parts = {key: [None if one is None else one.get(key) for one in infos] for key in keys}
+        return {key: _joined_infos(part, sizes) for key, part in parts.items()}
+    if isinstance(there[0], tuple):
+        branches = range(len(there[0]))
+        parts = {k: [None if one is None else one[k] for one in infos] for k in branches}
+        return tuple(_joined_infos(part, sizes) for part in parts.values())
+    axis, like = len(sizes[0]) - 1, there[0]
+    # Object arrays have None in rows without a value.
+    empty = None if like.dtype == object else 0
+    columns = [
+        np.full((*size, *like.shape[axis + 1 :]), empty, like.dtype) if one is None else one
+        for one, size in zip(infos, sizes, strict=True)
+    ]
+    return np.concatenate(columns, axis=axis)
 
 
 def _joined_ends(parts: Sequence[Any], firsts: npt.NDArray[np.int64]) -> Any:
@@ -234,15 +237,14 @@ def _joined_ends(parts: Sequence[Any], firsts: npt.NDArray[np.int64]) -> Any:
         if any(column is None for column in columns):
             return None
         if isinstance(columns[0], dict):
-            keys = dict.fromkeys(key for column in columns for key in column)
-            return {
-                key: sorted_([column[key] for column in columns])
-                for key in keys
-                if all(key in column for column in columns)
-            }
+            return {key: sorted_([column[key] for column in columns]) for key in columns[0]}
         if isinstance(columns[0], tuple):
             return tuple(map(sorted_, zip(*columns, strict=True)))
         return np.concatenate(columns)[order]
 
-    rest = [sorted_([part[k] for part in parts]) for k in range(2, len(parts[0]))]
-    return type(parts[0])(steps[order], envs[order], *rest)
+    if isinstance(parts[0], Episodes):
+        return Episodes(steps[order], envs[order], *map(sorted_, [*zip(*parts)][2:]))
+    sizes = [(len(part.steps),) for part in parts]
+    infos = _joined_infos([part.infos for part in parts], sizes)
+    observations = sorted_([part.observations for part in parts])
+    return Finals(steps[order], envs[order], observations, sorted_([infos]))

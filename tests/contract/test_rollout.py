@@ -16,7 +16,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Text
 
 import corral
 from corral import errors
-from tests.support import assert_same, forces
+from tests.support import assert_same, forces, states
 
 MODES = ("next_step", "same_step", "disabled")
 STEPS = 60
@@ -162,8 +162,19 @@ def test_extras_of_the_policy_are_kept_by_name() -> None:
     with pytest.raises(errors.ArgumentError, match="returns a tuple of 2"):
         envs.rollout(policy, 12, extras=["first"])
     lengths = iter([5, 4])
-    with pytest.raises(errors.ArgumentError, match=r"'value' has shape \(4,\) at step 1"):
+    before = states(envs)
+    with pytest.raises(errors.ArgumentError, match=r"'value' has shape \(4,\) at step 1") as raised:
         envs.rollout(lambda o: (choose(o), np.zeros(next(lengths))), 12, extras=["value"])
+    part = raised.value.rollout  # type: ignore[attr-defined]
+    assert part.steps == 1
+    assert part.extras["value"].tolist() == [[0.0] * 5]
+    assert states(envs) != before
+    with pytest.raises(
+        errors.ArgumentError, match=r"has shape \(4,\) at step 0, where \(5,\) belongs"
+    ):
+        envs.rollout(lambda o: (choose(o), np.zeros(4)), 12, extras=["value"])
+    with pytest.raises(errors.ArgumentError, match=r"has shape \(\) at step 0"):
+        envs.rollout(lambda o: (choose(o), 0.5), 12, extras=["value"])
 
 
 class Told(gymnasium.Env[Any, Any]):
@@ -355,6 +366,40 @@ def test_a_worker_that_is_killed_is_an_error_with_what_was_played() -> None:
     assert rollout.valid[:3].all()
     assert rollout.valid[3].tolist() == [True, True, False, False]
     envs.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rollouts_are_joined_although_no_episode_ended_in_some(mode: str) -> None:
+    def rolled(num_envs: int, steps: int) -> corral.Rollout:
+        envs = corral.from_gymnasium(Told, num_envs, autoreset_mode=mode, runner="serial")
+        envs.reset()
+        go = {"go": np.zeros(num_envs, np.int64), "push": np.zeros((num_envs, 2), np.float32)}
+        for _ in range(3 - steps % 3):
+            envs.step(go)
+        return envs.rollout(lambda seen: go, 1, infos=["age", "odd"])
+
+    quiet, ends = rolled(2, 2), rolled(3, 0)
+    assert not len(quiet.finals.steps)
+    joined = corral.Rollout.joined([quiet, ends])
+    assert joined.finals.envs.tolist() == [2, 3, 4]
+    assert joined.finals.infos["age"].tolist() == [5, 5, 5]
+    assert joined.finals.infos["odd"]["ly"].tolist() == [1, 1, 1]
+    assert joined.finals.observations["word"].tolist() == ["abcde"] * 3
+    assert joined.infos["_age"][1].all()
+    assert joined.infos["odd"]["ly"].shape == (2, 5)
+    assert_same(joined.next_observations()["at"][:, :2], quiet.next_observations()["at"])
+    assert_same(joined.next_observations()["at"][:, 2:], ends.next_observations()["at"])
+
+
+def test_infos_are_joined_where_no_episode_ended_in_the_first() -> None:
+    def rolled(seed: int, steps: int) -> corral.Rollout:
+        envs = corral.make_vec("ConnectFour-v0", 2, seed=seed, autoreset_mode="same_step")
+        envs.reset()
+        return envs.rollout(lambda seen: np.full(2, 3), steps, infos=["action_mask"])
+
+    short = rolled(0, 1)
+    assert short.finals.infos["action_mask"].shape == (0, 7)
+    assert short.finals.infos["_action_mask"].shape == (0,)
 
 
 def test_films_and_rollouts_do_not_go_together(tmp_path: Path) -> None:

@@ -178,10 +178,11 @@ impl StepMemory {
             if std::ptr::eq(to, column.as_ptr()) {
                 return;
             }
+            assert!(Arc::strong_count(&block.lender) == 1, "a window that is lent is written to");
             let copy = |from: usize, slot: usize, rows: usize| {
                 assert!(slot + rows <= self.rows, "a slot without a row");
-                // SAFETY: both have these rows (checked), and the batch is not in the window, which
-                // therefore has no owner while it is written.
+                // SAFETY: both have these rows (checked), and no window of the block is lent
+                // (checked), so that the batch lies elsewhere and nobody else writes to the window.
                 unsafe {
                     let bytes = column.bytes().as_ptr().add(from * n);
                     std::ptr::copy_nonoverlapping(bytes, to.add(slot * n), rows * n);

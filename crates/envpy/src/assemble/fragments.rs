@@ -1,6 +1,6 @@
 //! The arrays of a fragment: one over each block, and what was packed.
 
-use envcore::{DType, EndedEpisodes, EpisodeStatistics, Extra, Fragment, PackedRows, Part, Tree};
+use envcore::{DType, EpisodeStatistics, Extra, Fragment, PackedRows, Part, Tree};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -144,7 +144,7 @@ impl Assembler {
         }
         dict.set_item(intern!(py, "infos"), infos)?;
         dict.set_item(intern!(py, "undeclared"), undeclared)?;
-        dict.set_item(intern!(py, "finals"), self.ended(py, fragment.ended())?)?;
+        dict.set_item(intern!(py, "finals"), self.ended(py, fragment)?)?;
         if let Some(EpisodeStatistics { places, leaf, rows }) = fragment.episodes() {
             let one = |k: usize| self.packed(py, &self.info, leaf + k, &rows[k], places.len());
             let numbers = (PyArray1::from_slice(py, places), one(0)?, one(1)?, one(2)?);
@@ -154,7 +154,8 @@ impl Assembler {
     }
 
     /// `(observations, infos)` of the episodes that ended; None for observations that are not packed.
-    fn ended<'py>(&self, py: Python<'py>, ended: &EndedEpisodes) -> PyResult<Bound<'py, PyTuple>> {
+    fn ended<'py>(&self, py: Python<'py>, fragment: &Fragment) -> PyResult<Bound<'py, PyTuple>> {
+        let ended = fragment.ended();
         let count = ended.count;
         let observation = if ended.observation.is_empty() && !self.observation.leaves.is_empty() {
             py.None().into_bound(py)
@@ -164,7 +165,7 @@ impl Assembler {
             self.observation.nest(py, &self.observation.tree, &leaves.collect::<PyResult<Vec<_>>>()?)?
         };
         let told = ended.infos.iter().zip(&ended.told).enumerate().map(|(k, (rows, told))| {
-            if told.len() != count || count == 0 {
+            if !fragment.keeps(k) {
                 return Ok(None);
             }
             let mask = PyArray1::from_slice(py, told).into_any();
