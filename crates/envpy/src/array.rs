@@ -287,6 +287,28 @@ pub(crate) fn put<'a>(
     })
 }
 
+/// Copies `given` to the row `row` of `whole`, if both are C-contiguous arrays of NumPy's own class,
+/// of one element type that the core has, and `given` has as many elements as a row. Returns whether
+/// it did.
+pub(crate) fn put_row(
+    whole: &Bound<'_, PyUntypedArray>,
+    row: usize,
+    given: &Bound<'_, PyUntypedArray>,
+) -> bool {
+    let (Some((to, room)), Some((from, size))) = (memory(whole), memory(given)) else { return false };
+    let dtype = dtype_of(whole);
+    let is_alike = is_plain(given) && dtype.is_some() && dtype == dtype_of(given);
+    let is_row = whole.shape().first().is_some_and(|&rows| row < rows && rows * size == room);
+    if !is_alike || !is_row {
+        return false;
+    }
+    // SAFETY: the row is within `whole` (checked), whose memory is written to while the GIL is held,
+    // and `given` has as many bytes. They may overlap: a policy may return a row of `whole`. The
+    // elements are of one type, so that any bytes of one are valid in the other.
+    unsafe { ptr::copy(from, to.cast_mut().add(row * size), size) }
+    true
+}
+
 /// The address of the elements of a C-contiguous array, and how many bytes they take.
 ///
 /// Other code may write the elements at any time, because NumPy releases the GIL while it

@@ -187,7 +187,7 @@ impl Pool {
 
 enum Memory {
     Pooled { ptr: NonNull<u8>, pool: Arc<PoolState> },
-    Host { ptr: NonNull<u8>, bytes: usize, _keeper: Option<Box<dyn Keeper>> },
+    Host { ptr: NonNull<u8>, bytes: usize, _keeper: Option<Arc<dyn Keeper>> },
 }
 
 /// The owner of a block of memory, which a lease holds and drops.
@@ -218,7 +218,7 @@ impl Lease {
     /// # Safety
     /// As [`from_host`](Self::from_host), for as long as the keeper lives. Other processes
     /// may write the memory, provided that nobody makes a reference to it.
-    pub(crate) unsafe fn kept(ptr: NonNull<u8>, bytes: usize, keeper: Box<dyn Keeper>) -> Self {
+    pub(crate) unsafe fn kept(ptr: NonNull<u8>, bytes: usize, keeper: Arc<dyn Keeper>) -> Self {
         Lease(Memory::Host { ptr, bytes, _keeper: Some(keeper) })
     }
 

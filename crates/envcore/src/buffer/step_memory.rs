@@ -16,21 +16,14 @@ use crate::error::Result;
 use crate::space::DType;
 
 /// A block, which its windows and the arrays over all of it keep alive.
-struct BlockOwner {
-    _block: Arc<Lease>,
-}
+struct Block(Lease);
 
-impl Keeper for BlockOwner {}
+impl Keeper for Block {}
 
-/// Counts the owners of a block's windows.
-struct WindowLender(Arc<Lease>);
+/// What a window that is lent holds: its count is that of the lent windows, and one.
+struct WindowLender(Arc<Block>);
 
-/// The owner of a window.
-struct WindowOwner {
-    _from: Arc<WindowLender>,
-}
-
-impl Keeper for WindowOwner {}
+impl Keeper for WindowLender {}
 
 struct StepBlock {
     part: Part,
@@ -52,7 +45,7 @@ impl StepBlock {
     /// # Panics
     /// Where the block ends before that.
     fn address(&self, at: usize, bytes: usize) -> NonNull<u8> {
-        let memory = &self.lender.0;
+        let memory = &self.lender.0.0;
         assert!(at + bytes <= memory.len(), "a window past the end of its block");
         // SAFETY: the address is within the block (checked), and no block is at address 0.
         unsafe { NonNull::new_unchecked(memory.as_ptr().add(at)) }
@@ -138,7 +131,7 @@ impl StepMemory {
                 elements: leaf.elements,
                 steps,
                 ahead,
-                lender: Arc::new(WindowLender(Arc::new(memory))),
+                lender: Arc::new(WindowLender(Arc::new(Block(memory)))),
             })
         };
         let blocks = leaves.iter().enumerate().map(block).collect::<Result<_>>()?;
@@ -234,12 +227,11 @@ impl StepMemory {
     /// The column must be used for nothing but its address, for later steps are written there.
     pub fn whole(&self, part: Part) -> Option<Column> {
         let block = self.blocks.iter().find(|block| block.part == part)?;
-        let (rows, memory) = (block.steps * self.rows, &block.lender.0);
-        let first = block.address(0, rows * block.row_bytes());
+        let (rows, owner) = (block.steps * self.rows, &block.lender.0);
+        let (first, bytes) = (block.address(0, rows * block.row_bytes()), owner.0.len());
         // SAFETY: the memory lives as long as its keeper, and is initialised. The caller makes no
         // reference to it.
-        let lease =
-            unsafe { Lease::kept(first, memory.len(), Box::new(BlockOwner { _block: memory.clone() })) };
+        let lease = unsafe { Lease::kept(first, bytes, owner.clone()) };
         Some(Column::Fixed(Fixed::new(lease, block.dtype, block.elements, rows)))
     }
 }
@@ -254,11 +246,10 @@ impl Buffers for StepMemory {
             return None;
         }
         let first = block.address(window * bytes, bytes);
-        let owner = Box::new(WindowOwner { _from: block.lender.clone() });
         // SAFETY: the window is within the block, which the owner keeps alive, and has no other
         // owner (checked). Windows of other steps lie elsewhere, and `copy` writes to this one
         // where the batch is not in it alone.
-        Some(unsafe { Lease::kept(first, bytes, owner) })
+        Some(unsafe { Lease::kept(first, bytes, block.lender.clone()) })
     }
 }
 

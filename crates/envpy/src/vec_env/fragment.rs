@@ -27,6 +27,8 @@ enum Awaited {
 struct Filling {
     fragment: envcore::Fragment,
     arrays: FragmentArrays,
+    /// `(steps, num_envs, …)`, where the actions are kept here.
+    actions: Option<Py<PyUntypedArray>>,
     awaited: Awaited,
     failures: Vec<SlotError>,
 }
@@ -126,7 +128,7 @@ impl Fragment {
         let fragment = envcore::Fragment::new(&of.spec, steps, infos, step_pools).or_raise(py)?;
         let arrays = assembler.blocks(py, &fragment, (steps, of.spec.num_slots))?;
         drop(state);
-        let filling = Filling { fragment, arrays, awaited: Awaited::Nothing, failures: Vec::new() };
+        let filling = Filling { fragment, arrays, actions: None, awaited: Awaited::Nothing, failures: Vec::new() };
         Ok(Fragment { envs, steps, filling: Mutex::new(filling) })
     }
 
@@ -152,6 +154,13 @@ impl Fragment {
         Ok(())
     }
 
+    /// Lets `step` keep its actions in `whole`, `(steps, num_envs, …)`, an array of the action
+    /// space's dtype. Those of a step that raises are the caller's to keep.
+    fn keep_actions(&self, whole: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+        self.filling(whole.py())?.actions = Some(whole.clone().unbind());
+        Ok(())
+    }
+
     /// Steps all slots, and returns what `shown` returns.
     fn step<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<WhatIsShown<'py>> {
         let py = actions.py();
@@ -167,7 +176,15 @@ impl Fragment {
             *calls = u64::MAX;
         }
         filling.awaited = Awaited::Step;
+        let step = filling.fragment.done();
         self.receive(py, &mut state, &mut filling, None)?;
+        if let Some(whole) = &filling.actions {
+            let whole = whole.bind(py);
+            let is_kept = actions.cast().is_ok_and(|given| array::put_row(whole, step, given));
+            if !is_kept {
+                whole.set_item(step, actions)?;
+            }
+        }
         self.show(py, &state, &filling)
     }
 

@@ -151,7 +151,7 @@ impl SharedBlock {
         // worker was told of it, and is then copied from as bytes (`Window::row_status`,
         // `Window::copy_row`, `Fixed::take`), which turns them into valid bools. Actions in
         // this memory are written as bytes (`Actions::copy_to`) and not read in this process.
-        unsafe { Lease::kept(ptr, bytes, Box::new(self)) }
+        unsafe { Lease::kept(ptr, bytes, Arc::new(self)) }
     }
 }
 
