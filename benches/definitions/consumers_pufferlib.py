@@ -101,6 +101,6 @@ BENCHES = [
         what="a PufferLib program, Gymnasium's CartPole",
         size="64 envs, serial",
         ours=Contender("corral", partial(serial, corral.compat.pufferlib, 64)),
-        theirs=[Contender("PufferLib", partial(serial, None, 64), "pufferlib", wanted=0.8)],
+        theirs=[Contender("PufferLib", partial(serial, None, 64), "pufferlib", wanted=1)],
     ),
 ]

@@ -271,7 +271,10 @@ class GymnasiumPufferEnv(Buffers, gymnasium.Env[Any, Any]):
         if not self.is_observation_checked:
             _check("observation", observation, self.emulation.native_observation_space)
             self.is_observation_checked = True
-        self._show(observation, 0.0, False, False)
+        self._show(observation)
+        self.rewards[0] = 0
+        self.terminals[0] = self.truncations[0] = False
+        self.masks[0] = True
         return self.observations, info
 
     def step(self, action: Any) -> tuple[npt.NDArray[Any], Any, bool, bool, dict[str, Any]]:
@@ -287,16 +290,21 @@ class GymnasiumPufferEnv(Buffers, gymnasium.Env[Any, Any]):
             APIUsageError: before a reset, after an episode's end, and where the first action is
                 not in its space.
         """
-        if not self.initialized:
-            raise APIUsageError("step before reset: call reset first")
         if self.done:
-            raise APIUsageError("step after an episode's end: call reset first")
-        played = self._native(action)
+            when = "after an episode's end" if self.initialized else "before reset"
+            raise APIUsageError(f"step {when}: call reset first")
+        if self._is_label and type(action) is np.ndarray and action.ndim == 1:
+            played = action[0]
+        else:
+            played = self._native(action)
         if not self.is_action_checked:
             _check("action", played, self.emulation.native_action_space)
             self.is_action_checked = True
         observation, reward, terminated, truncated, info = self.env.step(played)
-        self._show(observation, reward, terminated, truncated)
+        self._show(observation)
+        self.rewards[0] = reward
+        self.terminals[0] = terminated
+        self.truncations[0] = truncated
         self.done = bool(terminated or truncated)
         return self.observations, reward, terminated, truncated, info
 
@@ -311,15 +319,11 @@ class GymnasiumPufferEnv(Buffers, gymnasium.Env[Any, Any]):
             return action.ravel()[0]
         return action.reshape(space.shape or ())
 
-    def _show(self, observation: Any, reward: Any, terminated: Any, truncated: Any) -> None:
+    def _show(self, observation: Any) -> None:
         if self.is_obs_emulated:
             emulate(self.obs_struct, observation, self.emulation.native_observation_space)
         else:
             self.observations[:] = observation
-        self.rewards[0] = reward
-        self.terminals[0] = terminated
-        self.truncations[0] = truncated
-        self.masks[0] = True
 
     def render(self) -> Any:
         """What the env draws."""

@@ -17,6 +17,7 @@ from gymnasium import spaces as gym_spaces
 
 from corral import errors, python_envs
 from corral.compat.pufferlib.base import APIUsageError
+from corral.compat.pufferlib.emulation import GymnasiumPufferEnv
 from corral.compat.pufferlib.spaces import joint_space
 from corral.settings import VecOptions
 from corral.vector import VectorEnv
@@ -48,7 +49,13 @@ class HostedPufferEnv(gymnasium.Env[Any, Any]):
                 **{name: gym_spaces.Box(0, 1, (count,), flag) for name in SHOWN[2:]},
             }
         )
-        self.action_space = joint_space(self.puffer.single_action_space, count)
+        action_space = self.puffer.single_action_space
+        # The emulation's only agent takes a label as it is, which is cheaper than an array of it;
+        # and its buffers stay what they are.
+        is_emulation = isinstance(self.puffer, GymnasiumPufferEnv)
+        is_label = is_emulation and isinstance(action_space, gym_spaces.Discrete)
+        self.action_space = action_space if is_label else joint_space(action_space, count)
+        self._buffers = self._shown() if is_emulation else None
         self.render_mode = getattr(self.puffer, "render_mode", None)
 
     def reset(
@@ -62,10 +69,11 @@ class HostedPufferEnv(gymnasium.Env[Any, Any]):
         """Plays one action of each agent, or begins an episode where the last one is over."""
         puffer = self.puffer
         infos = puffer.reset()[1] if puffer.done else puffer.step(action)[4]
-        told = {}
-        if infos:
-            told = {"told": Told(infos if isinstance(infos, list) else [infos])}
-        return self._shown(), 0.0, False, False, told
+        shown = self._buffers or self._shown()
+        if not infos:
+            return shown, 0.0, False, False, {}
+        told = Told(infos if isinstance(infos, list) else [infos])
+        return shown, 0.0, False, False, {"told": told}
 
     def _shown(self) -> dict[str, Any]:
         puffer = self.puffer

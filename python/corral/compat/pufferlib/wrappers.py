@@ -37,8 +37,9 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Plays one action."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        for key, value in unroll_nested_dict(info):
-            self._told.setdefault(key, []).append(value)
+        if info:
+            for key, value in unroll_nested_dict(info):
+                self._told.setdefault(key, []).append(value)
         self._return += reward
         self._length += 1
         shown: dict[str, Any] = {}
