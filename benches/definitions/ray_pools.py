@@ -1,5 +1,9 @@
 """Ray's actors on this machine: fragments of CartPole by two of them beside the same in this
-process, with and without a learner; and an evaluation by two actors beside one."""
+process, with and without a learner; and an evaluation by two actors beside one.
+
+With a learner, actors gain as much as playing and learning can overlap. Updates of PPO by NumPy
+take ten times as long as our CartPole, and about as long as Gymnasium's, which is in Python.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ NUM_ENVS = 256
 STEPS = 128
 CONFIG = Config(num_envs=NUM_ENVS, rollout_steps=STEPS, epochs=2, minibatches=8)
 INDICES = range(10_000)
+Make = Callable[[int], corral.VectorEnv]
 
 
 def make_policy(weights: Any, envs: range = range(1)) -> Callable[[Any], Any]:
@@ -49,11 +54,19 @@ def cluster() -> Iterator[None]:
             ray.shutdown()
 
 
+def ours(num_envs: int) -> corral.VectorEnv:
+    return corral.make_vec("CartPole-v1", num_envs)
+
+
+def gymnasiums(num_envs: int, runner: str = "serial") -> corral.VectorEnv:
+    return corral.from_gymnasium("CartPole-v1", num_envs, runner=runner)
+
+
 @contextmanager
-def in_process(learns: bool) -> Iterator[Turns]:
+def in_process(make: Make, learns: bool) -> Iterator[Turns]:
     agent = Agent(4, 2, CONFIG, 0)
-    envs = corral.make_vec("CartPole-v1", NUM_ENVS, seed=0)
-    envs.reset()
+    envs = make(NUM_ENVS)
+    envs.reset(seed=0)
 
     def play(_: Any) -> None:
         rollout = envs.rollout(agent.sample, STEPS)
@@ -65,12 +78,12 @@ def in_process(learns: bool) -> Iterator[Turns]:
 
 
 @contextmanager
-def two_actors(learns: bool) -> Iterator[Turns]:
+def two_actors(make: Make, learns: bool) -> Iterator[Turns]:
     with cluster():
         import corral.ray
 
         agent = Agent(4, 2, CONFIG, 0)
-        with corral.ray.pools("CartPole-v1", NUM_ENVS, 2, seed=0) as pools:
+        with corral.ray.pools(make, NUM_ENVS, 2, seed=0) as pools:
 
             def play(_: Any) -> None:
                 parts = pools.collect(agent.policy.parameters, make_policy, STEPS)
@@ -95,19 +108,37 @@ def evaluated(actors: int) -> Iterator[Turns]:
         yield Loop(play, [None], len(INDICES))
 
 
-def rollouts(name: str, what: str, learns: bool, wanted: float) -> Bench:
+def rollouts(name: str, what: str, make: Make, learns: bool, *theirs: Contender) -> Bench:
     return Bench(
         name=name,
         what=what,
         size=f"{NUM_ENVS} envs, fragments of {STEPS} steps",
-        ours=Contender("two actors", partial(two_actors, learns), "ray"),
-        theirs=[Contender("in this process", partial(in_process, learns), wanted=wanted)],
+        ours=Contender("two actors", partial(two_actors, make, learns), "ray"),
+        theirs=list(theirs),
     )
 
 
+def alone(make: Make, learns: bool, wanted: float | None = None) -> Contender:
+    return Contender("in this process", partial(in_process, make, learns), wanted=wanted)
+
+
+IN_WORKERS = Contender(
+    "envs in two workers", partial(in_process, partial(gymnasiums, runner="process"), True)
+)
+
 BENCHES = [
-    rollouts("ray-rollouts", "fragments of CartPole by Ray's actors", False, 0.6),
-    rollouts("ray-learning", "fragments and updates of PPO", True, 1.4),
+    rollouts(
+        *("ray-rollouts", "fragments of CartPole by Ray's actors"),
+        *(ours, False, alone(ours, False, 0.6)),
+    ),
+    rollouts(
+        *("ray-learning", "fragments of Gymnasium's CartPole, and updates of PPO"),
+        *(gymnasiums, True, alone(gymnasiums, True, 1.4), IN_WORKERS),
+    ),
+    rollouts(
+        *("ray-learning-fast-envs", "fragments of CartPole, and updates of PPO"),
+        *(ours, True, alone(ours, True)),
+    ),
     Bench(
         name="ray-evaluation",
         what="an evaluation of 10,000 indices",

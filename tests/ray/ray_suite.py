@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,30 @@ def test_libraries_that_were_loaded_by_a_path_are_loaded_in_the_actors(tmp_path:
         assert sum(len(part.envs) for part in pools.collect(weights(0), make_policy, 4)) == 4
 
 
+def gymnasiums(num_envs: int) -> corral.VectorEnv:
+    return corral.from_gymnasium("CartPole-v1", num_envs, runner="serial")
+
+
+@pytest.mark.parametrize("actors", [1, 3])
+def test_a_function_makes_the_envs_of_actors(actors: int) -> None:
+    whole = in_one(1)[0]
+    with corral.ray.pools(gymnasiums, 6, actors, seed=7) as pools:
+        assert_joined(pools.collect(weights(0), make_policy, STEPS), whole)
+    with (
+        corral.ray.pools(gymnasiums, 6, actors, seed=7, resume=True) as pools,
+        pytest.raises(errors.UnsupportedError, match="state"),
+    ):
+        pools.collect(weights(0), make_policy, STEPS)
+
+
+def test_a_function_makes_the_envs_of_an_evaluation() -> None:
+    alone = corral.evaluate(left, gymnasiums(4), range(20))
+    for width in (None, 3):
+        ours = corral.ray.evaluate(left, gymnasiums, range(20), 2, width)
+        np.testing.assert_array_equal(ours.indices, alone.indices)
+        np.testing.assert_array_equal(ours.returns, alone.returns)
+
+
 def test_wrong_arguments_are_errors_here() -> None:
     with pytest.raises(errors.UnknownEnvError):
         corral.ray.pools("CartPole-v9", 4)
@@ -222,6 +247,13 @@ def test_wrong_arguments_are_errors_here() -> None:
         corral.ray.pools("CartPole-v1", 3, 4)
     with pytest.raises(errors.ArgumentTypeError, match="which travel to other processes"):
         corral.ray.pools(corral.make_vec("CartPole-v1", 2))  # type: ignore[arg-type]
+    with pytest.raises(errors.ArgumentError, match="num_envs is missing"):
+        corral.ray.pools(gymnasiums)
+    for evaluate in (corral.ray.pools, partial(corral.ray.evaluate, left)):
+        with pytest.raises(errors.ArgumentError, match="options go with an id"):
+            evaluate(gymnasiums, num_envs=2, colour="red")
+    with pytest.raises(errors.ArgumentTypeError, match="of 1 envs when it is given 1"):
+        corral.ray.pools(lambda n: gymnasiums(2), 2, 2).collect(weights(0), make_policy, 4)
     pools = corral.ray.pools("CartPole-v1", 2, 1)
     pools.close()
     pools.close()

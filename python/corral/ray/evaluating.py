@@ -11,9 +11,8 @@ from corral import errors
 from corral._progress import Progress
 from corral.evaluation import Evaluation
 from corral.policy import Policy
-from corral.ray.actors import play_shard
+from corral.ray.actors import How, how_made, play_shard
 from corral.settings import whole
-from corral.specs import VecSpec, spec
 
 # A part that is played again after a death is so much smaller than what one process plays, and
 # processes that are done early take parts of the others.
@@ -25,7 +24,7 @@ _MOST = 2**20
 
 def evaluate(
     policy: Policy,
-    env: str | VecSpec,
+    env: str | How,
     indices: Iterable[int] = range(100),
     actors: int = 2,
     num_envs: int | None = None,
@@ -42,7 +41,8 @@ def evaluate(
 
     Args:
         policy: as of `corral.evaluate`; it is pickled, and so is `success`.
-        env: an id, or a `corral.spec`.
+        env: an id, a `corral.spec`, or a function of a number that makes a `VectorEnv` of so many
+            envs: of Gymnasium's, for instance. It is pickled.
         indices, num_envs, success, progress: as of `corral.evaluate`; `num_envs` is of each
             process.
         actors: how many processes play at a time.
@@ -57,12 +57,9 @@ def evaluate(
     played = list(indices)
     if not played:
         raise errors.ArgumentError("there are no indices to evaluate")
-    made = _spec(env, config)
+    made = how_made(env, config)
     shards = min(count * _PARTS, len(played))
-    threads = max(1, int(num_cpus))
-    more = {"num_envs": num_envs, "success": success}
-    if "num_threads" not in made.options:
-        more["num_threads"] = threads
+    more = (num_envs, max(1, int(num_cpus)), success)
     task = ray.remote(play_shard).options(num_cpus=num_cpus, max_retries=_RETRIES)
     handed = [ray.put(one) for one in (policy, made, played)]
     found: list[Evaluation] = []
@@ -72,7 +69,7 @@ def evaluate(
         with Progress("evaluating", len(played), progress) as bar:
             while waiting or running:
                 while waiting and len(running) < count:
-                    running.append(task.remote(*handed, waiting.pop(0), more))
+                    running.append(task.remote(*handed, waiting.pop(0), *more))
                 done, running = ray.wait(running, num_returns=1)
                 found.append(_part(done[0]))
                 bar.update(sum(len(part.indices) for part in found))
@@ -80,20 +77,6 @@ def evaluate(
         for one in running:
             ray.cancel(one, force=True)
     return Evaluation.merge(found)
-
-
-def _spec(env: Any, config: dict[str, Any]) -> VecSpec:
-    if isinstance(env, VecSpec):
-        if config:
-            raise errors.ArgumentError(
-                f"options go with an id: this spec has its own, {dict(env.options)}"
-            )
-        return env
-    if not isinstance(env, str):
-        raise errors.ArgumentTypeError(
-            f"env is an id or a corral.spec, which travel to other processes, not {env!r}"
-        )
-    return spec(env, 1, **config)
 
 
 def _part(ref: Any) -> Evaluation:

@@ -13,10 +13,10 @@ import ray
 
 from corral import errors
 from corral._native import MAX_ENVS
-from corral.ray.actors import EnvActor, MakePolicy, Work
+from corral.ray.actors import EnvActor, How, MakePolicy, Work, how_made
 from corral.rollouts import Rollout
 from corral.settings import whole
-from corral.specs import VecSpec, spec
+from corral.specs import VecSpec
 
 _MOST_STEPS = 2**31 - 1
 
@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
 
 def pools(
-    env: str | VecSpec,
+    env: str | How,
     num_envs: int | None = None,
     actors: int = 2,
     *,
@@ -50,12 +50,14 @@ def pools(
     """Vec envs in Ray's actors, which act as one of `num_envs` envs.
 
     Args:
-        env: an id, or a `corral.spec`.
+        env: an id, a `corral.spec`, or a function of a number that makes a `VectorEnv` of so many
+            envs: `lambda n: corral.from_gymnasium("Ant-v5", n, runner="serial")`. It is pickled.
         num_envs: how many envs, in all actors together; by default as many as the spec has.
         actors: how many actors they are divided among.
         seed: env i of all begins with `seed + i`, whatever the number of actors; None for a seed
             from the system.
-        num_cpus: what Ray sets aside for each actor, whose envs are stepped by as many threads.
+        num_cpus: what Ray sets aside for each actor. Envs of an id or a spec are stepped by as many
+            threads.
         resume: an actor that dies is replaced by one that goes on from the state of its envs
             after the last fragment, so that nothing changes by its death. Saving the states takes
             time. Without it, the envs of its successor begin anew, and the part says so.
@@ -70,24 +72,16 @@ def pools(
     Raises:
         ArgumentError, UnknownEnvError, …: as `corral.make_vec`.
     """
-    if isinstance(env, VecSpec):
-        if options:
-            raise errors.ArgumentError(
-                f"options go with an id: this spec has its own, {dict(env.options)}"
-            )
-        made = env
-    elif isinstance(env, str):
-        made = spec(env, 1, **options)
-    else:
-        raise errors.ArgumentTypeError(
-            f"env is an id or a corral.spec, which travel to other processes, not {env!r}"
-        )
-    count = made.options["num_envs"] if num_envs is None else num_envs
+    how = how_made(env, options)
+    given = how.options if isinstance(how, VecSpec) else {}
+    if num_envs is None and not given:
+        raise errors.ArgumentError("num_envs is missing: a function makes any number of envs")
+    count = given["num_envs"] if num_envs is None else num_envs
     return Pools(
-        made,
+        how,
         whole("num_envs", count, MAX_ENVS),
         whole("actors", actors, MAX_ENVS),
-        made.options.get("seed") if seed is None else seed,
+        given.get("seed") if seed is None else seed,
         resume=resume,
         max_restarts=whole("max_restarts", max_restarts, 2**31, least=0),
         actor_options={"num_cpus": num_cpus, **(actor_options or {})},
@@ -123,13 +117,14 @@ class Pools:
     """Vec envs in Ray's actors; made by `corral.ray.pools`. `with pools:` closes them.
 
     Attributes:
-        spec: how the vec env of an actor is made, apart from its size and seeds.
+        how: how the vec env of an actor is made, apart from its size and seeds: a spec or a
+            function.
         num_envs: how many envs there are in all actors together.
         num_actors: how many actors there are.
         restarts: how many actors had to be replaced so far.
     """
 
-    spec: VecSpec
+    how: How
     num_envs: int
     num_actors: int
     _seed: int | None
@@ -238,9 +233,10 @@ class Pools:
         if member.restarts:
             seeds = [_anew(seed, member.restarts) for seed in seeds]
         threads = max(1, int(self.actor_options["num_cpus"]))
-        threads = self.spec.options.get("num_threads") or threads
+        if isinstance(self.how, VecSpec):
+            threads = self.how.options.get("num_threads") or threads
         remote = ray.remote(EnvActor).options(max_restarts=0, **self.actor_options)
-        member.actor = remote.remote(self.spec, member.envs, seeds, threads, member.state)
+        member.actor = remote.remote(self.how, member.envs, seeds, threads, member.state)
 
     def _begin_all(self, order: _Order) -> None:
         waiting = {part.envs for _, part in self._ready}
