@@ -153,7 +153,15 @@ def _of_reward(native: _native.VecEnv) -> Normalization | None:
     return None if statistics is None else Normalization(statistics, ("",), ((),))
 
 
-class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any]):
+class _Told(type):
+    """The class of `VectorEnv`, which is printed with a word on Stable-Baselines3: its error for an
+    env that it does not take prints the env's class, and reads nothing else of the env."""
+
+    def __repr__(cls) -> str:
+        return f"{super().__repr__()[:-1]}; Stable-Baselines3 takes corral.to_sb3(envs)>"
+
+
+class VectorEnv(Closing, GymnasiumVectorEnv[Any, Any, Any], metaclass=_Told):
     """`num_envs` environments stepped as one; made by `corral.make_vec`.
 
     A real `gymnasium.vector.VectorEnv`, with the autoreset mode in `metadata["autoreset_mode"]`.

@@ -11,7 +11,7 @@ use crate::begin::Begin;
 use crate::buffer::{Extra, InfosMut, RowsMut, StepColumns};
 use crate::call::{Call, CallKind, listed, settle};
 use crate::caps::Caps;
-use crate::env::{Env, Step};
+use crate::env::Env;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::event::{EVENTS, events_info};
 use crate::frame::Frame;
@@ -120,26 +120,32 @@ impl<E: Env> EnvList<E> {
             let row = slot - slots.start;
             let env = place.as_mut().expect("runners step no slot that failed");
             let act = E::Act::read(&mut reader.row::<SINGLE>(slot));
-            let stepped = env.step(&act).and_then(|(step, record)| {
-                let Step { obs, reward: r, is_terminated, is_truncated, info, .. } = step;
-                let mut writer = observation.row::<SINGLE>(row);
-                obs.write(&mut writer);
-                writer.complete()?;
-                (reward[row], terminated[row], truncated[row]) = (r, is_terminated, is_truncated);
-                if leaves.own > 0 {
-                    info.write(&mut infos.row(row));
+            // What a step gives stays where the env put it, because boards are large to move.
+            let stepped = match env.step(&act) {
+                Err(error) => Err(error),
+                Ok((ref step, ref mut record)) => {
+                    let mut writer = observation.row::<SINGLE>(row);
+                    step.obs.write(&mut writer);
+                    let written = writer.complete();
+                    reward[row] = step.reward;
+                    (terminated[row], truncated[row]) = (step.is_terminated, step.is_truncated);
+                    if leaves.own > 0 {
+                        step.info.write(&mut infos.row(row));
+                    }
+                    if E::CAPS.contains(Caps::EVENTS) {
+                        tell_events(env, infos.start() + row, side);
+                    }
+                    if E::CAPS.contains(Caps::ACTION_MASK) {
+                        tell_mask(env, leaves.space, infos.row(row));
+                    }
+                    if record.is_empty() {
+                        written
+                    } else {
+                        let record = std::mem::replace(record, Record::empty());
+                        written.and_then(|()| leaves.write_record(record, &mut infos, row, side))
+                    }
                 }
-                if E::CAPS.contains(Caps::EVENTS) {
-                    tell_events(env, infos.start() + row, side);
-                }
-                if E::CAPS.contains(Caps::ACTION_MASK) {
-                    tell_mask(env, leaves.space, infos.row(row));
-                }
-                if record.is_empty() {
-                    return Ok(());
-                }
-                leaves.write_record(record, &mut infos, row, side)
-            });
+            };
             if let Err(error) = stepped {
                 side.failures.push((slot, Failure::error(Phase::Step, error)));
                 drop_guarded(place.take());
@@ -204,13 +210,9 @@ fn tell_events<E: Env>(env: &mut E, row: usize, side: &mut Side) {
 
 /// Writes which choices `env` allows to the last leaf of its infos, whose space is
 /// `space`.
+#[inline]
 fn tell_mask<E: Env>(env: &E, space: &Space, mut infos: crate::Row<'_>) {
-    let mask = infos.seek(space.leaves().len() - 1).fixed::<i8>();
-    mask.fill(1);
-    // The elements are 1 or 0, so they can be used as `bool`s.
-    if let Ok(mask) = bytemuck::checked::try_cast_slice_mut::<i8, bool>(mask) {
-        env.action_mask(mask);
-    }
+    env.action_mask(infos.seek(space.leaves().len() - 1).choices());
 }
 
 /// Writes the observation of a reset to row `row`, and the infos of `env`, if the env has

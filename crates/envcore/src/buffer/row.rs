@@ -42,6 +42,16 @@ impl Row<'_> {
         }
     }
 
+    /// The next leaf, of [`DType::I8`], as flags that are all set: Gymnasium's masks are of int8.
+    #[inline(always)]
+    pub(crate) fn choices(&mut self) -> &mut [bool] {
+        let mask = self.fixed::<i8>();
+        mask.fill(1);
+        // SAFETY: the elements are bytes of value 1, and whoever has the slice can make them
+        // nothing but bools, which are valid as int8.
+        unsafe { std::slice::from_raw_parts_mut(mask.as_mut_ptr().cast::<bool>(), mask.len()) }
+    }
+
     /// Writes the next leaf as a scalar.
     #[inline(always)]
     pub fn scalar<T: Element>(&mut self, value: T) {
