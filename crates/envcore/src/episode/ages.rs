@@ -6,6 +6,9 @@
 
 use std::ops::Range;
 
+use super::Status;
+use crate::simd::{self, Kernel};
+
 /// More steps than an episode can have, and so few that sums of them do not overflow.
 const MOST: u64 = 1 << 61;
 
@@ -62,18 +65,70 @@ impl Ages {
         oldest >= limit
     }
 
-    /// Whether `slot` has reached the limit.
-    pub(super) fn is_at_limit(&self, slot: usize) -> bool {
-        self.limit.is_some_and(|limit| self.of(slot) >= limit)
+    /// Sets `truncated` for those of `slots` that played the step and have reached the limit.
+    pub(super) fn truncate(
+        &self,
+        slots: Range<usize>,
+        status: &[Status],
+        pending: &[bool],
+        truncated: &mut [bool],
+    ) {
+        let Some(limit) = self.limit else { return };
+        simd::dispatch(Truncate {
+            // Whoever was born by then has reached the limit.
+            latest: self.clock - limit,
+            born: &self.born[slots.clone()],
+            status: &status[slots.clone()],
+            pending: &pending[slots],
+            truncated,
+        });
     }
 
     /// Finds when the next slot reaches the limit, after a step of all slots. Slots that
     /// have reached it do not count.
     pub(super) fn look_ahead(&mut self) {
         let Some(limit) = self.limit else { return };
-        let left = (0..self.born.len()).map(|slot| limit.saturating_sub(self.of(slot)));
-        let next = left.filter(|left| *left > 0).min();
-        self.soonest = self.clock + next.unwrap_or(limit);
+        let latest = self.clock - limit;
+        self.soonest = simd::dispatch(NextBorn { latest, born: &self.born }).saturating_add(limit);
+    }
+}
+
+struct Truncate<'a> {
+    latest: u64,
+    born: &'a [u64],
+    status: &'a [Status],
+    pending: &'a [bool],
+    truncated: &'a mut [bool],
+}
+
+impl Kernel for Truncate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let n = self.born.len();
+        let (status, pending) = (&self.status[..n], &self.pending[..n]);
+        let truncated = &mut self.truncated[..n];
+        for row in 0..n {
+            let played = (status[row] == Status::Running) & !pending[row];
+            truncated[row] |= played & (self.born[row] <= self.latest);
+        }
+    }
+}
+
+/// The least number of `born` after `latest`; [`u64::MAX`] where there is none.
+struct NextBorn<'a> {
+    latest: u64,
+    born: &'a [u64],
+}
+
+impl Kernel for NextBorn<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let after = |born: &u64| if *born > self.latest { *born } else { u64::MAX };
+        self.born.iter().map(after).fold(u64::MAX, u64::min)
     }
 }
 
@@ -96,9 +151,12 @@ mod tests {
                 counts[slots.clone()].iter_mut().for_each(|count| *count += 1);
                 let late: Vec<usize> = slots.filter(|slot| counts[*slot] >= limit).collect();
                 prop_assert!(noticed || late.is_empty());
+                let mut truncated = [false; 5];
+                let waits = [false, false, true, false, false];
+                ages.truncate(0..5, &[Status::Running; 5], &waits, &mut truncated);
                 for (slot, &count) in counts.iter().enumerate() {
                     prop_assert_eq!(ages.of(slot), count);
-                    prop_assert_eq!(ages.is_at_limit(slot), count >= limit);
+                    prop_assert_eq!(truncated[slot], count >= limit && !waits[slot]);
                 }
                 if noticed && whole {
                     ages.look_ahead();

@@ -398,10 +398,7 @@ impl Lives {
             return;
         }
         let whole = slots.len() == self.len();
-        for (row, slot) in slots.enumerate() {
-            let played = self.status[slot] == Status::Running && !self.pending[slot];
-            truncated[row] |= played && self.ages.is_at_limit(slot);
-        }
+        self.ages.truncate(slots, &self.status, &self.pending, truncated);
         // Slots that had no part in this step may have reached the limit too.
         if whole {
             self.ages.look_ahead();

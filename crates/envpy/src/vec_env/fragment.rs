@@ -128,7 +128,8 @@ impl Fragment {
         let fragment = envcore::Fragment::new(&of.spec, steps, infos, step_pools).or_raise(py)?;
         let arrays = assembler.blocks(py, &fragment, (steps, of.spec.num_slots))?;
         drop(state);
-        let filling = Filling { fragment, arrays, actions: None, awaited: Awaited::Nothing, failures: Vec::new() };
+        let filling =
+            Filling { fragment, arrays, actions: None, awaited: Awaited::Nothing, failures: Vec::new() };
         Ok(Fragment { envs, steps, filling: Mutex::new(filling) })
     }
 

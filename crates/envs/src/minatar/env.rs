@@ -62,7 +62,7 @@ impl<G: MinAtarGame> Env for MinAtar<G> {
         Ok(Leaf::discrete(moves::<G>(config).len() as u64).into())
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, a: &Discrete<6>) -> Result<(Step<Self>, Record)> {
         let rng = self.streams.rng();
         if rng.random() >= self.stickiness {

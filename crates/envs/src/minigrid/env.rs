@@ -74,7 +74,7 @@ impl Env for MiniGrid {
         Ok(Leaf::discrete(config.level.0.num_actions()).into())
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, a: &Discrete<7>) -> Result<(Step<Self>, Record)> {
         let world = Arc::make_mut(&mut self.world);
         let verdict = world.play(a.0 as u8, self.streams.rng());

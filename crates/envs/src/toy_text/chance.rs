@@ -18,11 +18,15 @@ impl Chance {
 /// The number of the outcome that `draw`, uniform in [0, 1), falls on: the first one whose
 /// probability and those before sum to more. There may be none where the sum of all is below 1.
 pub(super) fn outcome(probabilities: impl IntoIterator<Item = f64>, draw: f64) -> Option<usize> {
-    let mut sum = 0.0;
-    probabilities.into_iter().position(|probability| {
+    // Without a branch on the draw, which nobody can predict: the sums grow, so that those that are
+    // not above the draw come first.
+    let (mut sum, mut passed, mut count) = (0.0, 0, 0);
+    for probability in probabilities {
         sum += probability;
-        sum > draw
-    })
+        passed += usize::from(sum <= draw);
+        count += 1;
+    }
+    (passed < count).then_some(passed)
 }
 
 /// Errors unless the option `name` of `id` is a probability.

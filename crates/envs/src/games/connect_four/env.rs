@@ -143,7 +143,7 @@ impl Env for ConnectFour {
         Ok(ConnectFour { config, streams: Streams::new(seed), seen })
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, a: &Discrete<7>) -> Result<(Step<Self>, Record)> {
         let (reward, is_over) = self.play(a.0 as usize);
         Ok((Step::new(*a, self.seen, reward, ()).terminated_if(is_over), Record::empty()))
@@ -162,7 +162,7 @@ impl Env for ConnectFour {
         Ok(self.begin())
     }
 
-    #[inline]
+    #[inline(always)]
     fn action_mask(&self, mask: &mut [bool]) {
         for (column, is_allowed) in mask.iter_mut().enumerate() {
             *is_allowed = has_room(self.seen.all(), column);

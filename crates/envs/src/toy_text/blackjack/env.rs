@@ -139,7 +139,7 @@ impl Env for Blackjack {
         Ok(Blackjack { natural, sab, streams: Streams::new(seed), dealer, player, face: (0, 0) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, a: &Discrete<2>) -> Result<(Step<Self>, Record)> {
         let (reward, over) = if a.0 == 1 {
             self.player.draw(self.streams.rng());

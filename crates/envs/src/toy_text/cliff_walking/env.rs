@@ -78,7 +78,7 @@ impl<const SLIPPERY: bool> Env for CliffWalking<SLIPPERY> {
         Ok(Leaf::discrete((ROWS * COLUMNS) as u64).into())
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, a: &Discrete<4>) -> Result<(Step<Self>, Record)> {
         let draw = self.streams.rng().random();
         let (direction, prob) = if self.is_slippery {

@@ -113,7 +113,7 @@ impl<const SIDE: usize> Env for FrozenLake<SIDE> {
         Ok(Leaf::discrete(Lake::of(config)?.fields.len() as u64).into())
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, a: &Discrete<4>) -> Result<(Step<Self>, Record)> {
         let (direction, prob) = self.slip(a.0);
         let cell = self.lake.next(self.now.cell, direction);

@@ -132,7 +132,7 @@ impl Env for Taxi {
         Ok(Leaf::discrete(STATES as u64).into())
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, a: &Discrete<6>) -> Result<(Step<Self>, Record)> {
         let action = a.0 as usize;
         let before = self.ride();
@@ -174,6 +174,7 @@ impl Env for Taxi {
         Some(Chance::SURE)
     }
 
+    #[inline(always)]
     fn action_mask(&self, mask: &mut [bool]) {
         let ride = self.ride();
         for (direction, is_open) in mask[..PICK_UP].iter_mut().enumerate() {
