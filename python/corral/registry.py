@@ -62,7 +62,7 @@ def make_vec(id: str, num_envs: int = 1, **options: Any) -> VectorEnv:
     render_mode = vec_options.get("render_mode")
     native = settings.native(_source(id, config, settings.NAMES), num_envs, vec_options)
     vector_env = settings.vector(native, vec_options, check_render_mode(native, render_mode))
-    vector_env.spec = _spec(native.id, render_mode, config)
+    vector_env.spec = _spec(native, render_mode, config)
     return vector_env
 
 
@@ -118,7 +118,7 @@ def make(id: str, **options: Any) -> Env:
     known = [name for name in settings.NAMES if name not in _REFUSED]
     native = settings.native(_source(id, config, known), 1, given)
     env = Env(native, render_mode=check_render_mode(native, render_mode))
-    env.spec = _spec(native.id, render_mode, config)
+    env.spec = _spec(native, render_mode, config)
     env.made = (id, options)
     return env
 
@@ -138,12 +138,15 @@ def _source(id: str, config: dict[str, Any], known: Iterable[str]) -> _native.So
         raise errors.UnknownOptionError(told) from None
 
 
-def _spec(id: str, render_mode: str | None, config: dict[str, Any]) -> EnvSpec | None:
-    """What Gymnasium has registered, with this env's own arguments."""
-    registered = gymnasium.registry.get(_gymnasium_id(id))
+def _spec(
+    native: _native.VecEnv, render_mode: str | None, config: dict[str, Any]
+) -> EnvSpec | None:
+    """What Gymnasium has registered, with this env's own arguments and time limit."""
+    registered = gymnasium.registry.get(_gymnasium_id(native.id))
     if registered is None:
         return None
     spec = copy.deepcopy(registered)
+    spec.max_episode_steps = native.max_episode_steps
     spec.kwargs.update(config)
     if render_mode is not None:
         spec.kwargs["render_mode"] = render_mode

@@ -226,3 +226,11 @@ def test_it_works_under_gymnasiums_wrappers() -> None:
         *_, info = env.step(0)
     assert info["episode"]["l"] == 4
     assert str(env.unwrapped) == "<corral.Env<Maze-v0>>"
+
+
+@pytest.mark.parametrize("make", [corral.make, corral.make_vec])
+@pytest.mark.parametrize(("given", "limit"), [(None, 500), (50, 50), (-1, None)])
+def test_the_spec_has_the_time_limit_in_force(make: Any, given: Any, limit: Any) -> None:
+    env = make("CartPole-v1", **({} if given is None else {"max_episode_steps": given}))
+    assert env.spec.max_episode_steps == env.max_episode_steps == limit
+    assert gymnasium.spec("corral/CartPole-v1").max_episode_steps == 500
