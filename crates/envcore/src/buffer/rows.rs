@@ -137,6 +137,25 @@ impl<'a> RowsMut<'a> {
         self.truncated()[row] = truncated;
     }
 
+    /// Makes `rows` those of resets, all but the observation: no reward, no end, no infos.
+    pub(crate) fn begin(&mut self, rows: impl Iterator<Item = usize> + Clone) {
+        let kinds = self.places.kind.expect("a draft has all its places");
+        // SAFETY: the column has a byte for each of these rows, which belong to this window alone.
+        let kinds = unsafe { std::slice::from_raw_parts_mut(kinds.ptr.add(self.start), self.len) };
+        let StepColumns { reward, terminated, truncated, .. } = self.columns();
+        for row in rows.clone() {
+            (reward[row], terminated[row], truncated[row]) = (0.0, false, false);
+            kinds[row] = RowKind::Reset as u8;
+        }
+        for place in self.places.info.iter().chain(&self.places.info_mask) {
+            for row in rows.clone() {
+                assert!(row < self.len);
+                // SAFETY: `row` belongs to this window.
+                unsafe { place.clear_row(self.start + row) }
+            }
+        }
+    }
+
     /// A writer of row `row`'s observation.
     pub fn observation(&mut self, row: usize) -> Row<'_> {
         assert!(row < self.len);

@@ -16,12 +16,12 @@ use crate::error::Result;
 use crate::space::DType;
 
 /// A block, which its windows and the arrays over all of it keep alive.
-struct Block(Lease);
+struct LentBlock(Lease);
 
-impl Keeper for Block {}
+impl Keeper for LentBlock {}
 
 /// What a window that is lent holds: its count is that of the lent windows, and one.
-struct WindowLender(Arc<Block>);
+struct WindowLender(Arc<LentBlock>);
 
 impl Keeper for WindowLender {}
 
@@ -131,7 +131,7 @@ impl StepMemory {
                 elements: leaf.elements,
                 steps,
                 ahead,
-                lender: Arc::new(WindowLender(Arc::new(Block(memory)))),
+                lender: Arc::new(WindowLender(Arc::new(LentBlock(memory)))),
             })
         };
         let blocks = leaves.iter().enumerate().map(block).collect::<Result<_>>()?;

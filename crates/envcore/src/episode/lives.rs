@@ -204,6 +204,11 @@ impl Lives {
         };
     }
 
+    /// Whether any slot's next autoreset was set to play something.
+    pub(crate) fn has_next(&self) -> bool {
+        !self.next.is_empty()
+    }
+
     /// Takes what `slot`'s next autoreset was set to play.
     #[inline]
     pub(crate) fn take_next(&mut self, slot: usize) -> Option<Begin> {

@@ -196,15 +196,27 @@ impl Episodes {
         self.lives.age(slots.clone(), rows.truncated());
         let quiet = self.ends_quietly();
         let due = self.find_due(slots.clone(), quiet, rows);
-        for k in 0..due {
-            let slot = self.due[k];
-            let row = slot - slots.start;
-            if quiet || self.lives.pending[slot] {
-                rows.set(row, 0.0, false, false);
-                rows.clear_info(row);
-                self.autoreset(slot, row, RowKind::Reset, rows);
+        if quiet {
+            let due = &self.due[..due];
+            rows.begin(due.iter().map(|slot| slot - slots.start));
+            if self.lives.has_next() {
+                for k in 0..due.len() {
+                    let slot = self.due[k];
+                    self.autoreset(slot, slot - slots.start, RowKind::Reset, rows);
+                }
             } else {
-                self.end(slot, row, rows, report);
+                self.resets.extend(due.iter().map(|&slot| ResetArgs::own(slot, slot - slots.start)));
+            }
+        } else {
+            for k in 0..due {
+                let slot = self.due[k];
+                let row = slot - slots.start;
+                if self.lives.pending[slot] {
+                    rows.begin(std::iter::once(row));
+                    self.autoreset(slot, row, RowKind::Reset, rows);
+                } else {
+                    self.end(slot, row, rows, report);
+                }
             }
         }
         self.reset(rows, report);
