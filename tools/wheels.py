@@ -132,6 +132,8 @@ def test(distribution: Path, python: str, oldest: bool, arguments: list[str]) ->
     tree = folder / "tree"
     shutil.copytree(ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copyfile(ROOT / "pyproject.toml", tree / "pyproject.toml")
+    # Tests run the programs of these pages.
+    shutil.copytree(ROOT / "docs", tree / "docs", ignore=shutil.ignore_patterns("*.gif", "*.png"))
 
     def run(*command: str) -> None:
         ran = subprocess.run(command, cwd=tree, env=environment)
