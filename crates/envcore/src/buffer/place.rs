@@ -91,14 +91,15 @@ impl Place {
     pub(super) unsafe fn clear_row(self, row: usize) {
         if self.fixed {
             let bytes = self.elements * self.dtype.size();
-            // SAFETY: the caller guarantees what this function requires.
-            let first = unsafe { self.ptr.add(row * bytes) };
-            // Most infos are of one number, for which a call takes longer than a store.
-            // SAFETY: the row has so many bytes.
-            match bytes {
-                1 => unsafe { first.write(0) },
-                8 => unsafe { first.cast::<u64>().write_unaligned(0) },
-                _ => unsafe { std::ptr::write_bytes(first, 0, bytes) },
+            // SAFETY: the caller guarantees the row, which has so many bytes.
+            unsafe {
+                let first = self.ptr.add(row * bytes);
+                // Most infos are one number, for which a call takes longer than a store.
+                match bytes {
+                    1 => first.write(0),
+                    8 => first.cast::<u64>().write_unaligned(0),
+                    _ => std::ptr::write_bytes(first, 0, bytes),
+                }
             }
         } else {
             // SAFETY: the caller guarantees what this function requires.
