@@ -19,12 +19,10 @@ CUT = {"TimeLimit.truncated": False}
 
 @pytest.fixture
 def infos(sb3: Any) -> Any:
-    """Of four envs, of which the third has told something."""
+    """Of four envs, of which the third has something to tell."""
     from corral.adapters.sb3_infos import Infos
 
-    made = Infos(N)
-    made[2] = {"level": 3, **CUT}
-    return made
+    return Infos(N, lambda: [(2, {"level": 3, **CUT})])
 
 
 def plain() -> list[dict[str, Any]]:
@@ -66,6 +64,7 @@ READS: dict[str, Callable[[Any], Any]] = {
     "deep copy": copy.deepcopy,
     "pickle": lambda infos: pickle.loads(pickle.dumps(infos)),
     "json": json.dumps,
+    "equality": lambda infos: (infos == [{}], infos != [{}], infos == plain()),
     "sorted": lambda infos: sorted(infos, key=len),
     "array": lambda infos: np.array(infos).tolist(),
     "array of objects": lambda infos: np.asarray(infos, dtype=object).tolist(),
@@ -87,6 +86,23 @@ def test_it_is_the_same_list_after_each_read(infos: Any, read: str) -> None:
     assert infos == plain()
     assert plain() == infos
     assert infos != plain()[:3]
+
+
+def test_what_envs_tell_is_made_once_by_the_first_read(sb3: Any) -> None:
+    from corral.adapters.sb3_infos import Infos
+
+    times: list[int] = []
+
+    def tell() -> list[tuple[int, dict[str, Any]]]:
+        times.append(1)
+        return [(2, {"level": 3, **CUT})]
+
+    infos = Infos(N, tell)
+    assert len(infos) == N
+    assert not times
+    assert infos[1] == CUT
+    assert infos[2] is infos[2] is list(infos)[2]
+    assert len(times) == 1
 
 
 def test_it_is_a_list(infos: Any) -> None:
@@ -129,6 +145,7 @@ def test_a_list_of_it_has_its_dicts(infos: Any) -> None:
         lambda infos: infos.append({}),
         lambda infos: infos.insert(1, {}),
         lambda infos: infos.extend([{}]),
+        lambda infos: infos.__setitem__(2, {}),
         lambda infos: infos.pop(),
         lambda infos: infos.pop(0)["a"],
         lambda infos: infos.pop(0).update(a=1),

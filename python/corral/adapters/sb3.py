@@ -16,8 +16,8 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from corral import FinalObservations, errors, spaces
 from corral.adapters.infos import each_of, rows, rows_in
-from corral.adapters.sb3_infos import CUT, Infos
-from corral.adapters.sb3_statistics import EpisodeStatistics
+from corral.adapters.sb3_infos import CUT, Info, Infos, Told
+from corral.adapters.sb3_statistics import Episodes, EpisodeStatistics
 from corral.vector import VectorEnv
 
 # What envs that are not Python's answer for all of them.
@@ -145,63 +145,62 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
             raise errors.NothingPendingError("step_async comes before step_wait")
         observations, rewards, terminations, truncations, infos = batch
         dones = terminations | truncations
-        if self._statistics is not None:
-            self._statistics.step(rewards)
-        (ended,) = dones.nonzero()
+        statistics = self._statistics
+        if statistics is not None:
+            statistics.step(rewards)
         of_end = {key: infos.pop(key) for key in _OF_END if key in infos}
-        each: list[dict[str, Any]]
-        if infos:
-            self._note_masks(infos)
-            each = rows(infos, self.num_envs)
-            for info in each:
-                info[CUT] = False
-        else:
-            each = Infos(self.num_envs)
+        (ended,) = dones.nonzero()
+        told: Told | None = None
         if ended.size:
             cuts = (truncations & ~terminations)[ended]
-            tops = [each[row] for row in ended] if infos else None
-            self._end(ended, cuts, of_end, tops, each)
+            episodes = None if statistics is None else statistics.end(ended)
+            told = partial(self._told, ended, cuts, of_end, episodes)
+        # Files are written as episodes end; nothing else of them is needed before it is read.
+        is_logged = statistics is not None and statistics.monitors
+        if not infos and not is_logged:
+            for row in ended.tolist():
+                self.reset_infos[row] = {}
+            return observations, rewards.astype(np.float32), dones, Infos(self.num_envs, told)
+        self._note_masks(infos)
+        each = rows(infos, self.num_envs)
+        for info in each:
+            info[CUT] = False
+        if told is not None:
+            self._put(told(), each)
         return observations, rewards.astype(np.float32), dones, each
 
-    def _end(
-        self,
-        ended: Any,
-        cuts: Any,
-        of_end: dict[str, Any],
-        tops: list[dict[str, Any]] | None,
-        each: list[dict[str, Any]],
-    ) -> None:
-        """Puts the infos of the envs `ended` into `each`.
+    def _told(
+        self, ended: Any, cuts: Any, of_end: Info, episodes: Episodes | None
+    ) -> list[tuple[int, Info]]:
+        """What the envs `ended` have to tell of the episodes that ended, with their numbers.
 
         Args:
             cuts: which of them were truncated and not terminated.
             of_end: what the runner tells of episodes that ended.
-            tops: what else the batch tells of these envs, if anything. It is of the episodes that
-                began; of envs without final observations it is of both.
         """
         numbers = ended.tolist()
-        finals = self._finals(of_end, numbers)
         last_infos = of_end.get("final_info")
-        begun = self.reset_infos
-        if last_infos:
-            lasts = rows_in(last_infos, numbers)
-            for last, final, cut in zip(lasts, finals, cuts.tolist()):
-                last["terminal_observation"], last[CUT] = final, cut
-        else:
-            lasts = [
-                {"terminal_observation": final, CUT: cut}
-                for final, cut in zip(finals, cuts.tolist())
-            ]
-        for row, last in zip(numbers, lasts):
-            each[row], begun[row] = last, {}
-        for row, last, final, top in zip(numbers, lasts, finals, tops or ()):
-            begun[row] = {key: told for key, told in top.items() if key not in _OF_STEP}
-            last.update((key, top[key]) for key in top if key == "failed" or final is _NONE)
-        for last in lasts:
-            if last["terminal_observation"] is _NONE:
-                del last["terminal_observation"]
+        lasts = rows_in(last_infos, numbers) if last_infos else [{} for _ in numbers]
+        for last, final, cut in zip(lasts, self._finals(of_end, numbers), cuts.tolist()):
+            if final is not _NONE:
+                last["terminal_observation"] = final
+            last[CUT] = cut
+        if episodes is not None:
+            counted = of_end.get("episode")
+            episodes.tell(lasts, counted and tuple(counted[key][ended].tolist() for key in "rl"))
+        return list(zip(numbers, lasts, strict=True))
+
+    def _put(self, told: list[tuple[int, Info]], each: list[Info]) -> None:
+        """Puts what is `told` of episodes that ended in the place of what `each` of the envs tells.
+        That is of the episodes that began; of envs without final observations it is of both."""
+        for row, last in told:
+            top = each[row]
+            self.reset_infos[row] = {key: top[key] for key in top if key not in _OF_STEP}
+            is_of_both = "terminal_observation" not in last
+            last.update((key, top[key]) for key in top if key == "failed" or is_of_both)
+            each[row] = last
         if self._statistics is not None:
-            self._statistics.tell(ended, lasts, of_end.get("episode"))
+            self._statistics.log(told)
 
     def _finals(self, of_end: dict[str, Any], numbers: list[int]) -> list[Any]:
         """The last observations of the envs `numbers`, whose episodes ended; `_NONE` of those

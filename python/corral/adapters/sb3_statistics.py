@@ -4,10 +4,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from stable_baselines3.common.monitor import Monitor
+
+
+class Episodes(NamedTuple):
+    """Episodes that ended in one step."""
+
+    returns: np.ndarray[Any, Any]
+    """float64, of each episode."""
+    before: np.ndarray[Any, Any]
+    """int64, of each episode the number of the step before its first."""
+    last: int
+    """The number of the step in which they ended."""
+    seconds: float
+    """Since the envs were made."""
+
+    def tell(self, infos: list[dict[str, Any]], counted: Any = None) -> None:
+        """Adds `"episode"` to the infos, one for each episode.
+
+        Args:
+            counted: returns and lengths, one for each episode, that the vec env has counted itself.
+                Without them an env that tells of its episode itself is believed.
+        """
+        returns, lengths = counted or (self.returns.tolist(), (self.last - self.before).tolist())
+        # Monitor rounds so, in a quarter of a microsecond.
+        seconds = round(self.seconds, 6)
+        for info, episode_return, length in zip(infos, returns, lengths, strict=True):
+            if counted is not None or "episode" not in info:
+                if not episode_return.is_integer():
+                    episode_return = round(episode_return, 6)
+                info["episode"] = {"r": episode_return, "l": length, "t": seconds}
 
 
 class EpisodeStatistics:
@@ -26,7 +55,7 @@ class EpisodeStatistics:
         # By env, the number of the step before its episode's first.
         self._before = np.zeros(num_envs, np.int64)
         self._began = time.time()
-        self._monitors = monitors
+        self.monitors = monitors
 
     def begin(self) -> None:
         """All episodes begin anew."""
@@ -38,32 +67,26 @@ class EpisodeStatistics:
         self._returns += rewards
         self._steps += 1
 
-    def tell(self, ended: Any, infos: list[dict[str, Any]], counted: Any = None) -> None:
-        """Adds `"episode"` to the infos of the envs `ended`, whose next episodes begin.
+    def end(self, ended: Any) -> Episodes:
+        """The episodes of the envs `ended`, int64, whose next episodes begin."""
+        returns, before, last = self._returns, self._before, self._steps
+        episodes = Episodes(returns[ended], before[ended], last, time.time() - self._began)
+        returns[ended] = 0
+        before[ended] = last
+        return episodes
+
+    def log(self, told: list[tuple[int, dict[str, Any]]]) -> None:
+        """Has the monitors of envs that ended write the episodes into their files.
 
         Args:
-            ended: int64, the numbers of the envs.
-            counted: returns `"r"` and lengths `"l"`, `(num_envs,)`, that the vec env has counted
-                itself. Without them an env that tells of its episode itself is believed.
+            told: the envs' numbers, and their infos.
 
         Raises:
             KeyError: for an info that an env's monitor was to keep and the env has not told.
         """
-        returns, lengths = self._returns[ended], self._steps - self._before[ended]
-        self._returns[ended] = 0
-        self._before[ended] = self._steps
-        if counted is not None:
-            returns, lengths = counted["r"][ended], counted["l"][ended]
         now = time.time()
-        seconds = round(now - self._began, 6)
-        for info, episode_return, length in zip(infos, returns.tolist(), lengths.tolist()):
-            if counted is not None or "episode" not in info:
-                # Monitor rounds so, in a quarter of a microsecond.
-                if not episode_return.is_integer():
-                    episode_return = round(episode_return, 6)
-                info["episode"] = {"r": episode_return, "l": length, "t": seconds}
-        for env, info in zip(ended, infos, strict=True) if self._monitors else ():
-            self._write(self._monitors[env], info, now)
+        for env, info in told if self.monitors else ():
+            self._write(self.monitors[env], info, now)
 
     def _write(self, monitor: Monitor, info: dict[str, Any], now: float) -> None:
         episode = info["episode"]
@@ -75,6 +98,6 @@ class EpisodeStatistics:
 
     def close(self) -> None:
         """Closes the monitors' files."""
-        for monitor in self._monitors:
+        for monitor in self.monitors:
             if monitor.results_writer is not None:
                 monitor.results_writer.close()
