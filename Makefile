@@ -19,7 +19,7 @@ SOURCES := $(shell find crates python -name '*.rs' -o -name '*.py' -o -name '*.p
 	Cargo.toml Cargo.lock pyproject.toml tools/corral_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo examples examples-torch torch test test-rust test-python test-border test-trainers test-all test-oldest test-threads test-loom test-tsan test-asan wheels test-wheel test-wheel-oldest test-sdist fuzz bench bench-peers bench-rust bench-instructions lint format headers docs site env-scores clean
+.PHONY: help build demo examples examples-torch torch test test-rust test-python test-border test-trainers test-all test-oldest test-threads test-loom test-tsan test-asan wheels test-wheel test-wheel-oldest test-sdist fuzz bench bench-peers bench-trainers bench-rust bench-instructions lint format headers docs site env-scores clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -123,6 +123,14 @@ bench-peers: ## Install the peers into .venv-bench.
 	$(PEERS)/bin/python -m pip install --quiet --group bench
 	$(PEERS)/bin/python -m pip install --quiet --no-deps stable-baselines3 DI-engine
 	-$(PEERS)/bin/python benches/install_pufferlib.py
+
+TRAINERS ?= tianshou rl_games torchrl skrl rllib
+bench-trainers: build torch ## Measure trainers over our envs and over the vec envs of their users: gigabytes.
+	$(TORCH)/bin/python -m pip install --quiet "typer>=0.15" "rich>=13" "matplotlib>=3.8" "envpool>=1.2.5" "ray>=2.40"
+	PYTHONPATH=python $(TORCH)/bin/python -m corral bench trainers-sb3 --benches benches
+	set -e; for trainer in $(TRAINERS); do \
+	python=$$($(BIN)/python -c "from tests.abi import peers; print(peers.trainer_python('$$trainer'))"); \
+	PYTHONPATH=python $$python -m corral bench trainers-$$trainer --benches benches; done
 
 bench-rust: ## Measure the core's inner loops by criterion.
 	cargo bench --locked -p benches --bench inner_loops

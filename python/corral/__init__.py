@@ -15,6 +15,7 @@ from corral.adapters import (
     to_gym3,
     to_rl_games,
     to_sb3,
+    to_tianshou,
     to_trl,
 )
 from corral.env_c_api import load_env_c_api
@@ -83,5 +84,6 @@ __all__ = [
     "to_gym3",
     "to_rl_games",
     "to_sb3",
+    "to_tianshou",
     "to_trl",
 ]

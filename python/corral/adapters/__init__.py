@@ -3,6 +3,7 @@ function imports its library when called."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, overload
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from corral.adapters.gym3 import Gym3Env
     from corral.adapters.rl_games import RlGamesVecEnv
     from corral.adapters.sb3 import SB3VecEnv
+    from corral.adapters.tianshou import TianshouVecEnv
     from corral.adapters.trl import TrlEnvironment
 
 
@@ -191,13 +193,30 @@ def to_rl_games(envs: VectorEnv) -> RlGamesVecEnv:
         LibraryError: without rl_games (an ImportError).
     """
     _check_vector(envs)
-    try:
-        from corral.adapters.rl_games import RlGamesVecEnv
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "rl_games":
-            raise
-        raise errors.LibraryError("rl_games is not installed: pip install rl-games") from error
-    return RlGamesVecEnv(envs)
+    made: RlGamesVecEnv = _module("rl_games", "rl-games").RlGamesVecEnv(envs)
+    return made
+
+
+def to_tianshou(envs: VectorEnv) -> TianshouVecEnv:
+    """A Tianshou `BaseVectorEnv` of these envs, for its `Collector`; its `close` closes them.
+
+    Args:
+        envs: made with `autoreset_mode="disabled"`, for Tianshou's collectors reset envs
+            themselves.
+
+    Returns:
+        A real subclass of Tianshou's `BaseVectorEnv`. `reset(ids)` and `step(actions, ids)` play
+        some of the envs. Infos are an array with a dict for each. Rewards are float64.
+
+    Raises:
+        ArgumentTypeError: for what is no `VectorEnv`.
+        UnsupportedError: for envs of another autoreset mode, with a `batch_size`, or whose
+            observations have tuples in them.
+        LibraryError: without Tianshou (an ImportError).
+    """
+    _check_vector(envs)
+    made: TianshouVecEnv = _module("tianshou", "tianshou").TianshouVecEnv(envs)
+    return made
 
 
 @overload
@@ -230,7 +249,7 @@ def to_dm_env(env: VectorEnv | gymnasium.Env[Any, Any]) -> DmEnv | DmVectorEnv:
         raise errors.ArgumentTypeError(
             f"env is a corral.VectorEnv, a corral.Env or a Gymnasium env, not {env!r}"
         )
-    module = _dm_env()
+    module = _module("dm_env", "dm-env")
     made: DmEnv | DmVectorEnv
     made = module.DmVectorEnv(env) if isinstance(env, VectorEnv) else module.DmEnv(env)
     return made
@@ -292,7 +311,7 @@ def from_dm_env(
             raise errors.ArgumentTypeError(
                 f"fn is a function that makes a dm_env.Environment, or a list of these, not {one!r}"
             )
-    module = _dm_env()
+    module = _module("dm_env", "dm-env")
     if options.get("seed") is not None and not takes_seed:
         raise errors.UnsupportedError(f"from_dm_env takes no seed: {module.NO_SEED}")
     each = python_envs.each_of(fn, num_envs)
@@ -308,14 +327,15 @@ def from_dm_env(
     return made
 
 
-def _dm_env() -> ModuleType:
+def _module(library: str, package: str) -> ModuleType:
+    """The module here that is named like the library that it imports; `package` is pip's name."""
     try:
-        from corral.adapters import dm_env
+        return importlib.import_module(f"corral.adapters.{library}")
     except ModuleNotFoundError as error:
-        if error.name != "dm_env":
+        if error.name is None or error.name.partition(".")[0] != library:
             raise
-        raise errors.LibraryError("dm_env is not installed: pip install dm-env") from error
-    return dm_env
+        message = f"{library} is not installed: pip install {package}"
+        raise errors.LibraryError(message) from error
 
 
 def to_trl(
@@ -371,5 +391,6 @@ __all__ = [
     "to_gym3",
     "to_rl_games",
     "to_sb3",
+    "to_tianshou",
     "to_trl",
 ]

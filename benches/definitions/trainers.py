@@ -1,0 +1,328 @@
+"""Trainers themselves collect experience of 16 CartPoles: over corral's envs, and over the vec envs
+that their users have. The networks are small, and one thread computes them.
+
+Each trainer has a venv of its own: `make bench-trainers`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import corral
+from corral.bench import Bench, Contender, Loop, Turns, needs
+
+ID = "CartPole-v1"
+NUM_ENVS = 16
+STEPS = 32
+EACH = NUM_ENVS * STEPS
+
+
+def installed(module: str) -> Any:
+    torch = needs("torch", "make bench-trainers")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    return needs(module, "make bench-trainers")
+
+
+def cart_poles(mode: str) -> corral.VectorEnv:
+    return corral.make_vec(ID, NUM_ENVS, autoreset_mode=mode, seed=0)
+
+
+def makers() -> list[Callable[[], Any]]:
+    return [partial(needs("gymnasium").make, ID)] * NUM_ENVS
+
+
+@contextmanager
+def played(collect: Callable[[], Any], close: Callable[[], Any]) -> Iterator[Turns]:
+    """Collects `EACH` steps in a call."""
+    yield Loop(lambda _: collect(), [None], EACH)
+    close()
+
+
+# Stable-Baselines3
+
+
+@contextmanager
+def stable_baselines3(make: Callable[[], Any]) -> Iterator[Turns]:
+    """PPO's `collect_rollouts`."""
+    sb3 = installed("stable_baselines3")
+    model = sb3.PPO("MlpPolicy", make(), n_steps=STEPS, seed=0, device="cpu")
+    _, callback = model._setup_learn(10**9)
+    envs, buffer = model.env, model.rollout_buffer
+    collect = partial(model.collect_rollouts, envs, callback, buffer, STEPS)
+    with played(collect, envs.close) as turns:
+        yield turns
+
+
+def for_sb3() -> Any:
+    return corral.to_sb3(cart_poles("same_step"))
+
+
+def of_sb3(kind: str) -> Any:
+    sb3 = installed("stable_baselines3")
+    monitored = lambda: sb3.common.monitor.Monitor(needs("gymnasium").make(ID))  # noqa: E731
+    return getattr(sb3.common.vec_env, kind)([monitored] * NUM_ENVS)
+
+
+# Tianshou
+
+
+@contextmanager
+def tianshou(make: Callable[[], Any]) -> Iterator[Turns]:
+    """A collector for DQN."""
+    installed("tianshou")
+    algorithms, data = needs("tianshou.algorithm"), needs("tianshou.data")
+    policies = needs("tianshou.algorithm.modelfree.dqn")
+    envs, space = make(), needs("gymnasium").make(ID)
+    net = needs("tianshou.utils.net.common").Net
+    policy = policies.DiscreteQLearningPolicy(
+        model=net(state_shape=(4,), action_shape=2, hidden_sizes=(64, 64)),
+        action_space=space.action_space,
+        observation_space=space.observation_space,
+        eps_training=0.1,
+        eps_inference=0.0,
+    )
+    adam = needs("tianshou.algorithm.optim").AdamOptimizerFactory(lr=1e-3)
+    algorithm = algorithms.DQN(policy=policy, optim=adam)
+    buffer = data.VectorReplayBuffer(20_000, NUM_ENVS)
+    collector = data.Collector(algorithm, envs, buffer, exploration_noise=True)
+    collector.reset()
+    with played(partial(collector.collect, n_step=EACH), envs.close) as turns:
+        yield turns
+
+
+def for_tianshou() -> Any:
+    return corral.to_tianshou(cart_poles("disabled"))
+
+
+def of_tianshou(kind: str) -> Any:
+    return getattr(needs("tianshou.env"), kind)(makers())
+
+
+def of_envpool() -> Any:
+    module = needs("envpool", "make bench-trainers")
+    return module.make_gymnasium(ID, num_envs=NUM_ENVS, num_threads=1, seed=0)
+
+
+# rl_games
+
+
+def config(where: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """PPO's."""
+    mlp = {"units": [64, 64], "activation": "relu", "initializer": {"name": "default"}}
+    return {
+        "seed": 1,
+        "algo": {"name": "a2c_discrete"},
+        "model": {"name": "discrete_a2c"},
+        "network": {
+            "name": "actor_critic",
+            "separate": False,
+            "space": {"discrete": None},
+            "mlp": mlp,
+        },
+        "config": {
+            "name": "CartPole",
+            "env_name": where,
+            "env_config": settings,
+            "num_actors": NUM_ENVS,
+            "horizon_length": STEPS,
+            "minibatch_size": EACH,
+            "mini_epochs": 1,
+            "max_epochs": 1,
+            "ppo": True,
+            "value_bootstrap": True,
+            "gamma": 0.99,
+            "tau": 0.95,
+            "learning_rate": 1e-3,
+            "lr_schedule": None,
+            "e_clip": 0.2,
+            "clip_value": True,
+            "critic_coef": 1,
+            "entropy_coef": 0.0,
+            "grad_norm": 1.0,
+            "truncate_grads": True,
+            "normalize_advantage": True,
+            "normalize_input": False,
+            "reward_shaper": {"scale_value": 0.1},
+            "score_to_win": 100_000,
+            "save_best_after": 1000,
+            "save_frequency": 0,
+            "device": "cpu",
+            "torch_compile": False,
+            "train_dir": tempfile.mkdtemp(),
+        },
+    }
+
+
+@contextmanager
+def rl_games(where: str, settings: dict[str, Any]) -> Iterator[Turns]:
+    """The steps that its PPO plays before an update."""
+    installed("rl_games")
+    environments, vecenv = (
+        needs("rl_games.common.env_configurations"),
+        needs("rl_games.common.vecenv"),
+    )
+    vecenv.register("CORRAL", lambda *_, **__: corral.to_rl_games(cart_poles("same_step")))
+    environments.register("corral", {"vecenv_type": "CORRAL"})
+    runner = needs("rl_games.torch_runner").Runner()
+    runner.load({"params": config(where, settings)})
+    torch = needs("torch")
+    agent = runner.algo_factory.create(runner.algo_name, base_name="run", params=runner.params)
+    agent.init_tensors()
+    agent.obs = agent.env_reset()
+
+    def play() -> None:
+        with torch.no_grad():
+            agent.play_steps()
+
+    with played(play, getattr(agent.vec_env, "close", lambda: None)) as turns:
+        yield turns
+
+
+# TorchRL
+
+
+@contextmanager
+def torchrl(make: Callable[[], Any]) -> Iterator[Turns]:
+    """A collector for a random policy."""
+    installed("torchrl")
+    collectors = needs("torchrl.collectors")
+    collector = collectors.Collector(make, policy=None, frames_per_batch=EACH, total_frames=-1)
+    batches = iter(collector)
+    with played(lambda: next(batches), collector.shutdown) as turns:
+        yield turns
+
+
+def for_torchrl() -> Any:
+    wrapper = needs("torchrl.envs").GymWrapper
+    return wrapper(cart_poles("disabled"), categorical_action_encoding=True)
+
+
+def of_torchrl(kind: str) -> Any:
+    envs = needs("torchrl.envs")
+    one = partial(envs.GymEnv, ID, categorical_action_encoding=True)
+    return one(num_envs=NUM_ENVS) if kind == "GymEnv" else getattr(envs, kind)(NUM_ENVS, one)
+
+
+# skrl
+
+
+@contextmanager
+def skrl(make: Callable[[], Any]) -> Iterator[Turns]:
+    """Steps of its wrapper, as its trainers make them."""
+    installed("skrl")
+    torch = needs("torch")
+    env = needs("skrl.envs.wrappers.torch").wrap_env(make())
+    env.reset()
+    actions = list(torch.randint(0, 2, (64, NUM_ENVS, 1)))
+    with torch.no_grad():
+        yield Loop(env.step, actions, NUM_ENVS)
+    env.close()
+
+
+def of_gymnasium(kind: str) -> Any:
+    return getattr(needs("gymnasium").vector, kind)(makers())
+
+
+# RLlib
+
+
+@contextmanager
+def rllib(id: str, mode: str) -> Iterator[Turns]:
+    """An env runner, which plays random actions."""
+    installed("ray.rllib")
+    ppo = needs("ray.rllib.algorithms.ppo").PPOConfig()
+    built = (
+        ppo.environment(id)
+        .env_runners(num_envs_per_env_runner=NUM_ENVS, gym_env_vectorize_mode=mode)
+        .debugging(seed=1)
+    )
+    runner = needs("ray.rllib.env.single_agent_env_runner").SingleAgentEnvRunner(config=built)
+    sample = partial(runner.sample, num_timesteps=EACH, random_actions=True)
+    with played(sample, runner.stop) as turns:
+        yield turns
+
+
+Opened = Callable[[], AbstractContextManager[Turns]]
+
+
+def theirs(
+    name: str, opened: Opened, package: str = "gymnasium", *, apart: bool = True
+) -> Contender:
+    return Contender(name, opened, package, wanted=1, apart=apart)
+
+
+def bench(name: str, package: str, ours: Opened, *others: Contender) -> Bench:
+    return Bench(
+        name=f"trainers-{name}",
+        what=f"{package} collects CartPole",
+        size=f"{NUM_ENVS} envs",
+        ours=Contender("corral", ours, package),
+        theirs=others,
+    )
+
+
+def over(trainer: Callable[..., Any], make: Callable[[str], Any], kind: str) -> Contender:
+    """The vec env of this name; all but these start processes."""
+    is_here = kind in ("DummyVecEnv", "DummyVectorEnv", "SerialEnv", "SyncVectorEnv")
+    return theirs(kind, partial(trainer, partial(make, kind)), apart=not is_here)
+
+
+POOL = {"env_name": ID, "num_threads": 1, "env_type": "gymnasium"}
+
+BENCHES = [
+    bench(
+        "sb3",
+        "stable_baselines3",
+        partial(stable_baselines3, for_sb3),
+        over(stable_baselines3, of_sb3, "DummyVecEnv"),
+        over(stable_baselines3, of_sb3, "SubprocVecEnv"),
+    ),
+    bench(
+        "tianshou",
+        "tianshou",
+        partial(tianshou, for_tianshou),
+        over(tianshou, of_tianshou, "DummyVectorEnv"),
+        over(tianshou, of_tianshou, "SubprocVectorEnv"),
+        theirs("EnvPool", partial(tianshou, of_envpool), "envpool"),
+    ),
+    bench(
+        "rl_games",
+        "rl_games",
+        partial(rl_games, "corral", {}),
+        theirs("EnvPool", partial(rl_games, "envpool", POOL), "envpool"),
+    ),
+    # Ray's processes go on while others have their turn.
+    bench(
+        "rl_games-ray",
+        "rl_games",
+        partial(rl_games, "corral", {}),
+        theirs("RayVecEnv", partial(rl_games, ID, {})),
+    ),
+    bench(
+        "torchrl",
+        "torchrl",
+        partial(torchrl, for_torchrl),
+        over(torchrl, of_torchrl, "SerialEnv"),
+        over(torchrl, of_torchrl, "ParallelEnv"),
+        over(torchrl, of_torchrl, "GymEnv"),
+    ),
+    bench(
+        "skrl",
+        "skrl",
+        partial(skrl, partial(cart_poles, "same_step")),
+        over(skrl, of_gymnasium, "SyncVectorEnv"),
+        over(skrl, of_gymnasium, "AsyncVectorEnv"),
+    ),
+    bench(
+        "rllib",
+        "ray",
+        partial(rllib, "corral:corral/CartPole-v1", "vector_entry_point"),
+        theirs("sync", partial(rllib, ID, "sync"), apart=False),
+        theirs("async", partial(rllib, ID, "async")),
+    ),
+]
