@@ -12,6 +12,7 @@ mod array;
 mod assemble;
 mod begin;
 mod closing;
+mod episode_totals;
 mod errors;
 #[cfg(all(target_os = "linux", not(portable)))]
 mod foreign;
@@ -68,6 +69,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<vec_env::VecEnv>()?;
     module.add_class::<vec_env::Fragment>()?;
     module.add_class::<assemble::FinalObservations>()?;
+    module.add_class::<episode_totals::EpisodeTotals>()?;
     module.add_class::<layers::Statistics>()?;
     module.add_class::<source::Source>()?;
     module.add_class::<linux::Plugin>()?;

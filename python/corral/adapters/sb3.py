@@ -146,14 +146,15 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         observations, rewards, terminations, truncations, infos = batch
         dones = terminations | truncations
         statistics = self._statistics
-        if statistics is not None:
-            statistics.step(rewards)
+        episodes: Episodes | None = None
+        if statistics is None:
+            (ended,) = dones.nonzero()
+        else:
+            ended, episodes = statistics.step(rewards, dones)
         of_end = {key: infos.pop(key) for key in _OF_END if key in infos}
-        (ended,) = dones.nonzero()
         told: Told | None = None
         if ended.size:
             cuts = (truncations & ~terminations)[ended]
-            episodes = None if statistics is None else statistics.end(ended)
             told = partial(self._told, ended, cuts, of_end, episodes)
         # Files are written as episodes end; nothing else of them is needed before it is read.
         is_logged = statistics is not None and statistics.monitors

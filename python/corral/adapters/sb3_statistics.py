@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from stable_baselines3.common.monitor import Monitor
+
+from corral import _native
 
 
 class Episodes(NamedTuple):
     """Episodes that ended in one step."""
 
-    returns: np.ndarray[Any, Any]
-    """float64, of each episode."""
-    before: np.ndarray[Any, Any]
-    """int64, of each episode the number of the step before its first."""
-    last: int
-    """The number of the step in which they ended."""
+    returns: npt.NDArray[np.float64]
+    lengths: npt.NDArray[np.int64]
     seconds: float
     """Since the envs were made."""
 
@@ -29,7 +28,7 @@ class Episodes(NamedTuple):
             counted: returns and lengths, one for each episode, that the vec env has counted itself.
                 Without them an env that tells of its episode itself is believed.
         """
-        returns, lengths = counted or (self.returns.tolist(), (self.last - self.before).tolist())
+        returns, lengths = counted or (self.returns.tolist(), self.lengths.tolist())
         # Monitor rounds so, in a quarter of a microsecond.
         seconds = round(self.seconds, 6)
         for info, episode_return, length in zip(infos, returns, lengths, strict=True):
@@ -50,30 +49,22 @@ class EpisodeStatistics:
     """
 
     def __init__(self, num_envs: int, monitors: Sequence[Monitor] = ()) -> None:
-        self._returns = np.zeros(num_envs)
-        self._steps = 0
-        # By env, the number of the step before its episode's first.
-        self._before = np.zeros(num_envs, np.int64)
+        self._totals = _native.EpisodeTotals(num_envs)
         self._began = time.time()
         self.monitors = monitors
 
     def begin(self) -> None:
         """All episodes begin anew."""
-        self._returns[:] = 0
-        self._before[:] = self._steps
+        self._totals.begin()
 
-    def step(self, rewards: Any) -> None:
-        """Counts a step of every env; rewards float64 `(num_envs,)`."""
-        self._returns += rewards
-        self._steps += 1
+    def step(self, rewards: Any, dones: Any) -> tuple[npt.NDArray[np.int64], Episodes]:
+        """Counts a step of every env; rewards float64 and dones bool `(num_envs,)`.
 
-    def end(self, ended: Any) -> Episodes:
-        """The episodes of the envs `ended`, int64, whose next episodes begin."""
-        returns, before, last = self._returns, self._before, self._steps
-        episodes = Episodes(returns[ended], before[ended], last, time.time() - self._began)
-        returns[ended] = 0
-        before[ended] = last
-        return episodes
+        Returns:
+            The numbers of the envs whose episodes ended, and these episodes.
+        """
+        ended, returns, lengths = self._totals.step(rewards, dones)
+        return ended, Episodes(returns, lengths, time.time() - self._began)
 
     def log(self, told: list[tuple[int, dict[str, Any]]]) -> None:
         """Has the monitors of envs that ended write the episodes into their files.
