@@ -12,6 +12,7 @@ __all__ = [
     "MAX_ENVS",
     "MAX_FRAMES",
     "MAX_THREADS",
+    "EpisodeTotals",
     "FinalObservations",
     "Fragment",
     "NetServer",
