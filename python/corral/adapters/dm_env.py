@@ -30,6 +30,8 @@ NO_SEED = (
     "argument, the seed, that makes an environment"
 )
 _NO_OPTIONS = "dm_env's reset takes no arguments"
+# Python 3.11 looks a member of an Enum up in a microsecond.
+_FIRST, _MID, _LAST = dm_env.StepType.FIRST, dm_env.StepType.MID, dm_env.StepType.LAST
 _METHODS = ("reset", "step", "observation_spec", "action_spec", "reward_spec", "discount_spec")
 
 
@@ -157,7 +159,7 @@ class DmVectorEnv(dm_env.Environment):  # type: ignore[misc]
         observations, self.infos = self.envs.reset()
         self._has_begun = True
         n = self.num_envs
-        types = np.full(n, dm_env.StepType.FIRST, dtype=np.int32)
+        types = np.full(n, _FIRST, dtype=np.int32)
         seen = self._observation.to_dm(observations)
         return dm_env.TimeStep(types, np.zeros(n), np.ones(n), seen)
 
@@ -193,13 +195,13 @@ class DmVectorEnv(dm_env.Environment):  # type: ignore[misc]
         del infos["env_id"]
         self.infos = infos
         is_last = terminations | truncations
-        types = np.full(self.num_envs, dm_env.StepType.MID, dtype=np.int32)
-        types[kinds != RowKind.STEP] = dm_env.StepType.FIRST
-        types[is_last] = dm_env.StepType.LAST
+        types = np.full(self.num_envs, _MID, dtype=np.int32)
+        types[kinds != RowKind.STEP] = _FIRST
+        types[is_last] = _LAST
         discounts = np.where(terminations, 0.0, 1.0)
         told = infos.get("discount")
         if isinstance(told, np.ndarray) and told.dtype.kind == "f" and told.ndim == 1:
-            has_told = infos["_discount"] & (types != dm_env.StepType.FIRST)
+            has_told = infos["_discount"] & (types != _FIRST)
             discounts[has_told] = told[has_told]
         seen = self._observation.to_dm(observations)
         return dm_env.TimeStep(types, rewards, discounts, seen)
@@ -246,25 +248,26 @@ class DmAsGymnasium(Foreign):
                 raise errors.UnsupportedError(NO_SEED)
             self._replace(self._made(seed))
         timestep = _timestep("reset", self.inner.reset())
-        if timestep.step_type != dm_env.StepType.FIRST:
+        if timestep.step_type != _FIRST:
             raise errors.ConformanceError(f"reset gave a step of type {timestep.step_type!r}")
-        return self._seen(timestep), {"discount": 1.0}
+        return self._read(timestep.observation), {"discount": 1.0}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Plays one action."""
-        timestep = _timestep("step", self.inner.step(self._written(action)))
-        if timestep.step_type == dm_env.StepType.FIRST:
+        step_type, reward, discount, observation = _timestep(
+            "step", self.inner.step(self._written(action))
+        )
+        if step_type == _FIRST:
             raise errors.ConformanceError(
                 "step began an episode though the last one had not ended: dm_env says FIRST only "
                 "after LAST"
             )
-        reward = _number("reward", timestep.reward)
-        discount = _number("discount", timestep.discount)
+        reward, discount = _number("reward", reward), _number("discount", discount)
         if not 0 <= discount <= 1:
             raise errors.ConformanceError(f"the discount is {discount}: it must be from 0 to 1")
-        is_last = timestep.step_type == dm_env.StepType.LAST
+        is_last = step_type == _LAST
         terminated, truncated = is_last and discount == 0, is_last and discount > 0
-        return self._seen(timestep), reward, terminated, truncated, {"discount": discount}
+        return self._read(observation), reward, terminated, truncated, {"discount": discount}
 
     def close(self) -> None:
         """Closes the environment, and one that is put aside."""
@@ -311,9 +314,6 @@ class DmAsGymnasium(Foreign):
                 )
         return env
 
-    def _seen(self, timestep: Any) -> Any:
-        return self._read(timestep.observation)
-
 
 def _check_number(name: str, spec: Any) -> None:
     """Errors for a spec that is not of one number."""
@@ -323,7 +323,9 @@ def _check_number(name: str, spec: Any) -> None:
 
 
 def _timestep(what: str, value: Any) -> Any:
-    """What `reset` or `step` gave, checked to be like a `TimeStep`."""
+    """What `reset` or `step` gave as a `TimeStep`, checked to be like one."""
+    if type(value) is dm_env.TimeStep and type(value.step_type) is dm_env.StepType:
+        return value
     for name in dm_env.TimeStep._fields:
         if not hasattr(value, name):
             raise errors.ConformanceError(
@@ -333,7 +335,7 @@ def _timestep(what: str, value: Any) -> Any:
         raise errors.ConformanceError(
             f"{what} gave the step type {value.step_type!r}, where one dm_env.StepType belongs"
         )
-    return value
+    return dm_env.TimeStep(*(getattr(value, name) for name in dm_env.TimeStep._fields))
 
 
 def _number(name: str, value: Any) -> float:
