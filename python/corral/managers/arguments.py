@@ -45,6 +45,9 @@ def by_env(name: str, given: Any, env_num: int, kinds: str = "a dict by env") ->
     """
     if not isinstance(given, Mapping):
         raise errors.ArgumentTypeError(f"{name} is {kinds}, not {type(given).__name__}")
+    # Asked of all keys at once, this takes a third of the time.
+    if set(map(type, given)) == {int} and min(given) >= 0 and max(given) < env_num:
+        return dict(given)
     return {env_number(env_id, env_num): one for env_id, one in given.items()}
 
 

@@ -270,22 +270,26 @@ class Fleet:
     def _land(self, batch: Batch) -> None:
         """Takes in the rows of envs that did not fail."""
         env_ids, kinds = batch[4]["env_id"].tolist(), batch[4]["row_kind"].tolist()
-        timesteps = self.members.timesteps(batch)
+        lives, landed, films = self.lives, self.landed, self.members.films
         over = []
-        for row, env_id in enumerate(env_ids):
-            life = self.lives[env_id]
-            if kinds[row] == _FAILED:
+        for env_id, kind, timestep in zip(
+            env_ids, kinds, self.members.timesteps(batch), strict=True
+        ):
+            life = lives[env_id]
+            if kind == _FAILED:
                 continue
             if life.order is not None:
                 life.knows = life.order.param, life.order.dynamic_seed
                 self._end_reset(life, EnvState.RUN)
-                life.ready_obs = timesteps[row].obs
-                self.members.film(env_id, is_first=True)
+                life.ready_obs = timestep.obs
+                if films:
+                    self.members.film(env_id, is_first=True)
                 continue
             life.is_in_step = False
             self.steps -= 1
-            timestep = self.landed[env_id] = timesteps[row]
-            self.members.film(env_id, is_last=bool(timestep.done))
+            landed[env_id] = timestep
+            if films:
+                self.members.film(env_id, is_last=bool(timestep.done))
             if timestep.info and is_abnormal(timestep.info):
                 life.state = EnvState.ERROR
             elif not timestep.done:

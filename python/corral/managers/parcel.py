@@ -33,6 +33,7 @@ PICKLED = 0x80
 # - of what is shown, the number of a form of rewards, whose value is the row's own; 0 for nothing;
 # - of actions, 1 and the rest of an array's header, behind which are its bytes.
 _FORMS = [("f", (1,)), ("d", (1,))]
+_DTYPES = [np.dtype(char) for char, _ in _FORMS]
 _HEADER = struct.Struct("<BcBx3I")
 
 
@@ -73,7 +74,7 @@ def reward_forms(size: int) -> dict[Any, npt.NDArray[np.uint8]]:
 def formed(firsts: list[int], numbers: npt.NDArray[np.float64]) -> list[Any]:
     """The rows' rewards in the forms that their leaves begin with."""
     if len(set(firsts)) == 1 and 0 < firsts[0] < PICKLED:
-        return list(numbers.astype(_FORMS[firsts[0] - 1][0]).reshape(-1, 1))
+        return list(numbers.astype(_DTYPES[firsts[0] - 1]).reshape(-1, 1))
     rewards: list[Any] = numbers.tolist()
     for row, first in enumerate(firsts):
         if 0 < first < PICKLED:
@@ -108,13 +109,12 @@ def _alike(actions: Sequence[Any], size: int) -> npt.NDArray[np.uint8] | None:
     for action in actions:
         if type(action) is not np.ndarray or action.shape != shape or action.dtype != dtype:
             return None
-    leaves = np.zeros((len(actions), size), np.uint8)
     dims = (*shape, *[0] * (3 - len(shape)))
     header = _HEADER.pack(1, dtype.char.encode(), len(shape), *dims)
-    leaves[:, : _HEADER.size] = np.frombuffer(header, np.uint8)
-    flat = np.array(actions).reshape(len(actions), -1).view(np.uint8)
-    leaves[:, _HEADER.size : _HEADER.size + first.nbytes] = flat
-    return leaves
+    rest = bytes(size - len(header) - first.nbytes)
+    # Of small arrays this takes half the time of NumPy's stacking.
+    data = rest.join([header + action.tobytes() for action in actions]) + rest
+    return np.frombuffer(data, np.uint8).reshape(len(actions), size)
 
 
 class ActionReader:
