@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::errors::to_py;
 
 /// The numbers of the envs whose episodes ended, their returns and their lengths.
-type Ended<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
+type EndedInStep<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
 
 /// What the episodes under way have come to.
 #[pyclass(module = "corral._native")]
@@ -48,7 +48,7 @@ impl EpisodeTotals {
         py: Python<'py>,
         rewards: PyReadonlyArray1<'py, f64>,
         over: PyReadonlyArray1<'py, bool>,
-    ) -> PyResult<Ended<'py>> {
+    ) -> PyResult<EndedInStep<'py>> {
         let (rewards, over) = (rewards.as_slice()?, over.as_slice()?);
         if rewards.len() != self.returns.len() || over.len() != self.returns.len() {
             let message = format!(
