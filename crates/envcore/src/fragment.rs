@@ -22,12 +22,14 @@ pub enum PackedRows {
 }
 
 impl PackedRows {
-    /// No rows yet, of the leaf of `column`.
-    pub fn like(column: &Column) -> Self {
-        match column {
-            Column::Fixed(_) => PackedRows::Fixed(Vec::new()),
-            Column::Values(_) => PackedRows::Values(Vec::new()),
-        }
+    /// These rows of `column`.
+    pub fn of_rows(column: &Column, rows: &[usize]) -> Self {
+        let mut packed = match column {
+            Column::Fixed(fixed) => PackedRows::Fixed(Vec::with_capacity(rows.len() * fixed.row_bytes())),
+            Column::Values(_) => PackedRows::Values(Vec::with_capacity(rows.len())),
+        };
+        rows.iter().for_each(|&row| packed.push(column, row));
+        packed
     }
 
     fn clear(&mut self) {

@@ -221,6 +221,7 @@ pub use env_source::EnvSource;
 /// ```
 pub use envcore_derive::Config;
 pub use envcore_derive::{FromRow, ToRow};
+pub use episode::where_true;
 pub use error::{Cause, Error, Failure, Phase, Raised, Result, SlotError};
 pub use evaluate::Schedule;
 pub use event::{EVENTS, Event};

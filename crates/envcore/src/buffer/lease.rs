@@ -23,9 +23,12 @@ use crate::os;
 /// Alignment of every block, in bytes.
 const ALIGN: usize = 64;
 
-/// From this size on, a block lies in huge pages where the system has some: a step that writes
-/// more than the caches hold has fewer addresses to look up. NumPy's arrays do from this size on.
-const LARGE: usize = 4 << 20;
+/// From this size on, a block is whole huge pages where the system has some: a step that writes
+/// more than the caches hold has fewer addresses to look up. A block takes at most a page more than it needs.
+const LARGE: usize = 1 << 20;
+
+/// The size of a huge page of x86-64, and of most kernels for ARM64.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// The number of takes after which blocks that stayed unused meanwhile are freed. A
 /// training loop takes several times a step, so the window spans many rollouts.
@@ -85,7 +88,7 @@ impl PoolState {
         // SAFETY: the layout's size is at least 1.
         let block = NonNull::new(unsafe { alloc(layout) }).ok_or_else(lack)?;
         if self.bytes >= LARGE {
-            os::prefer_huge_pages(block, self.bytes);
+            os::prefer_huge_pages(block, layout.size());
         }
         // SAFETY: the block has as many bytes, and nobody else uses it.
         unsafe { block.write_bytes(0, self.bytes) }
@@ -94,6 +97,10 @@ impl PoolState {
 
     /// The layout of a block; `None` where no block can be so large.
     fn layout(&self) -> Option<Layout> {
+        if self.bytes >= LARGE {
+            let whole = self.bytes.checked_next_multiple_of(HUGE_PAGE)?;
+            return Layout::from_size_align(whole, HUGE_PAGE).ok();
+        }
         Layout::from_size_align(self.bytes.max(1), ALIGN).ok()
     }
 

@@ -19,6 +19,7 @@ pub(crate) use checks::Tried;
 pub(crate) use lives::{Life, Lives, Status, check_seed, restart_seed};
 #[cfg(feature = "export")]
 pub(crate) use passes::find;
+pub use passes::where_true;
 pub(crate) use rules::Rules;
 pub(crate) use saved::saved_life;
 

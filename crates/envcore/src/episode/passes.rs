@@ -78,16 +78,28 @@ impl Kernel for AddUp<'_> {
 pub(crate) fn find(holds: &[bool], first: usize, found: &mut [usize]) -> usize {
     let mut count = 0;
     let (chunks, rest) = bytemuck::cast_slice::<bool, u8>(holds).as_chunks::<64>();
-    // With a bit for each of 64 elements, the CPU only mispredicts their number.
     for (at, chunk) in chunks.iter().enumerate() {
         let mut bits = 0;
         for (k, word) in chunk.as_chunks::<8>().0.iter().enumerate() {
             bits |= bit_per_byte(u64::from_le_bytes(*word)) << (8 * k);
         }
-        while bits != 0 {
-            found[count] = first + 64 * at + bits.trailing_zeros() as usize;
-            count += 1;
-            bits &= bits - 1;
+        if bits == 0 {
+            continue;
+        }
+        let from = first + 64 * at;
+        // The chunks so far have at most 64 each, so that there is room for 64 more.
+        let room = found[count..].first_chunk_mut::<64>().expect("room for all of holds");
+        count += bits.count_ones() as usize;
+        // Eight at a time, whether there are as many or not: a CPU cannot predict how many there are, but
+        // that there are no more than eight. What is written too much is overwritten or not counted.
+        for eight in room.as_chunks_mut::<8>().0 {
+            for index in eight {
+                *index = from + bits.trailing_zeros() as usize;
+                bits &= bits.wrapping_sub(1);
+            }
+            if bits == 0 {
+                break;
+            }
         }
     }
     let from = first + 64 * chunks.len();
@@ -96,6 +108,15 @@ pub(crate) fn find(holds: &[bool], first: usize, found: &mut [usize]) -> usize {
         count += 1;
     }
     count
+}
+
+/// The indices of the true elements.
+#[must_use]
+pub fn where_true(holds: &[bool]) -> Vec<usize> {
+    let mut found = vec![0; holds.len()];
+    let count = find(holds, 0, &mut found);
+    found.truncate(count);
+    found
 }
 
 /// Packs eight bytes that are 0 or 1 into a byte: byte j becomes bit j.
@@ -112,11 +133,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn those_that_hold_are_found_in_order(holds in prop::collection::vec(any::<bool>(), 0..300)) {
+        fn those_that_hold_are_found_in_order(
+            holds in prop_oneof![
+                prop::collection::vec(any::<bool>(), 0..300),
+                prop::collection::vec(prop::bool::weighted(0.05), 0..300),
+                prop::collection::vec(prop::bool::weighted(0.98), 0..300),
+            ],
+        ) {
             let mut found = vec![0; holds.len()];
             let count = find(&holds, 5, &mut found);
             let naive: Vec<usize> = (0..holds.len()).filter(|k| holds[*k]).map(|k| k + 5).collect();
             prop_assert_eq!(&found[..count], &naive[..]);
+            let from_0: Vec<usize> = naive.iter().map(|k| k - 5).collect();
+            prop_assert_eq!(where_true(&holds), from_0);
         }
     }
 }

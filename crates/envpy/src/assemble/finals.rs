@@ -34,12 +34,6 @@ pub(crate) struct FinalObservations {
     array: PyOnceLock<Py<PyAny>>,
 }
 
-fn packed(column: &Column, rows: &[usize]) -> PackedRows {
-    let mut packed = PackedRows::like(column);
-    rows.iter().for_each(|&row| packed.push(column, row));
-    packed
-}
-
 impl FinalObservations {
     /// The final observations `columns` of a batch, of the rows in which `ended` is true.
     /// `as_shown` says that no layer changes what envs show.
@@ -50,12 +44,12 @@ impl FinalObservations {
         extras: &mut Vec<Extra>,
         as_shown: bool,
     ) -> Self {
-        let rows: Vec<usize> = (0..ended.len()).filter(|row| ended[*row]).collect();
+        let rows = envcore::where_true(ended);
         let own = extras.extract_if(.., |extra| extra.key == FINAL_OBSERVATION);
         let own = own.filter_map(|extra| Some((rows.binary_search(&extra.row).ok()?, extra.value)));
         FinalObservations {
             own: own.filter(|_| as_shown).collect(),
-            leaves: columns.iter().map(|column| packed(column, &rows)).collect(),
+            leaves: columns.iter().map(|column| PackedRows::of_rows(column, &rows)).collect(),
             shapes: shapes.clone(),
             num_rows: ended.len(),
             ended: rows,
