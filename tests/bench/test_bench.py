@@ -142,6 +142,21 @@ def test_what_cannot_be_found_is_one_line_and_exit_code_2(root: Path, tmp_path: 
         assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_bench_may_be_called_after_the_env_that_it_measures(root: Path) -> None:
+    some = root / "definitions" / "some.py"
+    some.write_text(DEFINITIONS.replace('"one"', '"gymnasium-Taxi-v4"'))
+    listed = corral("bench", "gymnasium-Taxi-v4", "--list", "--benches", root)
+    assert listed.returncode == 0, listed.stderr
+    assert "gymnasium-Taxi-v4" in listed.stdout
+    assert "two" not in listed.stdout
+    strange = corral("bench", "gymnasium-Taxi-v5", "--benches", root)
+    assert (strange.returncode, "unknown env 'gymnasium-Taxi-v5'" in strange.stderr) == (2, True)
+    # An env's own id is the env, whatever benches are called.
+    some.write_text(DEFINITIONS.replace('"one"', '"Taxi-v4"'))
+    listed = corral("bench", "Taxi-v4", "--list", "--benches", root)
+    assert "1,024 envs" in listed.stdout
+
+
 def test_two_benches_of_one_name_and_a_file_without_any_are_errors(root: Path) -> None:
     (root / "definitions" / "again.py").write_text(DEFINITIONS)
     done = corral("bench", "--benches", root)

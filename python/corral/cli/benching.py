@@ -87,7 +87,7 @@ def _wanted(
     names: list[str], root: Path | None, num_envs: int, num_threads: int, config: dict[str, Any]
 ) -> tuple[list[tuple[Path, Bench]], Path | None]:
     """The benches, each with its file, and the folder of those that have one."""
-    of_ids = [name for name in names if measuring.is_id(name)]
+    of_ids = [name for name in names if measuring.is_id(name) and not _is_bench(name, root)]
     others = [name for name in names if name not in of_ids]
     benches = [(Path(), measuring.bench_of(id, num_envs, num_threads, config)) for id in of_ids]
     if of_ids and not others:
@@ -103,6 +103,17 @@ def _wanted(
             f"say which env: corral bench CartPole-v1. As for other benches: {error}"
         ) from None
     return benches + _chosen(files.load(root), others), root
+
+
+def _is_bench(name: str, root: Path | None) -> bool:
+    """Whether a name that looks like an id is no env's, but that of a bench that measures one."""
+    if measuring.is_known(name):
+        return False
+    try:
+        loaded = files.load(files.find_root(root))
+    except errors.ArgumentError:
+        return False
+    return any(name == bench.name for benches in loaded.values() for bench in benches)
 
 
 def _list(benches: list[Bench], as_json: bool) -> None:

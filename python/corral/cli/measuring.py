@@ -22,7 +22,12 @@ _BATCHES = 64
 def is_id(name: str) -> bool:
     """Whether a name is an env's, or looks like one."""
     versioned = name.rpartition("-v")[2].isdecimal() and "-v" in name
-    return versioned or ":" in name or name in corral.envs() or name in gymnasium.registry
+    return versioned or is_known(name)
+
+
+def is_known(name: str) -> bool:
+    """Whether a name is that of an env, or of one in a module that is still to be imported."""
+    return ":" in name or name in corral.envs() or name in gymnasium.registry
 
 
 def bench_of(id: str, num_envs: int, num_threads: int, config: dict[str, Any]) -> Bench:
