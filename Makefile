@@ -144,6 +144,7 @@ bench-instructions: ## Count the core's instructions (takes Valgrind).
 lint: build ## Check format, lints, types and stubs.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --locked -p envcore --no-default-features -- -D warnings
 	RUSTFLAGS="-D warnings --cfg portable" cargo check --locked --target-dir target/portable -p envcore -p envlib -p envpy
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 	$(BIN)/ruff format --check .

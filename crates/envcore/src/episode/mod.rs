@@ -17,7 +17,6 @@ mod space_checks;
 
 pub(crate) use checks::Tried;
 pub(crate) use lives::{Life, Lives, Status, check_seed, restart_seed};
-#[cfg(feature = "export")]
 pub(crate) use passes::find;
 pub use passes::where_true;
 pub(crate) use rules::Rules;

@@ -26,6 +26,7 @@ use crate::abi::library::Address;
 use crate::begin::Begin;
 use crate::buffer::RowsMut;
 use crate::call::{Call, CallKind};
+use crate::episode::find;
 use crate::error::{Cause, Error, Failure, Phase, Result};
 use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::{DType, Space, Value};
@@ -119,12 +120,15 @@ pub(super) struct LibenvChunk {
     /// Whether the first observation of the instance began an index in every env, as a
     /// placeholder.
     began_placeholder: bool,
+    /// The envs whose episode a step ended, at the front.
+    found: Vec<usize>,
 }
 
 impl LibenvChunk {
     pub(super) fn new(plan: InstancePlan, instance: LoadedInstance) -> Self {
         LibenvChunk {
             born: vec![0; plan.num],
+            found: vec![0; plan.num],
             plan,
             instance: Some(instance),
             broken: None,
@@ -240,7 +244,8 @@ impl LibenvChunk {
     /// instance afterwards.
     fn play(&mut self, actions: StepArgs<'_>) -> bool {
         let all = 0..self.plan.num;
-        if self.born.iter().any(|born| *born != self.made) {
+        // All are looked at, because a loop that may stop early looks at one after the other.
+        if self.born.iter().fold(false, |any, born| any | (*born != self.made)) {
             let why = "it failed, and was made anew without all of its envs: reset them together";
             self.give_up(Phase::Step, Error::env(why).into());
         }
@@ -288,7 +293,9 @@ fn tell(instance: &LoadedInstance, extras: &Extras, env: usize, rows: &mut RowsM
 }
 
 /// Writes all rows of a step of all envs.
-fn write(instance: &LoadedInstance, extras: &Extras, rows: &mut RowsMut<'_>) {
+///
+/// `found` is room for as many numbers as there are envs.
+fn write(instance: &LoadedInstance, extras: &Extras, rows: &mut RowsMut<'_>, found: &mut [usize]) {
     let mut columns = rows.columns();
     let firsts = instance.firsts();
     for (to, &from) in columns.reward.iter_mut().zip(instance.rewards()) {
@@ -297,13 +304,14 @@ fn write(instance: &LoadedInstance, extras: &Extras, rows: &mut RowsMut<'_>) {
     for (to, &first) in columns.terminated.iter_mut().zip(firsts) {
         *to = first == 1;
     }
+    let count = find(columns.terminated, 0, found);
     columns.truncated.fill(false);
     for (leaf, block) in instance.observation.iter().enumerate() {
         with_element!(block.dtype, T => {
             columns.observation.leaf::<T>(leaf).copy_from_slice(block.elements::<T>());
         });
     }
-    for (env, _) in firsts.iter().enumerate().filter(|(_, first)| **first == 1) {
+    for &env in &found[..count] {
         if let Some([terminated, truncated]) = extras.flags {
             let is = |leaf: usize| instance.info[leaf].bytes(env..env + 1)[0] != 0;
             let (terminated, truncated) = (is(terminated), is(truncated));
@@ -347,7 +355,7 @@ impl Chunk for LibenvChunk {
             side.failures.extend(slots.map(|slot| (slot, failure.clone())));
         } else if self.play(actions) {
             let instance = self.instance.as_ref().expect("it was just played");
-            write(instance, &self.plan.extras, rows);
+            write(instance, &self.plan.extras, rows, &mut self.found);
         } else {
             side.failures.extend(slots.map(|slot| (slot, self.broken(slot, Phase::Step))));
         }
