@@ -5,8 +5,7 @@
 //! their places; and the episode statistics, packed likewise. It says the same in all autoreset
 //! modes: what an action led to is the next observation, or the final one where the episode ended.
 
-use crate::buffer::{Batch, Buffers, Column, Extra, Infos, Part, RowKind};
-use crate::buffer::{StepLeaf, StepMemory, StepPools};
+use crate::buffer::{Batch, Buffers, Column, Extra, Infos, Part, RowKind, StepLeaf, StepMemory, StepPools};
 use crate::episode::find;
 use crate::error::{Error, Result};
 use crate::space::{DType, LeafKind, Space, Tree, Value};
@@ -304,11 +303,10 @@ impl Fragment {
         if self.ends_in_blocks && self.episodes.is_none() {
             return Vec::new();
         }
-        let (terminated, truncated) =
-            (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
+        let ends = (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
         let (over, found) = &mut self.over;
         let n = batch.rows();
-        over[..n].iter_mut().zip(terminated).zip(truncated).for_each(|((over, a), b)| *over = a | b);
+        over[..n].iter_mut().zip(ends.0).zip(ends.1).for_each(|((over, a), b)| *over = a | b);
         let count = find(&over[..n], 0, found);
         let rows = &found[..count];
         if let Some(EpisodeStatistics { places, leaf, rows: packed }) = &mut self.episodes {
