@@ -146,7 +146,7 @@ def namespace_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def loaded() -> list[tuple[str, str]]:
-    """All libraries, `(namespace, path)`: what another process has to load."""
+    """All libraries, `(namespace, path)`. A file may be gone since."""
     return [(name, str(library.plugin.path)) for name, library in _loaded.items()]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,13 @@ import psutil
 import pytest
 
 import corral
-from corral.errors import ArgumentError, ArgumentTypeError, EnvError, UnsupportedError
+from corral.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    EnvError,
+    LibraryError,
+    UnsupportedError,
+)
 from tests.support import FAULTY
 
 INDICES = [5, 1, 90, 2, 8, 8, 30, 31, 32, 33, 7, 1, 2**62]
@@ -295,6 +302,16 @@ def test_processes_know_the_libraries_that_were_loaded_here() -> None:
     here = corral.evaluate(balance, "CartPole-v1", range(6))
     assert found.returns.tolist() == here.returns.tolist()
     assert found.id == "split/CartPole-v1"
+
+
+def test_only_who_needs_a_library_whose_file_is_gone_is_told(tmp_path: Path) -> None:
+    file = shutil.copy(corral.libenv_path(), tmp_path / "gone.so")
+    corral.load(file, namespace="gone_since")
+    os.unlink(file)
+    found = corral.evaluate(balance, "CartPole-v1", range(4), num_processes=2)
+    assert found.indices.tolist() == [0, 1, 2, 3]
+    with pytest.raises(LibraryError, match=r"gone\.so"):
+        corral.evaluate(balance, "gone_since/CartPole-v1", range(4), num_processes=2)
 
 
 def test_running_statistics_are_not_split(tmp_path: Path) -> None:

@@ -303,10 +303,10 @@ impl Fragment {
         if self.ends_in_blocks && self.episodes.is_none() {
             return Vec::new();
         }
-        let ends = (batch.terminated.as_slice::<bool>(), batch.truncated.as_slice::<bool>());
+        let ends = batch.terminated.as_slice::<bool>().iter().zip(batch.truncated.as_slice::<bool>());
         let (over, found) = &mut self.over;
         let n = batch.rows();
-        over[..n].iter_mut().zip(ends.0).zip(ends.1).for_each(|((over, a), b)| *over = a | b);
+        over[..n].iter_mut().zip(ends).for_each(|(over, (a, b))| *over = a | b);
         let count = find(&over[..n], 0, found);
         let rows = &found[..count];
         if let Some(EpisodeStatistics { places, leaf, rows: packed }) = &mut self.episodes {

@@ -110,10 +110,10 @@ def _is_bench(name: str, root: Path | None) -> bool:
     if measuring.is_known(name):
         return False
     try:
-        loaded = files.load(files.find_root(root))
+        root = files.find_root(root)
     except errors.ArgumentError:
         return False
-    return any(name == bench.name for benches in loaded.values() for bench in benches)
+    return any(name == bench.name for benches in files.load(root).values() for bench in benches)
 
 
 def _list(benches: list[Bench], as_json: bool) -> None:

@@ -61,7 +61,7 @@ def play_in_processes(
     """
     require_linux("evaluations in several processes")
     data = _pickled(job)
-    libraries = plugins.loaded()
+    libraries = _libraries(job.id)
     workers: list[_Worker] = []
     try:
         for k in range(min(count, len(positions))):
@@ -190,6 +190,13 @@ def main() -> None:
             tell("error", pack(error))
         else:
             tell("done", None)
+
+
+def _libraries(id: str) -> list[tuple[str, str]]:
+    """`(namespace, path)` of the library that has this env, and of all others whose files are still
+    there: a policy may play with their envs. A file that is gone matters to who needs it alone."""
+    own = id.partition("/")[0]
+    return [one for one in plugins.loaded() if one[0] == own or os.path.exists(one[1])]
 
 
 def _play(payload: _Payload, ended: Callable[[Episode], None]) -> None:

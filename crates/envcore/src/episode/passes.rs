@@ -90,8 +90,8 @@ pub(crate) fn find(holds: &[bool], first: usize, found: &mut [usize]) -> usize {
         // The chunks so far have at most 64 each, so that there is room for 64 more.
         let room = found[count..].first_chunk_mut::<64>().expect("room for all of holds");
         count += bits.count_ones() as usize;
-        // Eight at a time, whether there are as many or not: a CPU cannot predict how many there are, but
-        // that there are no more than eight. What is written too much is overwritten or not counted.
+        // Eight places are written at a time, even where fewer elements hold. The CPU cannot predict how many
+        // of 64 hold, and can predict that at most eight do. The count leaves the surplus places out.
         for eight in room.as_chunks_mut::<8>().0 {
             for index in eight {
                 *index = from + bits.trailing_zeros() as usize;
@@ -110,7 +110,7 @@ pub(crate) fn find(holds: &[bool], first: usize, found: &mut [usize]) -> usize {
     count
 }
 
-/// The indices of the true elements.
+/// The indices of the true elements, ascending.
 #[must_use]
 pub fn where_true(holds: &[bool]) -> Vec<usize> {
     let mut found = vec![0; holds.len()];

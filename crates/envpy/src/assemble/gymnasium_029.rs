@@ -78,7 +78,7 @@ impl Assembler {
         let numbers = self.final_numbers(py, flags, &observation)?;
         infos.set_item(intern!(py, "final_observation"), numbers.unwrap_or(seen))?;
         let told = empty_objects(py, flags.len())?;
-        for row in (0..flags.len()).filter(|row| flags[*row]) {
+        for row in envcore::where_true(flags) {
             told.set_item(row, self.last_info(py, &last, given, row)?)?;
         }
         infos.set_item(intern!(py, "final_info"), told)?;
@@ -103,7 +103,7 @@ impl Assembler {
             return Ok(None);
         }
         let n = column.row_bytes();
-        let rows = (0..ended.len()).filter(|row| ended[*row]);
+        let rows = envcore::where_true(ended).into_iter();
         let given = rows.map(|row| (row, &column.bytes()[row * n..(row + 1) * n]));
         array::sparse(py, leaf.descr(), &[ended.len()], given).map(Some)
     }

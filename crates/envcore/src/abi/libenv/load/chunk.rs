@@ -244,7 +244,7 @@ impl LibenvChunk {
     /// instance afterwards.
     fn play(&mut self, actions: StepArgs<'_>) -> bool {
         let all = 0..self.plan.num;
-        // All are looked at, because a loop that may stop early looks at one after the other.
+        // A loop without an early exit is vectorised.
         if self.born.iter().fold(false, |any, born| any | (*born != self.made)) {
             let why = "it failed, and was made anew without all of its envs: reset them together";
             self.give_up(Phase::Step, Error::env(why).into());
