@@ -92,6 +92,54 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
+/// Asks the CPU to make `value` its own, for a write a little later. Memory that is in no cache of
+/// this CPU is fetched meanwhile.
+#[inline(always)]
+pub fn prefetch_to_write<T>(value: &mut T) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..size_of::<T>().div_ceil(64) {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        // SAFETY: as in `prefetch`.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_mut(value).cast::<i8>().byte_add(64 * line)) }
+    }
+    let _ = value;
+}
+
+/// Copies `bytes` bytes past the caches, for a reader who comes much later. Memory that is in no cache
+/// is not fetched first, and what is in the caches stays there.
+///
+/// # Safety
+/// As [`std::ptr::copy_nonoverlapping`].
+pub unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+        let head = to.align_offset(64).min(bytes);
+        let lines = (bytes - head) / 64;
+        let tail = head + lines * 64;
+        // SAFETY: head, lines and tail divide the bytes of both; `to` is aligned to a line after
+        // the head.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, to, head);
+            for line in 0..lines {
+                let (from, to) = (from.add(head + line * 64), to.add(head + line * 64));
+                for part in (0..64).step_by(16) {
+                    let value = _mm_loadu_si128(from.add(part).cast::<__m128i>());
+                    _mm_stream_si128(to.add(part).cast::<__m128i>(), value);
+                }
+            }
+            std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
+            // Such stores become visible to others in any order, up to here.
+            _mm_sfence();
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: the caller guarantees what this function requires.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, bytes)
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn avx2<K: Kernel>(kernel: K) -> K::Output {
@@ -144,6 +192,19 @@ impl SimdLevel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_past_the_caches_has_the_bytes_wherever_it_begins_and_ends() {
+        let from: Vec<u8> = (0..300).map(|k| k as u8).collect();
+        for (first, last) in (0..70).flat_map(|first| (first..300).step_by(7).map(move |last| (first, last))) {
+            let mut to = vec![0xAA; 300];
+            let n = last - first;
+            // SAFETY: both have as many bytes, and they are two allocations.
+            unsafe { copy_past_caches(from.as_ptr().add(3.min(300 - n)), to.as_mut_ptr().add(first), n) };
+            assert_eq!(to[first..last], from[3.min(300 - n)..][..n]);
+            assert!(to[..first].iter().chain(&to[last..]).all(|&byte| byte == 0xAA));
+        }
+    }
 
     struct Quotients<'a>(&'a [f64]);
 

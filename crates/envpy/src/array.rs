@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::ptr;
 
-use envcore::{DType, Fixed, Lease, Row};
+use envcore::{DType, Fixed, Lease, Row, simd};
 use numpy::npyffi::{self, NPY_ARRAY_CARRAY, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::PyTypeInfo;
@@ -287,6 +287,9 @@ pub(crate) fn put<'a>(
     })
 }
 
+/// The bytes of an array that is too large for a CPU core's own caches.
+const LARGE: usize = 2 << 20;
+
 /// Copies `given` to the row `row` of `whole`, if both are C-contiguous arrays of NumPy's own class,
 /// of one element type that the core has, and `given` has as many elements as a row. Returns whether
 /// it did.
@@ -305,7 +308,14 @@ pub(crate) fn put_row(
     // SAFETY: the row is within `whole` (checked), whose memory is written to while the GIL is held,
     // and `given` has as many bytes. They may overlap: a policy may return a row of `whole`. The
     // elements are of one type, so that any bytes of one are valid in the other.
-    unsafe { ptr::copy(from, to.cast_mut().add(row * size), size) }
+    unsafe {
+        let to = to.cast_mut().add(row * size);
+        if room >= LARGE && from.addr().abs_diff(to.addr()) >= size {
+            simd::copy_past_caches(from, to, size);
+        } else {
+            ptr::copy(from, to, size);
+        }
+    }
     true
 }
 

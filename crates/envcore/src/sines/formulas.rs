@@ -1,7 +1,6 @@
 //! The formulas of sines and cosines, as loops over arrays.
 
 use super::table::{self, TABLE};
-use crate::simd::Aligned;
 
 /// Angles of at least this magnitude need more digits of π than the formulas have.
 pub const FAR: f64 = f64::from_bits(0x4199_21FB_0000_0000);
@@ -91,6 +90,8 @@ pub struct Between<const N: usize> {
     /// The sines of tiny angles.
     tiny: [f64; N],
     row_of: [u64; N],
+    /// The rows of the table.
+    rows: [[f64; 4]; N],
     /// Signs, or which formula the results are of.
     which: [u64; N],
 }
@@ -98,7 +99,14 @@ pub struct Between<const N: usize> {
 impl<const N: usize> Default for Between<N> {
     fn default() -> Self {
         let zeros = [[0.0; N]; 2];
-        Between { of_sine: zeros, of_cosine: zeros, tiny: [0.0; N], row_of: [0; N], which: [0; N] }
+        Between {
+            of_sine: zeros,
+            of_cosine: zeros,
+            tiny: [0.0; N],
+            row_of: [0; N],
+            rows: [[0.0; 4]; N],
+            which: [0; N],
+        }
     }
 }
 
@@ -128,11 +136,13 @@ fn towards(angle: f64, rest: f64) -> f64 {
     f64::from_bits(rest.to_bits() ^ (angle.to_bits() & SIGN))
 }
 
-/// The rows are copied one after another, for that is quicker than to gather each number of a row by
+/// Copies rows of the table one after another, for that is quicker than to gather each number of a row by
 /// itself.
 #[inline(always)]
-fn rows_of<const N: usize>(row_of: &[u64; N]) -> Aligned<[[f64; 4]; N]> {
-    Aligned(std::array::from_fn(|i| TABLE.0[row_of[i] as usize % TABLE.0.len()]))
+fn take_rows<const N: usize>(row_of: &[u64; N], rows: &mut [[f64; 4]; N]) {
+    for i in 0..N {
+        rows[i] = TABLE.0[row_of[i] as usize % TABLE.0.len()];
+    }
 }
 
 /// The sine of a tiny angle, which is `angle` and `rest`.
@@ -153,7 +163,7 @@ fn one_function<const FUSED: bool, const COSINE: bool, const N: usize>(
     out: &mut [f64; N],
     between: &mut Between<N>,
 ) {
-    let Between { of_sine: [angle, rest], row_of, which: sign, .. } = between;
+    let Between { of_sine: [angle, rest], row_of, rows, which: sign, .. } = between;
     for i in 0..N {
         let x = x[i];
         let (is_near, is_middle) = (x.abs() < NEAR, x.abs() < MIDDLE);
@@ -175,9 +185,9 @@ fn one_function<const FUSED: bool, const COSINE: bool, const N: usize>(
         let own = u.to_bits() & (which & BY_COSINE).wrapping_sub(1);
         sign[i] = (own ^ which << 62) & SIGN;
     }
-    let rows = rows_of(row_of);
+    take_rows(row_of, rows);
     for i in 0..N {
-        let [a, a_rest, b, b_rest] = rows.0[i];
+        let [a, a_rest, b, b_rest] = rows[i];
         let (u, rest, cosine) = (angle[i], rest[i], row_of[i] >= ROWS);
         let r = towards(u, rest);
         let y = beyond_row(u);
@@ -238,7 +248,7 @@ pub(super) fn both_functions<const FUSED: bool, const N: usize>(
     cos: &mut [f64; N],
     between: &mut Between<N>,
 ) -> bool {
-    let Between { of_sine, of_cosine, tiny, row_of, which } = between;
+    let Between { of_sine, of_cosine, tiny, row_of, rows, which } = between;
     let mut different = 0;
     for i in 0..N {
         let x = x[i];
@@ -261,12 +271,12 @@ pub(super) fn both_functions<const FUSED: bool, const N: usize>(
     if different != 0 {
         return false;
     }
-    let rows = rows_of(row_of);
+    take_rows(row_of, rows);
     for i in 0..N {
         tiny[i] = tiny_sine::<FUSED>(of_sine[0][i], of_sine[1][i]);
     }
     for i in 0..N {
-        let [sn, ssn, cs, ccs] = rows.0[i];
+        let [sn, ssn, cs, ccs] = rows[i];
         let (u, r) = (of_sine[0][i], towards(of_sine[0][i], of_sine[1][i]));
         let y = beyond_row(u);
         let square = y * y;
@@ -296,11 +306,19 @@ pub(super) fn both_functions<const FUSED: bool, const N: usize>(
 
 /// The sines and cosines of `x`, all of which are below [`NEAR`] in magnitude, in radians.
 #[inline(always)]
-pub fn sin_cos_near<const FUSED: bool, const N: usize>(x: &[f64; N], sin: &mut [f64; N], cos: &mut [f64; N]) {
-    let row_of: Aligned<[u64; N]> = Aligned(std::array::from_fn(|i| row_near(x[i])));
-    let rows = rows_of(&row_of.0);
+pub fn sin_cos_near<const FUSED: bool, const N: usize>(
+    x: &[f64; N],
+    sin: &mut [f64; N],
+    cos: &mut [f64; N],
+    between: &mut Between<N>,
+) {
+    let Between { row_of, rows, .. } = between;
     for i in 0..N {
-        let [sn, ssn, cs, ccs] = rows.0[i];
+        row_of[i] = row_near(x[i]);
+    }
+    take_rows(row_of, rows);
+    for i in 0..N {
+        let [sn, ssn, cs, ccs] = rows[i];
         let (x, q) = (x[i], x[i] * x[i]);
         let tiny = x + (taylor::<FUSED>(q) * x) * q;
         let y = beyond_row(x);

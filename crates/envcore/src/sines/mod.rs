@@ -54,7 +54,7 @@ impl<const FUSED: bool> Kernel for Compute<'_, FUSED> {
             sines::<FUSED, BLOCK>(&x, sin, &mut between);
             cosines::<FUSED, BLOCK>(&x, cos, &mut between);
             sines_and_cosines::<FUSED, BLOCK>(&x, sin_of_both, cos_of_both, &mut between);
-            sin_cos_near::<FUSED, BLOCK>(&x, near_sin, near_cos);
+            sin_cos_near::<FUSED, BLOCK>(&x, near_sin, near_cos, &mut between);
             all.extend((0..some.len()).map(|i| out.map(|way| way.map(|function| function[i]))));
         }
         all

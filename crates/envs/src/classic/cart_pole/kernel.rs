@@ -36,20 +36,20 @@ fn over_mass<const FUSED: bool>(value: f64) -> f64 {
 impl Lanes<4, 4> for CartLanes {
     type Action = i64;
     /// Sines and cosines, and by how much the cart and the pole get faster.
-    type Between = Numbers<4>;
+    type Between = (Numbers<4>, sines::Between<BLOCK>);
 
     /// Loops so short that a CPU sees several turns of them at once: one loop of all waits for its own
     /// results. What loops of narrow and wide elements do is kept apart, too.
     #[inline(always)]
-    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 4, 4>, between: &mut Numbers<4>) -> bool {
+    fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 4, 4>, between: &mut Self::Between) -> bool {
         let EnvBlock { fields: [x, v, angle, spin], actions, observation, reward, terminated: fallen } =
             block;
         // Poles lean or spin more than that only where a user starts them so.
         if !(lanes::are_near(angle, sines::NEAR) & lanes::are_near(spin, 1e6)) {
             return false;
         }
-        let [sin, cos, speed_up, spin_up] = &mut between.0;
-        sines::sin_cos_near::<FUSED, BLOCK>(angle, sin, cos);
+        let (Numbers([sin, cos, speed_up, spin_up]), of_sines) = between;
+        sines::sin_cos_near::<FUSED, BLOCK>(angle, sin, cos, of_sines);
         for i in 0..BLOCK {
             let push = if actions[i] == 1 { FORCE } else { -FORCE };
             let pull = over_mass::<FUSED>(push + POLE_MASS_LENGTH * (spin[i] * spin[i]) * sin[i]);
