@@ -261,7 +261,9 @@ impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
     ) {
         for slot in (first..slots.end).filter(|slot| !skip[*slot]) {
             match self.push(slot, Phase::Step) {
-                Ok(()) => self.list.step_from(slot, slots.start..slot + 1, skip, actions, rows, side),
+                Ok(()) => {
+                    self.list.step_from::<false>(slot, slots.start..slot + 1, skip, actions, rows, side)
+                }
                 Err(failure) => {
                     side.failures.push((slot, failure));
                     self.list.lose(slot);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::begin::Begin;
-use crate::buffer::{Extra, InfosMut, RowsMut, StepColumns};
+use crate::buffer::{Extra, InfosMut, Row, RowsMut, StepColumns};
 use crate::call::{Call, CallKind, listed, settle};
 use crate::caps::Caps;
 use crate::env::Env;
@@ -59,7 +59,7 @@ impl InfoLeaves<'_> {
     fn write_record(
         &self,
         record: Record,
-        infos: &mut InfosMut<'_>,
+        mut infos: InfosMut<'_>,
         row: usize,
         side: &mut Side,
     ) -> Result<()> {
@@ -67,7 +67,7 @@ impl InfoLeaves<'_> {
             let declared = &self.space.leaves()[self.own..];
             match declared.iter().position(|leaf| leaf.name == key) {
                 Some(k) => {
-                    let mut writer = infos.row(row);
+                    let mut writer = infos.row::<false>(row);
                     write_value(writer.seek(self.own + k), &value)
                         .map_err(|why| Error::Space(format!("record key '{key}': {why}")))?;
                 }
@@ -91,10 +91,10 @@ impl<E: Env> EnvList<E> {
     }
 
     /// Steps the slots from `at` to `slots.end`, and writes the rows from `at - slots.start`
-    /// on. `SINGLE` says that observation and action have one leaf, which lets the compiler
-    /// check all rows at once.
+    /// on. `SINGLE` says that observation and action have one leaf and that there are few infos,
+    /// which lets the compiler check all rows at once. `BEGIN` says that slots to be skipped begin an episode.
     #[inline(always)]
-    fn play<const SINGLE: bool>(
+    fn play<const SINGLE: bool, const BEGIN: bool>(
         &mut self,
         slots: &Range<usize>,
         at: &Cell<usize>,
@@ -113,36 +113,43 @@ impl<E: Env> EnvList<E> {
         let (terminated, truncated) = (&mut terminated[..n], &mut truncated[..n]);
         let envs = self.envs[next..slots.end].iter_mut().zip(&skip[next..slots.end]);
         for (slot, (place, &skipped)) in (next..).zip(envs) {
-            if skipped {
+            if skipped && !BEGIN {
                 continue;
             }
             at.set(slot);
             let row = slot - slots.start;
             let env = place.as_mut().expect("runners step no slot that failed");
+            if skipped {
+                let row_in_batch = infos.start() + row;
+                let writers = [observation.row::<false>(row), infos.row::<false>(row)];
+                if let Err(error) = begin_own(env, writers, &leaves, row_in_batch, side) {
+                    side.failures.push((slot, Failure::error(Phase::Reset, error)));
+                    drop_guarded(place.take());
+                }
+                continue;
+            }
             let act = E::Act::read(&mut reader.row::<SINGLE>(slot));
             // What a step gives stays where the env put it, because boards are large to move.
             let stepped = match env.step(&act) {
                 Err(error) => Err(error),
                 Ok((ref step, ref mut record)) => {
-                    let mut writer = observation.row::<SINGLE>(row);
-                    step.obs.write(&mut writer);
-                    let written = writer.complete();
+                    let written = show(&step.obs, &mut observation.row::<SINGLE>(row));
                     reward[row] = step.reward;
                     (terminated[row], truncated[row]) = (step.is_terminated, step.is_truncated);
                     if leaves.own > 0 {
-                        step.info.write(&mut infos.row(row));
+                        step.info.write(&mut infos.row::<SINGLE>(row));
                     }
                     if E::CAPS.contains(Caps::EVENTS) {
                         tell_events(env, infos.start() + row, side);
                     }
                     if E::CAPS.contains(Caps::ACTION_MASK) {
-                        tell_mask(env, leaves.space, infos.row(row));
+                        tell_mask(env, leaves.space, &mut infos.row::<SINGLE>(row));
                     }
                     if record.is_empty() {
                         written
                     } else {
                         let record = std::mem::replace(record, Record::empty());
-                        written.and_then(|()| leaves.write_record(record, &mut infos, row, side))
+                        written.and_then(|()| leaves.write_record(record, infos.reborrow(), row, side))
                     }
                 }
             };
@@ -181,12 +188,15 @@ impl<E: Env> EnvList<E> {
                 Begin::Index(ix) => env.reset_with_index(ix as usize),
                 Begin::Keep => env.reset(Some(observe)),
             }?;
-            show(&obs, tells.then_some(&*env), rows, reset.row)?;
+            show(&obs, &mut rows.observation(reset.row))?;
+            if tells {
+                tell(env, &mut rows.info(reset.row));
+            }
             if E::CAPS.contains(Caps::EVENTS) && reset.begin != Begin::Keep {
                 tell_events(env, rows.start() + reset.row, side);
             }
             if E::CAPS.contains(Caps::ACTION_MASK) {
-                tell_mask(env, info, rows.info(reset.row));
+                tell_mask(env, info, &mut rows.info(reset.row));
             }
             Ok(())
         };
@@ -210,26 +220,54 @@ fn tell_events<E: Env>(env: &mut E, row: usize, side: &mut Side) {
 
 /// Writes which choices `env` allows to the last leaf of its infos, whose space is
 /// `space`.
-#[inline]
-fn tell_mask<E: Env>(env: &E, space: &Space, mut infos: crate::Row<'_>) {
+#[inline(always)]
+fn tell_mask<E: Env>(env: &E, space: &Space, infos: &mut Row<'_>) {
     env.action_mask(infos.seek(space.leaves().len() - 1).choices());
 }
 
-/// Writes the observation of a reset to row `row`, and the infos of `env`, if the env has
-/// infos to tell.
-#[inline(always)]
-fn show<E: Env>(obs: &E::Obs, env: Option<&E>, rows: &mut RowsMut<'_>, row: usize) -> Result<()> {
-    let mut writer = rows.observation(row);
-    obs.write(&mut writer);
-    writer.complete()?;
-    if let Some(info) = env.and_then(Env::info) {
-        info.write(&mut rows.info(row));
+/// Begins the next episode of `env`'s own stream, and writes what it shows and tells to row `row`
+/// of the batch, by writers of the row's observation and infos.
+///
+/// The function is not inlined, because the loop of steps is faster without it.
+#[inline(never)]
+fn begin_own<E: Env>(
+    env: &mut E,
+    [mut observation, mut infos]: [Row<'_>; 2],
+    leaves: &InfoLeaves<'_>,
+    row: usize,
+    side: &mut Side,
+) -> Result<()> {
+    let obs = env.reset(None)?;
+    show(&obs, &mut observation)?;
+    if leaves.own > 0 {
+        tell(env, &mut infos);
+    }
+    if E::CAPS.contains(Caps::EVENTS) {
+        tell_events(env, row, side);
+    }
+    if E::CAPS.contains(Caps::ACTION_MASK) {
+        tell_mask(env, leaves.space, &mut infos);
     }
     Ok(())
 }
 
+/// Writes an observation.
+#[inline(always)]
+fn show<O: ToRow>(obs: &O, observation: &mut Row<'_>) -> Result<()> {
+    obs.write(observation);
+    observation.complete()
+}
+
+/// Writes the infos of `env` after a reset, if it has any.
+#[inline(always)]
+fn tell<E: Env>(env: &E, infos: &mut Row<'_>) {
+    if let Some(info) = env.info() {
+        info.write(infos);
+    }
+}
+
 /// Writes a loose value to the next leaf, if the leaf can hold it without loss.
-fn write_value(row: &mut crate::Row<'_>, value: &Value) -> Result<(), String> {
+fn write_value(row: &mut Row<'_>, value: &Value) -> Result<(), String> {
     let Some(dtype) = row.next_dtype() else {
         row.value(value.clone());
         return Ok(());
@@ -254,8 +292,8 @@ fn write_value(row: &mut crate::Row<'_>, value: &Value) -> Result<(), String> {
 
 impl<E: Env> EnvList<E> {
     /// Steps the slots from `first` to `slots.end`. Row i of `rows` belongs to the slot
-    /// `slots.start` + i.
-    pub(crate) fn step_from(
+    /// `slots.start` + i. `BEGIN` says that slots to be skipped begin an episode.
+    pub(crate) fn step_from<const BEGIN: bool>(
         &mut self,
         first: usize,
         slots: Range<usize>,
@@ -264,15 +302,16 @@ impl<E: Env> EnvList<E> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let single = actions.0.is_single() && rows.columns().observation.is_single();
+        let is_single = actions.0.is_single() && rows.columns().observation.is_single();
+        let single = is_single && rows.has_few_infos();
         let at = Cell::new(first);
         // One guard is around the whole run. After a panic, the run continues with the next slot.
         while at.get() < slots.end {
             let run = guard(Phase::Step, || {
                 if single {
-                    self.play::<true>(&slots, &at, skip, actions, rows, side);
+                    self.play::<true, BEGIN>(&slots, &at, skip, actions, rows, side);
                 } else {
-                    self.play::<false>(&slots, &at, skip, actions, rows, side);
+                    self.play::<false, BEGIN>(&slots, &at, skip, actions, rows, side);
                 }
             });
             let Err(failure) = run else { break };
@@ -292,7 +331,22 @@ impl<E: Env> Chunk for EnvList<E> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        self.step_from(slots.start, slots, skip, actions, rows, side);
+        self.step_from::<false>(slots.start, slots, skip, actions, rows, side);
+    }
+
+    fn begins_in_step(&self) -> bool {
+        true
+    }
+
+    fn step_and_begin(
+        &mut self,
+        slots: Range<usize>,
+        over: &[bool],
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        self.step_from::<true>(slots.start, slots, over, actions, rows, side);
     }
 
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {

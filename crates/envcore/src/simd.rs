@@ -196,7 +196,8 @@ mod tests {
     #[test]
     fn a_copy_past_the_caches_has_the_bytes_wherever_it_begins_and_ends() {
         let from: Vec<u8> = (0..300).map(|k| k as u8).collect();
-        for (first, last) in (0..70).flat_map(|first| (first..300).step_by(7).map(move |last| (first, last))) {
+        for (first, last) in (0..70).flat_map(|first| (first..300).step_by(7).map(move |last| (first, last)))
+        {
             let mut to = vec![0xAA; 300];
             let n = last - first;
             // SAFETY: both have as many bytes, and they are two allocations.

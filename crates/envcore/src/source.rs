@@ -187,6 +187,27 @@ pub trait Chunk: Send {
     /// in autoresets.
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side);
 
+    /// Whether [`step_and_begin`](Self::step_and_begin) works.
+    fn begins_in_step(&self) -> bool {
+        false
+    }
+
+    /// Plays the actions of `slots` as [`step`](Self::step) does and, in the same pass over the
+    /// envs, begins an episode of each slot whose `over` is true, as [`reset`](Self::reset) does
+    /// with [`ResetArgs::own`]. The rows of these slots already have reward and flags of a reset,
+    /// and no infos. Called only where [`begins_in_step`](Self::begins_in_step).
+    fn step_and_begin(
+        &mut self,
+        slots: Range<usize>,
+        over: &[bool],
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let _ = (slots, over, actions, rows, side);
+        unreachable!("the chunk does not begin episodes in a step");
+    }
+
     /// What `slot` showed last, where the leaves of its row do not hold all of it: an object of
     /// a foreign language whose type differs from what a sink would make. Called in SAME_STEP
     /// for a slot whose episode ended.

@@ -13,7 +13,7 @@ use crate::buffer::column::Column;
 use crate::buffer::lease::Part;
 use crate::buffer::place::{Place, Places};
 use crate::buffer::row::Row;
-use crate::space::{Element, Value};
+use crate::space::{DType, Element, Value};
 
 /// Consecutive rows of a batch, for writing; row numbers count from the
 /// window's first row.
@@ -106,11 +106,6 @@ impl<'a> RowsMut<'a> {
 
     /// The columns that a step writes, which a kernel writes whole.
     pub fn columns(&mut self) -> StepColumns<'_> {
-        self.with_infos().1
-    }
-
-    /// The columns that a step writes, and the infos.
-    pub(crate) fn with_infos(&mut self) -> (InfosMut<'_>, StepColumns<'_>) {
         let place = |place: Option<Place>| place.expect("a draft has all its places").ptr;
         let (places, start, len) = (self.places, self.start, self.len);
         // SAFETY: as in `reward`, `terminated` and `truncated`; the columns are different
@@ -119,14 +114,23 @@ impl<'a> RowsMut<'a> {
             let reward = place(places.reward).cast::<f64>().add(start);
             let terminated = place(places.terminated).cast::<bool>().add(start);
             let truncated = place(places.truncated).cast::<bool>().add(start);
-            let columns = StepColumns {
+            StepColumns {
                 reward: std::slice::from_raw_parts_mut(reward, len),
                 terminated: std::slice::from_raw_parts_mut(terminated, len),
                 truncated: std::slice::from_raw_parts_mut(truncated, len),
                 observation: Observations { only: places.observation.first().copied(), places, start, len },
-            };
-            (InfosMut { places, start, len, draft: PhantomData }, columns)
+            }
         }
+    }
+
+    /// The columns that a step writes, and the infos.
+    pub(crate) fn with_infos(&mut self) -> (InfosMut<'_>, StepColumns<'_>) {
+        (InfosMut::new(self.places, self.start, self.len), self.columns())
+    }
+
+    /// Whether there are so few infos as the writers of [`InfosMut::row::<true>`](InfosMut::row) require.
+    pub(crate) fn has_few_infos(&self) -> bool {
+        self.places.info.len() <= InfosMut::FEW
     }
 
     /// Sets row `row`'s reward and flags.
@@ -165,7 +169,9 @@ impl<'a> RowsMut<'a> {
 
     /// A writer of row `row`'s declared infos, which marks each leaf that it writes.
     pub fn info(&mut self, row: usize) -> Row<'_> {
-        InfosMut { places: self.places, start: self.start, len: self.len, draft: PhantomData }.into_row(row)
+        assert!(row < self.len);
+        let (places, masks) = (&self.places.info, Some(&self.places.info_mask[..]));
+        Row { places, masks, leaf: 0, row: self.start + row, draft: PhantomData }
     }
 
     /// The place of a leaf of the observations or infos.
@@ -293,27 +299,48 @@ pub struct StepColumns<'a> {
 /// The infos of a window's rows.
 pub(crate) struct InfosMut<'a> {
     places: &'a Places,
+    /// Copies of the first leaves' places and of those of their masks, as in [`Observations`].
+    few: [[Place; InfosMut::FEW]; 2],
     start: usize,
     len: usize,
     draft: PhantomData<&'a mut Column>,
 }
 
 impl<'a> InfosMut<'a> {
+    /// How many leaves the writers of `row::<true>` have at most.
+    const FEW: usize = 2;
+
+    #[inline]
+    fn new(places: &'a Places, start: usize, len: usize) -> Self {
+        let mut few = [[Place::nowhere(DType::U8, 0); InfosMut::FEW]; 2];
+        for (few, places) in few.iter_mut().zip([&places.info, &places.info_mask]) {
+            few.iter_mut().zip(places).for_each(|(few, place)| *few = *place);
+        }
+        InfosMut { places, few, start, len, draft: PhantomData }
+    }
+
     /// The number in the batch of the window's first row.
     pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    /// A writer of row `row`'s infos.
-    pub(crate) fn row(&mut self, row: usize) -> Row<'_> {
-        InfosMut { places: self.places, start: self.start, len: self.len, draft: PhantomData }.into_row(row)
+    /// The same infos, for a shorter lifetime.
+    pub(crate) fn reborrow(&mut self) -> InfosMut<'_> {
+        InfosMut::new(self.places, self.start, self.len)
     }
 
-    fn into_row(self, row: usize) -> Row<'a> {
+    /// A writer of row `row`'s infos. `FEW` says that there are few.
+    #[inline(always)]
+    pub(crate) fn row<const FEW: bool>(&mut self, row: usize) -> Row<'_> {
         assert!(row < self.len);
-        let places = self.places;
-        let (row, masks) = (self.start + row, Some(&places.info_mask[..]));
-        Row { places: &places.info, masks, leaf: 0, row, draft: PhantomData }
+        let (places, masks) = match FEW {
+            true => {
+                let count = self.places.info.len();
+                (&self.few[0][..count], &self.few[1][..count])
+            }
+            false => (&self.places.info[..], &self.places.info_mask[..]),
+        };
+        Row { places, masks: Some(masks), leaf: 0, row: self.start + row, draft: PhantomData }
     }
 }
 

@@ -25,7 +25,6 @@ impl Episodes {
         let StepColumns { reward, terminated, truncated, .. } = rows.columns();
         let n = slots.len();
         let (terminated, truncated) = (&terminated[..n], &truncated[..n]);
-        let over = &mut self.over[slots.clone()];
         if self.rules.statistics.is_some() {
             simd::dispatch(AddUp {
                 status: &self.lives.status[slots.clone()],
@@ -34,13 +33,22 @@ impl Episodes {
                 returns: &mut self.returns[slots.clone()],
             });
         }
-        let pending = &mut self.lives.pending[slots.clone()];
         if quiet {
-            simd::dispatch(EndNextStep { terminated, truncated, pending, over });
+            self.end_quietly(slots.clone(), rows);
         } else {
+            let (pending, over) = (&self.lives.pending[slots.clone()], &mut self.over[slots.clone()]);
             simd::dispatch(Over { terminated, truncated, pending, over });
         }
         find(&self.over[slots.clone()], slots.start, &mut self.due)
+    }
+
+    /// Notes which episodes ended, and in `over` which slots awaited their autoreset.
+    pub(super) fn end_quietly(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>) {
+        let StepColumns { terminated, truncated, .. } = rows.columns();
+        let n = slots.len();
+        let (terminated, truncated) = (&terminated[..n], &truncated[..n]);
+        let (pending, over) = (&mut self.lives.pending[slots.clone()], &mut self.over[slots]);
+        simd::dispatch(EndNextStep { terminated, truncated, pending, over });
     }
 
     pub(super) fn end(&mut self, slot: usize, row: usize, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {

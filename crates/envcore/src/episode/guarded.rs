@@ -17,16 +17,19 @@ use crate::source::{Chunk, ResetArgs, Side, StepArgs};
 use crate::space::{Options, Value};
 
 /// A chunk whose panics become failures.
-pub(super) struct Guarded(Box<dyn Chunk>);
+pub(super) struct Guarded {
+    chunk: Box<dyn Chunk>,
+    begins_in_step: bool,
+}
 
 impl Guarded {
     pub(super) fn new(chunk: Box<dyn Chunk>) -> Self {
-        Guarded(chunk)
+        Guarded { begins_in_step: chunk.begins_in_step(), chunk }
     }
 
     /// Calls [`Chunk::debug`].
     pub(super) fn debug(&mut self) {
-        self.0.debug();
+        self.chunk.debug();
     }
 
     /// Calls [`Chunk::step`]. Afterwards the failures in `side` are of slots in `slots`,
@@ -39,7 +42,7 @@ impl Guarded {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let outcome = guard(Phase::Step, || self.0.step(slots.clone(), skip, actions, rows, side));
+        let outcome = guard(Phase::Step, || self.chunk.step(slots.clone(), skip, actions, rows, side));
         let due = || {
             // Where every slot was skipped, all of them had a part in the call.
             let idle = skip[slots.clone()].iter().all(|skipped| *skipped);
@@ -48,9 +51,28 @@ impl Guarded {
         settle(Phase::Step, outcome, |slot| slots.contains(&slot), due, rows, side);
     }
 
+    /// Whether the chunk begins episodes in a step.
+    pub(super) fn begins_in_step(&self) -> bool {
+        self.begins_in_step
+    }
+
+    /// Calls [`Chunk::step_and_begin`]. The failures are as those of [`step`](Self::step).
+    pub(super) fn step_and_begin(
+        &mut self,
+        slots: Range<usize>,
+        over: &[bool],
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let outcome =
+            guard(Phase::Step, || self.chunk.step_and_begin(slots.clone(), over, actions, rows, side));
+        settle(Phase::Step, outcome, |slot| slots.contains(&slot), || slots.clone().collect(), rows, side);
+    }
+
     /// Calls [`Chunk::reset`]. The failures are as those of [`step`](Self::step).
     pub(super) fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {
-        let outcome = guard(Phase::Reset, || self.0.reset(resets, rows, side));
+        let outcome = guard(Phase::Reset, || self.chunk.reset(resets, rows, side));
         let slots = || resets.iter().map(|reset| reset.slot);
         let mut sorted = Vec::new();
         if !side.failures.is_empty() {
@@ -67,18 +89,18 @@ impl Guarded {
         phase: Phase,
         ask: impl FnOnce(&mut dyn Chunk) -> Result<R>,
     ) -> Result<R> {
-        guard(phase, || ask(self.0.as_mut())).unwrap_or_else(|failure| Err(Error::env(failure)))
+        guard(phase, || ask(self.chunk.as_mut())).unwrap_or_else(|failure| Err(Error::env(failure)))
     }
 
     /// Calls [`Chunk::final_observation`]. Gives `None` where the call panics, because the
     /// row has an observation anyway.
     pub(super) fn final_observation(&mut self, slot: usize) -> Option<Value> {
-        guard(Phase::Step, || self.0.final_observation(slot)).ok().flatten()
+        guard(Phase::Step, || self.chunk.final_observation(slot)).ok().flatten()
     }
 
     /// Calls [`Chunk::check_options`]; `env` is the name of the env in errors.
     pub(super) fn check_options(&mut self, env: &str, options: &Options) -> Result<()> {
-        guard(Phase::Reset, || self.0.check_options(options)).unwrap_or_else(|failure| {
+        guard(Phase::Reset, || self.chunk.check_options(options)).unwrap_or_else(|failure| {
             let message = format!("{env}: panicked as it tried the options of a reset: {failure}");
             Err(Error::env(Failure { message, ..failure }))
         })
@@ -103,7 +125,7 @@ impl Guarded {
     /// Calls [`Chunk::close`] of a chunk of `slots` slots.
     pub(super) fn close(&mut self, slots: usize) -> Vec<(usize, Failure)> {
         let all = |failure: Failure| (0..slots).map(|slot| (slot, failure.clone())).collect();
-        match guard(Phase::Close, || self.0.close()) {
+        match guard(Phase::Close, || self.chunk.close()) {
             Err(failure) => all(failure),
             Ok(failures) => match failures.iter().find(|(slot, _)| *slot >= slots) {
                 Some((slot, failure)) => all(foreign_slot(Phase::Close, *slot, failure)),
@@ -115,7 +137,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        drop_guarded(std::mem::replace(&mut self.0, Box::new(Unavailable)));
+        drop_guarded(std::mem::replace(&mut self.chunk, Box::new(Unavailable)));
     }
 }
 

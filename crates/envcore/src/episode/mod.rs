@@ -181,6 +181,9 @@ impl Episodes {
     /// Steps `slots` into the first rows of `rows`: resets the slots that await their
     /// autoreset, plays the actions of the others, and ends episodes.
     pub(crate) fn step(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
+        if self.begins_in_step() {
+            return self.step_and_begin(slots, rows, report);
+        }
         let actions = StepArgs(report.actions.reader(self.lives.number(0), self.lives.len()));
         self.chunk.step(slots.clone(), &self.lives.pending, actions, rows, &mut self.side);
         if let Some(checks) = &self.checks {
@@ -188,10 +191,7 @@ impl Episodes {
         }
         report.infos.append(&mut self.side.extras);
         for (slot, failure) in std::mem::take(&mut self.side.failures) {
-            let row = slot - slots.start;
-            rows.clear(row);
-            let action = report.actions.describe(self.lives.number(slot));
-            self.fail(slot, row, failure, Some(action), rows, report);
+            self.fail_step(slot, slot - slots.start, failure, rows, report);
         }
         self.lives.age(slots.clone(), rows.truncated());
         let quiet = self.ends_quietly();
@@ -221,6 +221,49 @@ impl Episodes {
         }
         self.reset(rows, report);
         self.tell_statistics(slots.start, rows);
+    }
+
+    /// Whether this step can begin episodes in the same pass as it plays the others.
+    fn begins_in_step(&self) -> bool {
+        self.chunk.begins_in_step() && self.ends_quietly() && self.checks.is_none() && !self.lives.has_next()
+    }
+
+    /// Steps as [`step`](Self::step) does, in one pass over the envs.
+    fn step_and_begin(&mut self, slots: Range<usize>, rows: &mut RowsMut<'_>, report: &mut Report<'_>) {
+        let due = find(&self.lives.pending[slots.clone()], slots.start, &mut self.due);
+        rows.begin(self.due[..due].iter().map(|slot| slot - slots.start));
+        let actions = StepArgs(report.actions.reader(self.lives.number(0), self.lives.len()));
+        self.chunk.step_and_begin(slots.clone(), &self.lives.pending, actions, rows, &mut self.side);
+        report.infos.append(&mut self.side.extras);
+        let mut failures = std::mem::take(&mut self.side.failures);
+        let of_resets: Vec<_> = failures.extract_if(.., |(slot, _)| self.lives.pending[*slot]).collect();
+        for (slot, failure) in failures {
+            self.fail_step(slot, slot - slots.start, failure, rows, report);
+        }
+        self.lives.age(slots.clone(), rows.truncated());
+        self.end_quietly(slots.clone(), rows);
+        for k in 0..due {
+            self.began(self.due[k], Begin::Own, report.now);
+        }
+        for (slot, failure) in of_resets {
+            // A panic is caught without regard to what the slot did.
+            let failure = Failure { phase: Phase::Reset, ..failure };
+            self.fail(slot, slot - slots.start, failure, None, rows, report);
+        }
+    }
+
+    /// Fails `slot`, in row `row`, whose env did not play its action.
+    fn fail_step(
+        &mut self,
+        slot: usize,
+        row: usize,
+        failure: Failure,
+        rows: &mut RowsMut<'_>,
+        report: &mut Report<'_>,
+    ) {
+        rows.clear(row);
+        let action = report.actions.describe(self.lives.number(slot));
+        self.fail(slot, row, failure, Some(action), rows, report);
     }
 
     /// Fails `slots`, which Ctrl-C kept from running, in the first rows of `rows`.

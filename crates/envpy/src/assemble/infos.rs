@@ -15,11 +15,13 @@ impl Assembler {
         rows: usize,
     ) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        if !given.columns.is_empty() {
+        if let Tree::Dict(branches) = &self.info.tree {
             let mut parts: Vec<Option<(Column, Fixed)>> =
                 given.columns.into_iter().zip(given.masks).map(Some).collect();
-            if let Tree::Dict(branches) = &self.info.tree {
-                self.info_branches(py, branches, &mut parts, &dict)?;
+            for ((name, branch), [key, mask_key]) in branches.iter().zip(&self.info_keys) {
+                let Some((value, mask)) = self.info_branch(py, name, branch, &mut parts)? else { continue };
+                dict.set_item(key, value)?;
+                dict.set_item(mask_key, mask)?;
             }
         }
         if !given.extras.is_empty() {
@@ -38,21 +40,33 @@ impl Assembler {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut any = None;
         for (name, branch) in branches {
-            let Some((value, mask)) = self.info_value(py, branch, parts)? else { continue };
-            if name == "episode"
-                && let Tree::Dict(inner) = branch
-            {
-                // Gymnasium's episode statistics have one mask, beside the dict of statistics.
-                for (key, _) in inner {
-                    value.del_item(format!("_{key}"))?;
-                }
-            }
+            let Some((value, mask)) = self.info_branch(py, name, branch, parts)? else { continue };
             any = either(any, &mask)?;
             dict.set_item(name, value)?;
             dict.set_item(format!("_{name}"), mask)?;
         }
         // The level above gets a mask of its own.
         any.map(|mask| mask.call_method0("copy")).transpose()
+    }
+
+    /// What the branch of this name has, as [`info_value`](Self::info_value).
+    fn info_branch<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        branch: &Tree,
+        parts: &mut [Option<(Column, Fixed)>],
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+        let told = self.info_value(py, branch, parts)?;
+        if name == "episode"
+            && let (Some((value, _)), Tree::Dict(inner)) = (&told, branch)
+        {
+            // Gymnasium's episode statistics have one mask, beside the dict of statistics.
+            for (key, _) in inner {
+                value.del_item(format!("_{key}"))?;
+            }
+        }
+        Ok(told)
     }
 
     /// The rows' values of `branch`, and a mask of the rows that have a value.

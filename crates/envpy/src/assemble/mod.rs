@@ -254,6 +254,8 @@ impl RowFailures {
 pub(crate) struct Assembler {
     pub(crate) observation: Arc<Shapes>,
     info: Shapes,
+    /// The names of the infos, each with that of its mask.
+    info_keys: Vec<[Py<PyString>; 2]>,
     /// Whether observations are those that the envs show, which no layer has changed.
     as_shown: bool,
     /// Whether final observations are Python's objects from the start. Those of Python envs are, which
@@ -272,7 +274,15 @@ impl Assembler {
         finals_at_once: bool,
         layout: InfoLayout,
     ) -> PyResult<Self> {
+        let key = |name: &str| PyString::intern(py, name).unbind();
+        let info_keys = match spec.info.tree() {
+            Tree::Dict(branches) => {
+                branches.iter().map(|(name, _)| [key(name), key(&format!("_{name}"))]).collect()
+            }
+            _ => Vec::new(),
+        };
         Ok(Assembler {
+            info_keys,
             observation: Arc::new(Shapes::of(py, &spec.observation)?),
             info: Shapes::of(py, &spec.info)?,
             as_shown,

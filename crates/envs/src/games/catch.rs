@@ -99,13 +99,17 @@ impl CatchSeen {
     /// Writes the board.
     #[inline(always)]
     pub fn write_board(&self, board: &mut [f32]) {
-        // The compiler clears a board whose size it knows in half of the time.
-        match <&mut [f32; USUAL]>::try_from(&mut *board) {
-            Ok(usual) => usual.fill(0.0),
-            Err(_) => board.fill(0.0),
+        // The compiler clears a board whose size it knows in half of the time. It must not merge the
+        // two ways into one, so that each draws all of the board.
+        if let Ok(usual) = <&mut [f32; USUAL]>::try_from(&mut *board) {
+            usual.fill(0.0);
+            usual[self.ball] = 1.0;
+            usual[self.paddle] = 1.0;
+        } else {
+            board.fill(0.0);
+            board[self.ball] = 1.0;
+            board[self.paddle] = 1.0;
         }
-        board[self.ball] = 1.0;
-        board[self.paddle] = 1.0;
     }
 }
 

@@ -74,7 +74,7 @@ impl Taxi {
     }
 
     /// The drive in a direction: the ride after it, and its probability.
-    #[inline]
+    #[inline(always)]
     fn drive(&self, ride: Ride, direction: usize, draw: f64) -> (Ride, f64) {
         if !self.config.is_rainy {
             return (ride.driven(direction), 1.0);
