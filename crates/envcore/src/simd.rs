@@ -92,19 +92,6 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// Asks the CPU to make `value` its own, for a write a little later. Memory that is in no cache of
-/// this CPU is fetched meanwhile.
-#[inline(always)]
-pub fn prefetch_to_write<T>(value: &mut T) {
-    #[cfg(target_arch = "x86_64")]
-    for line in 0..size_of::<T>().div_ceil(64) {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: as in `prefetch`.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_mut(value).cast::<i8>().byte_add(64 * line)) }
-    }
-    let _ = value;
-}
-
 /// Copies `bytes` bytes past the caches, for a reader who comes much later. Memory that is in no cache
 /// is not fetched first, and what is in the caches stays there.
 ///

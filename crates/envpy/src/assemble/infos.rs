@@ -2,10 +2,21 @@
 
 use envcore::{Column, DType, Element, Fixed, Infos, Tree, Value};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
 use super::{Assembler, empty_objects};
 use crate::{array, infos, values};
+
+/// The names of infos, each with that of its mask.
+pub(super) fn keys(py: Python<'_>, tree: &Tree) -> Vec<[Py<PyString>; 2]> {
+    let key = |name: &str| PyString::intern(py, name).unbind();
+    match tree {
+        Tree::Dict(branches) => {
+            branches.iter().map(|(name, _)| [key(name), key(&format!("_{name}"))]).collect()
+        }
+        _ => Vec::new(),
+    }
+}
 
 impl Assembler {
     pub(super) fn infos<'py>(

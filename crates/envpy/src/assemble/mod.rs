@@ -274,15 +274,8 @@ impl Assembler {
         finals_at_once: bool,
         layout: InfoLayout,
     ) -> PyResult<Self> {
-        let key = |name: &str| PyString::intern(py, name).unbind();
-        let info_keys = match spec.info.tree() {
-            Tree::Dict(branches) => {
-                branches.iter().map(|(name, _)| [key(name), key(&format!("_{name}"))]).collect()
-            }
-            _ => Vec::new(),
-        };
         Ok(Assembler {
-            info_keys,
+            info_keys: infos::keys(py, spec.info.tree()),
             observation: Arc::new(Shapes::of(py, &spec.observation)?),
             info: Shapes::of(py, &spec.info)?,
             as_shown,

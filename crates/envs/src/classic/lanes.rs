@@ -96,12 +96,6 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
         let terminated = self.terminated[..n].as_chunks_mut::<BLOCK>();
         let mut between = L::Between::default();
         for i in 0..n / BLOCK {
-            // Each step of a rollout is written to memory that no cache has.
-            if i + 1 < n / BLOCK {
-                simd::prefetch_to_write(&mut observation.0[i + 1]);
-                simd::prefetch_to_write(&mut reward.0[i + 1]);
-                simd::prefetch_to_write(&mut terminated.0[i + 1]);
-            }
             let block = EnvBlock {
                 fields: fields.each_mut().map(|field| &mut field.0[i]),
                 actions: &actions.0[i],
