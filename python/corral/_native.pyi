@@ -28,7 +28,10 @@ __all__ = [
     "entries",
     "exports",
     "make",
+    "pack_arrays",
     "simd",
+    "timesteps",
+    "unpack_array",
     "work",
 ]
 
@@ -44,6 +47,17 @@ def work() -> None: ...
 def exports(path: str | os.PathLike[str]) -> list[str]: ...
 def entries() -> list[dict[str, Any]]: ...
 def simd() -> tuple[str, str]: ...
+def pack_arrays(arrays: list[Any], size: int) -> npt.NDArray[np.uint8] | None: ...
+def unpack_array(leaf: npt.NDArray[np.uint8]) -> npt.NDArray[Any] | None: ...
+def timesteps(
+    make: Any,
+    copies: bool,
+    observations: npt.NDArray[Any],
+    leaves: npt.NDArray[np.uint8],
+    rewards: npt.NDArray[np.float64],
+    terminations: npt.NDArray[np.bool_],
+    truncations: npt.NDArray[np.bool_],
+) -> list[Any] | None: ...
 
 @final
 class Plugin:

@@ -105,6 +105,19 @@ mod linux {
         let _ = rustix::thread::sched_setaffinity(None, &set);
     }
 
+    /// Moves the calling thread off these CPUs, if it may run on others. Afterwards it may run where it
+    /// might before.
+    #[cfg(feature = "processes")]
+    pub(crate) fn leave_cpus(cpus: &[usize]) {
+        let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return };
+        let mut others = allowed;
+        cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| others.unset(cpu));
+        // The first call moves the thread at once.
+        if others.count() > 0 && rustix::thread::sched_setaffinity(None, &others).is_ok() {
+            let _ = rustix::thread::sched_setaffinity(None, &allowed);
+        }
+    }
+
     /// Asks for huge pages for the `bytes` bytes at `start`, which nobody has used yet. Without
     /// them the memory is as good, but slower.
     #[allow(unsafe_code)]

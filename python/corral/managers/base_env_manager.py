@@ -154,17 +154,16 @@ class BaseEnvManager:
             LaunchError, ClosedError: where there are no envs.
             RetriesUsedUpError: if an env could not be reset; the manager is closed then.
         """
-        fleet = self._launched()
-        return {env_id: fleet.lives[env_id].ready_obs for env_id in self._ready(fleet)}
+        return self._ready(self._launched())
 
     @property
     @alone
     def ready_obs_id(self) -> list[int]:
         """The numbers of the envs in `ready_obs`."""
-        return self._ready(self._launched())
+        return list(self._ready(self._launched()))
 
-    def _ready(self, fleet: Fleet) -> list[int]:
-        """The numbers of the envs that take an action now, when there are any."""
+    def _ready(self, fleet: Fleet) -> dict[int, Any]:
+        """The observations of the envs that take an action now, when there are any."""
         while fleet.steps:
             # A step was interrupted: nobody is given its timesteps.
             fleet.collect(fleet.steps)
@@ -296,14 +295,15 @@ class BaseEnvManager:
     def _send(self, fleet: Fleet, actions: Mapping[int, Any]) -> dict[int, Any]:
         """Puts envs in flight; their actions."""
         sent = by_env("actions", actions, self.env_num)
+        lives, landed, run = fleet.lives, fleet.landed, EnvState.RUN
         for env_id in sent:
-            life = fleet.lives[env_id]
-            if life.is_in_step or env_id in fleet.landed:
+            life = lives[env_id]
+            if life.is_in_step or env_id in landed:
                 raise errors.PendingCallError(
                     f"env {env_id} is in flight: step gives its timestep before it takes another "
                     "action"
                 )
-            if life.state is not EnvState.RUN:
+            if life.state is not run:
                 raise errors.ResetNeededError(
                     f"env {env_id} takes no action, for its state is {life.state.name}: step the "
                     "envs of ready_obs"

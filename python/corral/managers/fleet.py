@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from corral.errors import (
@@ -116,13 +116,14 @@ class Fleet:
         while self.resets:
             self.collect(self.resets)
 
-    def ready(self) -> list[int]:
-        """The numbers of the envs that take an action now."""
-        run = EnvState.RUN
-        ready = [
-            k for k, life in enumerate(self.lives) if life.state is run and not life.is_in_step
-        ]
-        return [k for k in ready if k not in self.landed] if self.landed else ready
+    def ready(self) -> dict[int, Any]:
+        """The observations of the envs that take an action now."""
+        run, landed = EnvState.RUN, self.landed
+        return {
+            k: life.ready_obs
+            for k, life in enumerate(self.lives)
+            if life.state is run and not life.is_in_step and k not in landed
+        }
 
     def settle(self, env_ids: Iterable[int], pardoned: Set[int] = frozenset()) -> None:
         """Waits until none of these envs is in flight. Timesteps that land are kept.
@@ -275,9 +276,9 @@ class Fleet:
         for env_id, kind, timestep in zip(
             env_ids, kinds, self.members.timesteps(batch), strict=True
         ):
-            life = lives[env_id]
             if kind == _FAILED:
                 continue
+            life = lives[env_id]
             if life.order is not None:
                 life.knows = life.order.param, life.order.dynamic_seed
                 self._end_reset(life, EnvState.RUN)
@@ -288,12 +289,13 @@ class Fleet:
             life.is_in_step = False
             self.steps -= 1
             landed[env_id] = timestep
+            observation, _, done, info = timestep
             if films:
-                self.members.film(env_id, is_last=bool(timestep.done))
-            if timestep.info and is_abnormal(timestep.info):
+                self.members.film(env_id, is_last=bool(done))
+            if info and is_abnormal(info):
                 life.state = EnvState.ERROR
-            elif not timestep.done:
-                life.ready_obs = timestep.obs
+            elif not done:
+                life.ready_obs = observation
             else:
                 life.episodes += 1
                 if life.episodes >= self._config.episode_num:
@@ -328,7 +330,7 @@ class Fleet:
                 used_up.extend([] if is_final else [failure])
             else:
                 is_known = life.has_heard(life.order.param, life.order.dynamic_seed)
-                life.order = replace(life.order, is_new=not is_known)
+                life.order = life.order._replace(is_new=not is_known)
                 self._retries[failure.slot] = time.monotonic() + self._config.retry_waiting_time
         if not used_up and not is_raised:
             return

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces as gym_spaces
 
-from corral import errors, python_envs, registry, spaces
+from corral import _native, errors, python_envs, registry, spaces
 from corral._python_env import leaves_of
 from corral.adapters.infos import rows
 from corral.managers import parcel
@@ -26,8 +25,7 @@ Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
 _OF_RESET = ("seed", "options")
 
 
-@dataclass(frozen=True)
-class ResetOrder:
+class ResetOrder(NamedTuple):
     """How an env's next episode begins.
 
     Attributes:
@@ -133,6 +131,7 @@ class HostedMembers(Members):
             _size_of(expected.action, parcel.ACTION),
         )
         self._action_size = sizes[1]
+        self._are_arrays = isinstance(shown, gym_spaces.Box)
         mode = _render_mode(replay_paths)
         makers = [
             functools.partial(registry.make, fn, render_mode=mode) if isinstance(fn, str) else fn
@@ -163,13 +162,14 @@ class HostedMembers(Members):
         """As `Members.send_resets`. Options are looked at in the workers, which is waited for: envs
         that know their orders get none, and all others get theirs by one call."""
         told = {k: (one.param, one.dynamic_seed) for k, one in orders.items() if one.is_new}
+        # `VectorEnv.send_reset` checks what a user gives, which takes as long as all the rest.
+        send = self.envs.native.send_reset
         for env_ids, options in (
             ([env_id for env_id in orders if env_id not in told], None),
             (list(told), {ORDERS: told}),
         ):
             if env_ids:
-                seeds = [orders[env_id].seed for env_id in env_ids]
-                self.envs.send_reset(env_ids, seed=seeds, options=options)
+                send(env_ids, seed=[orders[env_id].seed for env_id in env_ids], options=options)
                 yield from env_ids
 
     def send(self, actions: dict[int, Any]) -> None:
@@ -187,6 +187,11 @@ class HostedMembers(Members):
         """As `Members.timesteps`."""
         shown, numbers, terminations, truncations, infos = batch
         leaves, messages = shown[PARCEL], infos.get(PARCEL)
+        if messages is None and self._are_arrays:
+            given = shown[OBSERVATION], leaves, numbers, terminations, truncations
+            plain = _native.timesteps(_timestep, self._copies, *given)
+            if plain is not None:
+                return plain
         count = len(numbers)
         firsts = leaves[:, 0].tolist()
         rewards = parcel.formed(firsts, numbers)

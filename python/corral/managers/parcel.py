@@ -7,15 +7,15 @@ the memory that workers share. An object that does not fit goes by message.
 
 from __future__ import annotations
 
-import math
 import pickle
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
+
+from corral import _native
 
 SMALL = 512
 """Bytes of a leaf for an info and a reward."""
@@ -31,10 +31,10 @@ PICKLED = 0x80
 
 # What a leaf without a pickle begins with:
 # - of what is shown, the number of a form of rewards, whose value is the row's own; 0 for nothing;
-# - of actions, 1 and the rest of an array's header, behind which are its bytes.
+#   `_native.timesteps` knows these numbers, too;
+# - of actions, what `_native.pack_arrays` writes: 1, the rest of an array's header, its bytes.
 _FORMS = [("f", (1,)), ("d", (1,))]
 _DTYPES = [np.dtype(char) for char, _ in _FORMS]
-_HEADER = struct.Struct("<BcBx3I")
 
 
 def space_of(size: int) -> spaces.Box:
@@ -86,7 +86,7 @@ def packed_actions(
     actions: Sequence[Any], size: int
 ) -> tuple[npt.NDArray[np.uint8], dict[int, Any]]:
     """The leaves of actions `(len(actions), size)`, and by place the actions that fit none."""
-    leaves = _alike(actions, size)
+    leaves = _native.pack_arrays(list(actions), size)
     if leaves is not None:
         return leaves, {}
     pieces, others = [], {}
@@ -98,25 +98,6 @@ def packed_actions(
     return np.stack(pieces), others
 
 
-def _alike(actions: Sequence[Any], size: int) -> npt.NDArray[np.uint8] | None:
-    """The leaves of arrays of numbers that have one dtype and one shape; None of others."""
-    first = actions[0]
-    if type(first) is not np.ndarray or first.ndim > 3 or first.dtype.char not in "?bBhHiIlLqQefd":
-        return None
-    dtype, shape = first.dtype, first.shape
-    if first.nbytes + _HEADER.size > size or not dtype.isnative:
-        return None
-    for action in actions:
-        if type(action) is not np.ndarray or action.shape != shape or action.dtype != dtype:
-            return None
-    dims = (*shape, *[0] * (3 - len(shape)))
-    header = _HEADER.pack(1, dtype.char.encode(), len(shape), *dims)
-    rest = bytes(size - len(header) - first.nbytes)
-    # Of small arrays this takes half the time of NumPy's stacking.
-    data = rest.join([header + action.tobytes() for action in actions]) + rest
-    return np.frombuffer(data, np.uint8).reshape(len(actions), size)
-
-
 class ActionReader:
     """Reads the leaves of one env's actions.
 
@@ -126,21 +107,11 @@ class ActionReader:
 
     def __init__(self) -> None:
         self.held: tuple[Any] | None = None
-        self._header = b""
-        self._dtype, self._shape, self._count = "", (0,), 0
 
     def read(self, leaf: npt.NDArray[np.uint8]) -> Any:
         """The action in a leaf, which is the caller's own."""
         if self.held is not None:
             (action,), self.held = self.held, None
             return action
-        header = leaf[: _HEADER.size].tobytes()
-        if header[0] != 1:
-            return unpacked(leaf)
-        if header != self._header:
-            _, dtype, ndim, *dims = _HEADER.unpack(header)
-            self._header, self._dtype = header, dtype.decode()
-            self._shape = tuple(dims[:ndim])
-            self._count = math.prod(self._shape)
-        array = np.frombuffer(leaf, self._dtype, self._count, _HEADER.size)
-        return array if len(self._shape) == 1 else array.reshape(self._shape)
+        array = _native.unpack_array(leaf)
+        return unpacked(leaf) if array is None else array

@@ -47,7 +47,7 @@ class AsyncSubprocessEnvManager(_SubprocessEnvManager):
         # In the background, where a slow env holds up no other.
         return {"batch_size": 1} if self.env_num > 1 else {}
 
-    def _ready(self, fleet: Fleet) -> list[int]:
+    def _ready(self, fleet: Fleet) -> dict[int, Any]:
         """Waits for a reset where no env is ready."""
         while not (ready := fleet.ready()) and fleet.resets:
             fleet.collect()

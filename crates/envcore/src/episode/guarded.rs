@@ -24,7 +24,8 @@ pub(super) struct Guarded {
 
 impl Guarded {
     pub(super) fn new(chunk: Box<dyn Chunk>) -> Self {
-        Guarded { begins_in_step: chunk.begins_in_step(), chunk }
+        let begins_in_step = guard(Phase::Build, || chunk.begins_in_step()).unwrap_or(false);
+        Guarded { chunk, begins_in_step }
     }
 
     /// Calls [`Chunk::debug`].

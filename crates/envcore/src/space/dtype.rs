@@ -39,7 +39,7 @@ impl DType {
     }
 
     /// All dtypes, in an order that files and other libraries rely on.
-    pub(crate) const ALL: [DType; 12] = {
+    pub const ALL: [DType; 12] = {
         use DType::{Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
         [Bool, U8, I8, U16, I16, U32, I32, U64, I64, F16, F32, F64]
     };

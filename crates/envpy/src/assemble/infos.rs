@@ -26,7 +26,9 @@ impl Assembler {
         rows: usize,
     ) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        if let Tree::Dict(branches) = &self.info.tree {
+        if let Tree::Dict(branches) = &self.info.tree
+            && !given.columns.is_empty()
+        {
             let mut parts: Vec<Option<(Column, Fixed)>> =
                 given.columns.into_iter().zip(given.masks).map(Some).collect();
             for ((name, branch), [key, mask_key]) in branches.iter().zip(&self.info_keys) {

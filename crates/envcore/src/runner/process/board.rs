@@ -3,7 +3,8 @@
 //! The board is at the beginning of the shared memory. Each worker has two rings of
 //! entries: work that the parent posts, and work that is done. A slot is in flight at
 //! most once, so neither ring can run full. A process that waits polls for a while and
-//! then sleeps on a futex; a process that posts wakes another only where it sleeps.
+//! then sleeps on a futex; a process that posts wakes another only where it sleeps. A process
+//! whose waits have been longer than it would have polled sleeps at once.
 //!
 //! No wake-up is lost. The sleeper says that it sleeps and then checks the count once
 //! more; the other process changes the count and then checks whether anybody sleeps.
@@ -52,7 +53,9 @@ const SHARED_LINES: usize = 3;
 const POSTED: usize = 0;
 /// The line that is 0 while the worker is awake, and 1 + its CPU while it sleeps.
 const WORKER_SLEEPS: usize = 1;
-const WORKER_LINES: usize = 2;
+/// The line that is 1 + the CPU on which the worker was when it last looked, and 0 before that.
+const WORKER_CPU: usize = 2;
+const WORKER_LINES: usize = 3;
 
 /// How many questions a worker can be asked before it has answered the first.
 pub(super) const QUESTIONS: usize = 8;
@@ -139,7 +142,9 @@ pub(super) struct Board {
     base: *mut u8,
     pub(super) plan: Plan,
     /// How long to poll before sleeping.
-    spin: Duration,
+    poll: Duration,
+    /// How many nanoseconds a wait of this process takes, by those of late.
+    usual_wait: AtomicU64,
     /// The number of lines, which come first.
     lines: usize,
     /// The number of the first word of each worker, and of the word after the last.
@@ -158,10 +163,10 @@ impl Board {
     /// `plan.bytes()` bytes at `base`, aligned to [`LINE`], must stay mapped
     /// while the board lives. They must be zeros at first, and only boards of that
     /// plan may use them.
-    pub(super) unsafe fn new(base: *mut u8, plan: Plan, spin: Duration) -> Self {
+    pub(super) unsafe fn new(base: *mut u8, plan: Plan, poll: Duration) -> Self {
         assert!((base as usize).is_multiple_of(LINE));
         let worker_words = (0..=plan.workers.len()).map(|worker| plan.words_before(worker)).collect();
-        Board { base, spin, lines: plan.lines(), worker_words, plan }
+        Board { base, poll, usual_wait: AtomicU64::new(0), lines: plan.lines(), worker_words, plan }
     }
 
     fn line(&self, k: usize) -> &AtomicU32 {
@@ -269,6 +274,7 @@ impl Board {
     pub(super) fn clear(&self, worker: usize) {
         self.worker_line(worker, POSTED).store(0, Ordering::SeqCst);
         self.worker_line(worker, WORKER_SLEEPS).store(0, Ordering::SeqCst);
+        self.worker_line(worker, WORKER_CPU).store(0, Ordering::SeqCst);
         self.count(worker).store(0, Ordering::SeqCst);
         self.busy(worker).0.store(0, Ordering::SeqCst);
     }
@@ -328,8 +334,8 @@ impl Board {
 
     /// Waits until the count of what is done reaches `need`, but not beyond `until`.
     pub(super) fn wait(&self, need: u32, until: Instant) {
-        let reached = || (self.done().wrapping_sub(need) as i32) >= 0;
-        if spin(self.spin, reached) {
+        let wait = Instant::now();
+        if self.polled(&wait, || (self.done().wrapping_sub(need) as i32) >= 0) {
             return;
         }
         self.line(NEED).store(need, Ordering::SeqCst);
@@ -343,6 +349,7 @@ impl Board {
             let _ = futex::wait(self.line(DONE), futex::Flags::empty(), seen, Some(&timespec(left)));
         }
         self.line(PARENT_SLEEPS).store(0, Ordering::SeqCst);
+        self.end_wait(&wait);
     }
 
     /// How long the worker has been at work, and on which slot.
@@ -354,6 +361,44 @@ impl Board {
     }
 }
 
+/// What both sides do while they wait.
+impl Board {
+
+    /// Polls `holds` and returns whether it holds. Lets other threads run meanwhile, because the one
+    /// that will make it hold may need this core.
+    ///
+    /// Where waits have been longer than all polling, this wait is likely to be so too. Polling would
+    /// be in vain, and take time from the others.
+    fn polled(&self, began: &Instant, holds: impl Fn() -> bool) -> bool {
+        if holds() {
+            self.end_wait(began);
+            return true;
+        }
+        if self.poll.is_zero() || self.usual_wait.load(Ordering::Relaxed) > self.poll.as_nanos() as u64 {
+            return false;
+        }
+        loop {
+            for _ in 0..16 {
+                if holds() {
+                    self.end_wait(began);
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            std::thread::yield_now();
+            if began.elapsed() >= self.poll {
+                return false;
+            }
+        }
+    }
+
+    /// Counts a wait. One long wait among short ones does not end the polling, and two do.
+    fn end_wait(&self, began: &Instant) {
+        let took = began.elapsed().min(self.poll * 3 / 2).as_nanos() as u64;
+        self.usual_wait.store(u64::midpoint(self.usual_wait.load(Ordering::Relaxed), took), Ordering::Relaxed);
+    }
+}
+
 /// What a worker calls.
 impl Board {
     /// The entry after number `taken`, once the parent has posted it. `None` comes every
@@ -361,7 +406,8 @@ impl Board {
     pub(super) fn next(&self, worker: usize, taken: u64) -> Option<WorkEntry> {
         let posted = self.worker_line(worker, POSTED);
         let there = || posted.load(Ordering::SeqCst) != taken as u32;
-        if !spin(self.spin, there) {
+        let wait = Instant::now();
+        if !self.polled(&wait, there) {
             let sleeps = self.worker_line(worker, WORKER_SLEEPS);
             sleeps.store(1 + sched_getcpu() as u32, Ordering::SeqCst);
             if !there() {
@@ -369,11 +415,24 @@ impl Board {
                 let _ = futex::wait(posted, futex::Flags::empty(), taken as u32, Some(&while_));
             }
             sleeps.store(0, Ordering::SeqCst);
+            self.end_wait(&wait);
             if !there() {
                 return None;
             }
         }
         Some(WorkEntry::unpack(self.job(worker, taken).load(Ordering::Relaxed)))
+    }
+
+    /// Notes the worker's CPU for the other workers, and returns it.
+    pub(super) fn note_cpu(&self, worker: usize) -> usize {
+        let cpu = sched_getcpu();
+        self.worker_line(worker, WORKER_CPU).store(1 + cpu as u32, Ordering::Relaxed);
+        cpu
+    }
+
+    /// The CPU that the worker noted last.
+    pub(super) fn cpu(&self, worker: usize) -> Option<usize> {
+        (self.worker_line(worker, WORKER_CPU).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
 
     /// Notes that the worker begins its work on `slot`.
@@ -409,30 +468,6 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Polls `holds` for `time` and returns whether it holds. Lets other threads run
-/// meanwhile, because the one that will make it hold may need this core.
-fn spin(time: Duration, holds: impl Fn() -> bool) -> bool {
-    if holds() {
-        return true;
-    }
-    if time.is_zero() {
-        return false;
-    }
-    let end = Instant::now() + time;
-    loop {
-        for _ in 0..16 {
-            if holds() {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        std::thread::yield_now();
-        if Instant::now() >= end {
-            return holds();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -455,11 +490,11 @@ mod tests {
         let arena = Arena::new().unwrap();
         let block = arena.take(plan.bytes()).unwrap();
         // SAFETY: the block has as many bytes, is aligned, and outlives the boards.
-        let board = |spin| unsafe { Board::new(block.as_ptr(), plan.clone(), spin) };
+        let board = |poll| unsafe { Board::new(block.as_ptr(), plan.clone(), poll) };
         // A lost wake-up costs a worker one second, so lost wake-ups would pass this deadline.
         let deadline = Instant::now() + Duration::from_secs(120);
-        for spin in [Duration::ZERO, Duration::from_micros(20)] {
-            let (parent, worker) = (board(spin), board(spin));
+        for poll in [Duration::ZERO, Duration::from_micros(20)] {
+            let (parent, worker) = (board(poll), board(poll));
             parent.clear(1);
             let before = parent.done();
             std::thread::scope(|scope| {

@@ -18,6 +18,7 @@ mod member;
 mod parent;
 mod parts;
 mod shm;
+mod spread;
 mod vec_env;
 mod wire;
 mod worker;
@@ -50,14 +51,6 @@ fn board_span(plan: &Plan) -> Span {
     Span { segment: 0, segment_len: shm::first_segment(plan.bytes()), at: 0 }
 }
 
-/// How long the parent polls before it sleeps.
-const PARENT_SPIN: Duration = Duration::from_micros(50);
-/// How long a worker polls before it sleeps: as long as a parent may take between two steps whose
-/// rows it looks at in Python. A worker that slept costs the parent 10 µs, and itself 30.
-const WORKER_SPIN: Duration = Duration::from_micros(100);
-
-/// How long one of `workers`, or their parent, polls before it sleeps: `time`, or not at all.
-fn spin_time(workers: usize, time: Duration) -> Duration {
-    // Workers that outnumber the cores would poll in each other's time.
-    if workers > super::thread_pool::available_cores() { Duration::ZERO } else { time }
-}
+/// How long the parent, or a worker, polls before it sleeps. A worker that slept costs the parent
+/// 10 µs and itself 30, and both again where the CPU slept too.
+const POLL: Duration = Duration::from_micros(200);

@@ -12,8 +12,9 @@ use super::link::{Link, LinkError, hangs_up};
 use super::messages::{News, Objects, PackedError, PackedSpec};
 use super::parts::{Counts, SharedRows};
 use super::shm::Mapped;
+use super::spread::Spread;
 use super::wire::{FromWorker, Order, ToWorker};
-use super::{WORKER_SPIN, spin_time};
+use super::POLL;
 use crate::begin::Begin;
 use crate::buffer::{Batch, Bytes, ColumnIn, Either, Slots};
 use crate::error::{Error, Result};
@@ -62,13 +63,13 @@ pub unsafe fn serve(
     let ToWorker::Plan(plan) = receive(&mut link)? else { return Err(confused()) };
     let mut mapped = Mapped::new(memory);
     let base = mapped.at(super::board_span(&plan), plan.bytes())?;
-    let spin = spin_time(plan.workers.len(), WORKER_SPIN);
     // SAFETY: the parent laid the board out at this address by the same plan, as the
     // caller guarantees. The bytes are mapped for as long as the worker lives.
-    let board = unsafe { Board::new(base.as_ptr(), plan, spin) };
+    let board = unsafe { Board::new(base.as_ptr(), plan, POLL) };
     send(&mut link, &FromWorker::Ready)?;
     let (counts, action) = (Counts::of(envs.spec()), envs.spec().action.clone());
-    Worker { worker, first, link, board, mapped, envs, action, objects, counts, completed: 0 }.run()
+    let spread = Spread::new(worker, board.plan.workers.len());
+    Worker { worker, first, link, board, mapped, envs, action, objects, counts, completed: 0, spread }.run()
 }
 
 /// The socket that is this process's standard input. Standard input becomes /dev/null.
@@ -127,6 +128,7 @@ struct Worker<'a> {
     objects: &'a dyn Objects,
     counts: Counts,
     completed: u64,
+    spread: Spread,
 }
 
 impl Worker<'_> {
@@ -135,6 +137,7 @@ impl Worker<'_> {
         loop {
             let Some(entry) = self.board.next(self.worker, taken) else { continue };
             taken += 1;
+            self.spread.look(&self.board);
             match entry.work {
                 Work::Step | Work::StepWhole | Work::Reset => {
                     // The time spent waiting for a message does not count as work, because

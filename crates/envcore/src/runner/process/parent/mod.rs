@@ -17,7 +17,7 @@ use super::messages::Answer;
 use super::parts::{Counts, Lender};
 use super::slot_states::SlotStates;
 use super::worker_pool::{NoAnswer, WorkerPool};
-use super::{PARENT_SPIN, board_span, spin_time};
+use super::{POLL, board_span};
 use crate::begin::Begin;
 use crate::buffer::{Actions, BatchPool, Layout, Lease, Slots};
 use crate::caps::Caps;
@@ -188,7 +188,7 @@ impl Process {
         let workers: Vec<usize> = (0..plan.workers.len()).collect();
         // SAFETY: the block has as many bytes and is new, therefore zeros. It lives as
         // long as the worker pool, which also has the board.
-        let board = unsafe { Board::new(board_block.as_ptr(), plan, spin_time(workers.len(), PARENT_SPIN)) };
+        let board = unsafe { Board::new(board_block.as_ptr(), plan, POLL) };
         let actions = Actions::new(&spec.id, &spec.action, n, config.action_bounds)?;
         let mut told = Vec::new();
         for (k, leaf) in spec.action.leaves().iter().enumerate() {
