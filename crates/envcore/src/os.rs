@@ -151,6 +151,29 @@ mod linux {
         use super::available;
 
         #[test]
+        #[cfg(feature = "processes")]
+        fn a_thread_leaves_a_cpu_and_may_come_back() {
+            let allowed = super::cores().unwrap();
+            if allowed.len() == 1 {
+                return;
+            }
+            for _ in 0..20 {
+                super::leave_cpus(&allowed[1..]);
+                let here = rustix::thread::sched_getcpu();
+                super::leave_cpus(&allowed[..1]);
+                // The scheduler may have moved the thread meanwhile, but not every time.
+                if here == allowed[0] && rustix::thread::sched_getcpu() != allowed[0] {
+                    assert_eq!(super::cores().unwrap(), allowed);
+                    super::leave_cpus(&allowed);
+                    super::leave_cpus(&[usize::MAX]);
+                    assert_eq!(super::cores().unwrap(), allowed);
+                    return;
+                }
+            }
+            panic!("the thread stayed where it was");
+        }
+
+        #[test]
         fn the_available_memory_is_read_from_what_linux_tells() {
             let told = "MemTotal:       24624532 kB\nMemAvailable:   23 kB\nBuffers:  1 kB\n";
             assert_eq!(available(told), Some(23 * 1024));

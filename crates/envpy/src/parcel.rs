@@ -55,9 +55,15 @@ pub(crate) fn pack_arrays<'py>(
 /// The array in a leaf, which is the caller's own; `None` where the leaf holds none.
 #[pyfunction]
 pub(crate) fn unpack_array<'py>(leaf: &Bound<'py, PyUntypedArray>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let bytes = array::bytes(leaf).unwrap_or_default();
+    array_in(leaf.py(), &array::bytes(leaf).unwrap_or_default())
+}
+
+/// The array in the bytes of a leaf; `None` where the leaf holds none.
+pub(crate) fn array_in<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some((&[ARRAY, dtype, axes, _], rest)) = bytes.split_first_chunk() else { return Ok(None) };
-    let Some(&dtype) = DType::ALL.get(dtype as usize) else { return Ok(None) };
+    let Some(&dtype) = DType::ALL.get(dtype as usize).filter(|_| axes as usize <= AXES) else {
+        return Ok(None);
+    };
     let Some((shape, rest)) = rest.split_first_chunk::<{ HEADER - 4 }>() else { return Ok(None) };
     let shape: SmallVec<[usize; AXES]> = shape
         .chunks_exact(4)
@@ -69,7 +75,6 @@ pub(crate) fn unpack_array<'py>(leaf: &Bound<'py, PyUntypedArray>) -> PyResult<O
     if dtype == DType::Bool && own.iter().any(|&byte| byte > 1) {
         return Ok(None);
     }
-    let py = leaf.py();
     array::copy_of(py, array::known(py, dtype)?, &shape, own).map(Some)
 }
 

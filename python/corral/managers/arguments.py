@@ -43,7 +43,8 @@ def by_env(name: str, given: Any, env_num: int, kinds: str = "a dict by env") ->
     Raises:
         ArgumentTypeError, ArgumentError: name what is wrong.
     """
-    if not isinstance(given, Mapping):
+    # Asking an abstract class takes a third of a microsecond.
+    if type(given) is not dict and not isinstance(given, Mapping):
         raise errors.ArgumentTypeError(f"{name} is {kinds}, not {type(given).__name__}")
     # Asked of all keys at once, this takes a third of the time.
     if set(map(type, given)) == {int} and min(given) >= 0 and max(given) < env_num:

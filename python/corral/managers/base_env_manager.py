@@ -164,9 +164,9 @@ class BaseEnvManager:
 
     def _ready(self, fleet: Fleet) -> dict[int, Any]:
         """The observations of the envs that take an action now, when there are any."""
-        while fleet.steps:
+        while fleet.in_step:
             # A step was interrupted: nobody is given its timesteps.
-            fleet.collect(fleet.steps)
+            fleet.collect(len(fleet.in_step))
         fleet.landed.clear()
         fleet.finish_resets()
         return fleet.ready()
@@ -284,28 +284,32 @@ class BaseEnvManager:
         """
         fleet = self._launched()
         sent = self._send(fleet, actions)
-        while fleet.steps:
+        while fleet.in_step:
             # All that is in flight comes at once, so that an error carries all timesteps.
-            fleet.collect(fleet.steps + fleet.resets)
+            fleet.collect(len(fleet.in_step) + fleet.resets)
         if self._cfg.get("reset_inplace", True):
             fleet.finish_resets()
         landed, fleet.landed = fleet.landed, {}
-        return {env_id: landed[env_id] for env_id in sent}
+        if len(landed) > len(sent):
+            landed = {env_id: landed[env_id] for env_id in sent}
+        return landed
 
     def _send(self, fleet: Fleet, actions: Mapping[int, Any]) -> dict[int, Any]:
         """Puts envs in flight; their actions."""
         sent = by_env("actions", actions, self.env_num)
-        lives, landed, run = fleet.lives, fleet.landed, EnvState.RUN
+        if fleet.shown.keys() >= sent.keys() and fleet.landed.keys().isdisjoint(sent):
+            fleet.send(sent)
+            return sent
         for env_id in sent:
-            life = lives[env_id]
-            if life.is_in_step or env_id in landed:
+            if env_id in fleet.in_step or env_id in fleet.landed:
                 raise errors.PendingCallError(
                     f"env {env_id} is in flight: step gives its timestep before it takes another "
                     "action"
                 )
-            if life.state is not run:
+            if env_id not in fleet.shown:
                 raise errors.ResetNeededError(
-                    f"env {env_id} takes no action, for its state is {life.state.name}: step the "
+                    f"env {env_id} takes no action, for its state is "
+                    f"{fleet.lives[env_id].state.name}: step the "
                     "envs of ready_obs"
                 )
         fleet.send(sent)

@@ -6,6 +6,7 @@ Only here do states change, resets go out, and failed resets go out again.
 from __future__ import annotations
 
 import enum
+import operator
 import time
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from corral.managers.timestep import BaseEnvTimestep, is_abnormal
 from corral.vector import RowKind
 
 _FAILED = RowKind.FAILED.value
+_ENV_ID = operator.itemgetter(0)
 # What is refused (other spaces, no env at all) is refused again.
 _FINAL = (ArgumentError, ArgumentTypeError, SpaceError, UnsupportedError)
 
@@ -62,18 +64,15 @@ class _Life:
         order: the reset that is under way, or None.
         attempts: how often that reset has failed.
         since: when it was sent last, by the monotonic clock.
-        is_in_step: whether the env is in flight with an action.
     """
 
     state: EnvState = EnvState.INIT
     episodes: int = 0
-    ready_obs: Any = None
     param: dict[str, Any] | None = None
     knows: tuple[dict[str, Any] | None, bool | None] = (None, None)
     order: ResetOrder | None = None
     attempts: int = 0
     since: float = 0.0
-    is_in_step: bool = False
 
     def has_heard(self, param: dict[str, Any] | None, dynamic_seed: bool | None) -> bool:
         """Whether the env need not be told these. A param is the same if it is the same object:
@@ -88,7 +87,9 @@ class Fleet:
         members: the vec env.
         lives: one for each env.
         landed: timesteps that have come back and that nobody has been given yet.
-        steps, resets: how many envs are in flight with an action, and are being reset.
+        shown: by env the observation of each that is in `RUN` and not in flight.
+        in_step: the envs that are in flight with an action.
+        resets: how many envs are being reset.
         is_closed: whether the envs were closed.
     """
 
@@ -96,7 +97,9 @@ class Fleet:
         self.members, self._config, self._seeds = members, config, seeds
         self.lives = [_Life() for _ in range(env_num)]
         self.landed: dict[int, BaseEnvTimestep] = {}
-        self.steps = self.resets = 0
+        self.shown: dict[int, Any] = {}
+        self.in_step: set[int] = set()
+        self.resets = 0
         self.is_closed = False
         # When resets that failed go out again.
         self._retries: dict[int, float] = {}
@@ -118,12 +121,10 @@ class Fleet:
 
     def ready(self) -> dict[int, Any]:
         """The observations of the envs that take an action now."""
-        run, landed = EnvState.RUN, self.landed
-        return {
-            k: life.ready_obs
-            for k, life in enumerate(self.lives)
-            if life.state is run and not life.is_in_step and k not in landed
-        }
+        ready = dict(sorted(self.shown.items(), key=_ENV_ID))
+        for env_id in self.landed:
+            ready.pop(env_id, None)
+        return ready
 
     def settle(self, env_ids: Iterable[int], pardoned: Set[int] = frozenset()) -> None:
         """Waits until none of these envs is in flight. Timesteps that land are kept.
@@ -131,8 +132,8 @@ class Fleet:
         Raises:
             EnvError: as `collect`.
         """
-        lives = [self.lives[env_id] for env_id in env_ids]
-        while any(life.is_in_step or life.order is not None for life in lives):
+        wanted = list(env_ids)
+        while any(k in self.in_step or self.lives[k].order is not None for k in wanted):
             self.collect(pardoned=pardoned)
 
     def begin(self, params: dict[int, dict[str, Any] | None], env_ids: Iterable[int]) -> None:
@@ -161,6 +162,7 @@ class Fleet:
             is_new = not life.has_heard(life.param, dynamic)
             life.order = ResetOrder(seed, dynamic, life.param, is_new)
             life.state, life.attempts = EnvState.RESET, 0
+            self.shown.pop(env_id, None)
         self.resets += len(env_ids)
         self._send_resets(env_ids)
 
@@ -183,9 +185,9 @@ class Fleet:
         """Puts envs in flight with their actions; nothing moves where one is wrong."""
         if actions:
             self.members.send(actions)
+            self.in_step.update(actions)
             for env_id in actions:
-                self.lives[env_id].is_in_step = True
-            self.steps += len(actions)
+                del self.shown[env_id]
 
     def collect(
         self, rows: int = 1, timeout: float | None = None, pardoned: Set[int] = frozenset()
@@ -206,13 +208,13 @@ class Fleet:
         if self.resets:
             limits = [self._next_retry(), self._next_unanswered(), timeout]
             timeout = min((limit for limit in limits if limit is not None), default=None)
-        in_flight = self.steps + self.resets - len(self._retries)
+        in_flight = len(self.in_step) + self.resets - len(self._retries)
         if in_flight == 0:
             time.sleep(timeout or 0)
             return
-        envs = self.members.envs
+        receive = self.members.envs.native.recv
         try:
-            batch = envs.recv(timeout, min_rows=min(rows, in_flight), max_rows=len(self.lives))
+            batch = receive(timeout, min(rows, in_flight), len(self.lives))
         except RecvTimeoutError:
             if rows > 1:
                 # Fewer may have come.
@@ -271,7 +273,8 @@ class Fleet:
     def _land(self, batch: Batch) -> None:
         """Takes in the rows of envs that did not fail."""
         env_ids, kinds = batch[4]["env_id"].tolist(), batch[4]["row_kind"].tolist()
-        lives, landed, films = self.lives, self.landed, self.members.films
+        lives, landed, shown = self.lives, self.landed, self.shown
+        in_step, films = self.in_step, self.members.films
         over = []
         for env_id, kind, timestep in zip(
             env_ids, kinds, self.members.timesteps(batch), strict=True
@@ -282,12 +285,11 @@ class Fleet:
             if life.order is not None:
                 life.knows = life.order.param, life.order.dynamic_seed
                 self._end_reset(life, EnvState.RUN)
-                life.ready_obs = timestep.obs
+                shown[env_id] = timestep.obs
                 if films:
                     self.members.film(env_id, is_first=True)
                 continue
-            life.is_in_step = False
-            self.steps -= 1
+            in_step.discard(env_id)
             landed[env_id] = timestep
             observation, _, done, info = timestep
             if films:
@@ -295,7 +297,7 @@ class Fleet:
             if info and is_abnormal(info):
                 life.state = EnvState.ERROR
             elif not done:
-                life.ready_obs = observation
+                shown[env_id] = observation
             else:
                 life.episodes += 1
                 if life.episodes >= self._config.episode_num:
@@ -318,8 +320,8 @@ class Fleet:
                 # Its process or thread is gone, and what it knew.
                 life.knows = (None, None)
             if life.order is None:
-                self.steps -= life.is_in_step
-                life.is_in_step, life.state = False, EnvState.ERROR
+                self.in_step.discard(failure.slot)
+                life.state = EnvState.ERROR
                 is_raised |= failure.slot not in pardoned
                 continue
             life.attempts += 1

@@ -133,7 +133,14 @@ class HostedEnv(gymnasium.Env[Any, Any]):
 
     Attributes:
         inner: the env as `env_fn` made it; None before the first reset.
+        has_failed: whether the last call raised an exception.
+        _corral_direct: what the native half needs to step `inner` without this object, where an
+            action and a timestep are as most are (`envpy/src/py_env/direct.rs`): the env's own
+            `step`, and the parcels of float32 and float64 rewards. None before the first reset, and
+            of envs whose every step needs this object.
     """
+
+    _corral_direct: tuple[Any, Any, Any] | None = None
 
     def __init__(self, maker: EnvMaker) -> None:
         self._maker = maker
@@ -154,7 +161,7 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         self._told_seed: tuple[int | None, bool | None] | None = None
         self._recorder: Recorder | None = None
         self._is_checked = False
-        self._has_failed = False
+        self.has_failed = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -164,7 +171,7 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         if options is not None and ORDERS in options:
             maker.param, maker.dynamic_seed = options[ORDERS][maker.env_id]
         # Whoever fails is closed next.
-        self._has_failed = True
+        self.has_failed = True
         if self.inner is None:
             self._build()
         observation = self._begun(seed)
@@ -174,7 +181,7 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         if self._recorder is not None:
             self._recorder.begin(self.inner.render())
         shown, _, infos = self._row(observation, 0.0, None)
-        self._has_failed = False
+        self.has_failed = False
         return shown, infos
 
     def _build(self) -> None:
@@ -196,6 +203,8 @@ class HostedEnv(gymnasium.Env[Any, Any]):
                 )
         self._is_modern = is_modern(self.inner)
         if maker.replay_path is None:
+            if self._reader is not None and isinstance(maker.shown, spaces.Box):
+                self._corral_direct = (self.inner.step, *self._forms.values())
             return
         own = getattr(self.inner, "enable_save_replay", None)
         if not callable(own):
@@ -228,24 +237,22 @@ class HostedEnv(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Plays one action."""
-        self._has_failed = True
-        result = self.inner.step(action if self._reader is None else self._reader.read(action))
+        self.has_failed = True
+        given = action if self._reader is None else self._reader.read(action)
+        return self.finish(self.inner.step(given))
+
+    def finish(self, result: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """What `step` gives where the env's own `step` gave `result`."""
+        self.has_failed = True
         if len(result) == 5:
             observation, reward, terminated, truncated, info = result
             done = terminated or truncated
         else:
             observation, reward, done, info = result
-            if not info and type(reward) is np.ndarray and self._recorder is None:
-                # What most envs of DI-engine give, in a third of the time.
-                form = self._forms.get((reward.dtype.char, reward.shape))
-                if form is not None and self._is_shown:
-                    self._last, self._has_failed = observation, False
-                    shown = {OBSERVATION: observation, PARCEL: form}
-                    return shown, reward.item(), bool(done), False, {}
             is_cut = bool(done and isinstance(info, dict) and info.get("TimeLimit.truncated"))
             terminated, truncated = done and not is_cut, is_cut
         if info and is_abnormal(info):
-            self._has_failed = False
+            self.has_failed = False
             shown, infos = self._with_aside(self._last, (info, reward, observation, done))
             return shown, 0.0, False, False, infos
         if self._recorder is not None:
@@ -253,7 +260,7 @@ class HostedEnv(gymnasium.Env[Any, Any]):
             if done:
                 self._recorder.end()
         shown, number, infos = self._row(observation, reward, info)
-        self._has_failed = False
+        self.has_failed = False
         return shown, number, bool(terminated), bool(truncated), infos
 
     def _row(self, observation: Any, reward: Any, info: Any) -> tuple[Any, float, dict[str, Any]]:
@@ -299,7 +306,7 @@ class HostedEnv(gymnasium.Env[Any, Any]):
                 recorder.end()
         finally:
             if inner is not None:
-                self._maker.take_back(inner, failed=self._has_failed)
+                self._maker.take_back(inner, failed=self.has_failed)
 
     def attribute(self, name: str) -> Any:
         """An attribute of the env, through its wrappers; None where it has none."""

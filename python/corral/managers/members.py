@@ -83,7 +83,8 @@ class Members:
     def _send(self, batch: Any, env_ids: list[int]) -> None:
         """Sends actions; those of all envs in order go as one batch, which is faster."""
         is_all = len(env_ids) == self.envs.num_envs and env_ids == list(range(len(env_ids)))
-        self.envs.send(batch, None if is_all else env_ids)
+        # `VectorEnv.send` checks what a user gives.
+        self.envs.native.send(batch, None if is_all else env_ids)
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """What each row is as the result of a step; of a reset its `obs` counts alone."""

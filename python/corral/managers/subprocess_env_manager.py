@@ -77,11 +77,11 @@ class AsyncSubprocessEnvManager(_SubprocessEnvManager):
         wait = self._cfg.step_wait_timeout
         wanted = max(min(self._cfg.wait_num, len(sent)), 1)
         while True:
-            while fleet.steps and (wait is None or len(fleet.landed) < wanted):
-                fleet.collect(fleet.steps if wait is None else wanted - len(fleet.landed))
-            while fleet.steps and (left := began + (wait or 0) - time.monotonic()) > 0:
-                fleet.collect(fleet.steps, left)
-            if not fleet.steps or not all(one.done for one in fleet.landed.values()):
+            while fleet.in_step and (wait is None or len(fleet.landed) < wanted):
+                fleet.collect(len(fleet.in_step) if wait is None else wanted - len(fleet.landed))
+            while fleet.in_step and (left := began + (wait or 0) - time.monotonic()) > 0:
+                fleet.collect(len(fleet.in_step), left)
+            if not fleet.in_step or not all(one.done for one in fleet.landed.values()):
                 break
             wanted = len(fleet.landed) + 1
         if self._cfg.reset_inplace:

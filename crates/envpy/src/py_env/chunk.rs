@@ -105,10 +105,7 @@ impl Chunk for PyChunk {
                 }
                 let row = slot - slots.start;
                 let env = self.envs[slot].as_mut().expect("runners step no slot that failed");
-                let action = common.actor.action(py, &mut actions.row(slot));
-                let played = action
-                    .map_err(|error| failure(py, Phase::Step, error))
-                    .and_then(|action| env.play(py, action, how, rows, row, side));
+                let played = env.play(py, (&common.actor, &actions, slot), how, rows, row, side);
                 if let Err(failure) = played {
                     is_stopped = failure.cause == Cause::Interrupt;
                     side.failures.push((slot, failure));

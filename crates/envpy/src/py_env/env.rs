@@ -1,7 +1,8 @@
 //! One Python env in a slot.
 
 use envcore::{
-    Begin, Call, CallKind, Cause, Error, Failure, Frame, Options, Phase, Raised, Result, RowsMut, Side, Value,
+    Begin, Call, CallKind, Cause, Error, Failure, Frame, Options, Phase, Raised, Result, RowsMut, Side,
+    StepArgs, Value,
 };
 use numpy::{PyArray3, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PySystemExit, PyTypeError, PyValueError};
@@ -10,6 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyTuple};
 use std::sync::Arc;
 
+use super::act::Actor;
+use super::direct::{Direct, Played};
 use super::observe::{self, Refused};
 use super::shape::Shape;
 use crate::interpreter::{call, call_method, call_with_one};
@@ -34,6 +37,9 @@ pub(super) struct PyEnv {
     last: Option<Py<PyAny>>,
     /// The seed of the env's first own episode, if that has not begun.
     seed: Option<i64>,
+    /// Whether the env's class may offer a step without itself.
+    may_be_direct: bool,
+    direct: Option<Direct>,
 }
 
 /// The failure for an exception.
@@ -65,7 +71,6 @@ impl PyEnv {
         let env = call(factory.bind(py), &PyTuple::empty(py), None)?;
         let parts = py.import("corral._python_env")?.call_method1("parts_of", (&env,))?;
         Ok(PyEnv {
-            env: env.unbind(),
             step: parts.getattr("step")?.unbind(),
             reset: parts.getattr("reset")?.unbind(),
             is_modern: parts.getattr("is_modern")?.extract()?,
@@ -74,6 +79,9 @@ impl PyEnv {
             aside: None,
             last: None,
             seed,
+            may_be_direct: Direct::is_offered(&env)?,
+            env: env.unbind(),
+            direct: None,
         })
     }
 
@@ -86,19 +94,50 @@ impl PyEnv {
         self.seed = seed;
     }
 
-    /// Plays `action` into row `row`.
+    /// Plays an action of the slot `slot` into row `row`.
     #[inline]
     pub(super) fn play(
         &mut self,
         py: Python<'_>,
-        action: Bound<'_, PyAny>,
-        (shape, check_nan): (&Shape, bool),
+        (actor, actions, slot): (&Actor, &StepArgs<'_>, usize),
+        how: (&Shape, bool),
         rows: &mut RowsMut<'_>,
         row: usize,
         side: &mut Side,
     ) -> Result<(), Failure> {
         let fail = |error: PyErr| failure(py, Phase::Step, error);
+        if let (Some(direct), false) = (&self.direct, how.1) {
+            let host = self.env.bind(py);
+            match direct.play(host, &mut actions.row(slot), how.0, rows, row).transpose()? {
+                Some(Played::Shown(shown)) => {
+                    self.last = Some(shown.unbind());
+                    return Ok(());
+                }
+                Some(Played::Other(result)) => {
+                    let args = (result,).into_pyobject(py).map_err(fail)?;
+                    let result = call_method(host, intern!(py, "finish"), &args).map_err(fail)?;
+                    return self.take(result, how, rows, row, side);
+                }
+                None => (),
+            }
+        }
+        let action = actor.action(py, &mut actions.row(slot)).map_err(fail)?;
         let result = call_with_one(self.step.bind(py), &action).map_err(fail)?;
+        self.take(result, how, rows, row, side)
+    }
+
+    /// Writes what `step` returned to row `row`.
+    #[inline]
+    fn take(
+        &mut self,
+        result: Bound<'_, PyAny>,
+        (shape, check_nan): (&Shape, bool),
+        rows: &mut RowsMut<'_>,
+        row: usize,
+        side: &mut Side,
+    ) -> Result<(), Failure> {
+        let py = result.py();
+        let fail = |error: PyErr| failure(py, Phase::Step, error);
         let Ok(result) = result.cast_into::<PyTuple>() else {
             let why = "step must return a tuple of 5 (or, as old gym's, of 4)";
             return Err(Failure::new(Phase::Step, Cause::Error, why));
@@ -185,6 +224,9 @@ impl PyEnv {
         observe::write(shape, &observation, &mut rows.observation(row), check_nan)
             .map_err(|why| refused(py, Phase::Reset, why))?;
         self.last = Some(observation.unbind());
+        if self.may_be_direct {
+            self.direct = Direct::of(self.env.bind(py)).map_err(fail)?;
+        }
         match info {
             Some(info) => tell(&info, rows.start() + row, side).map_err(fail),
             None => Ok(()),

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyFloat, PyString, PyTuple};
 
 use super::cast;
 use super::shape::{KeyedNode, Shape, ShapeLeaf};
-use crate::array;
+use crate::array::{self, Descr};
 use crate::values;
 
 /// Why an observation cannot be written.
@@ -132,9 +132,7 @@ fn write_leaf(
         return Ok(());
     };
     if let Ok(array) = given.cast::<PyUntypedArray>()
-        && array.shape() == tensor.shape
-        && array.dtype().is_equiv_to(descr.bind(given.py()))
-        && array.is_c_contiguous()
+        && is_alike(array, tensor, descr)
     {
         return write_array(part, tensor, array, row, check_nan);
     }
@@ -142,6 +140,14 @@ fn write_leaf(
         return Ok(());
     }
     write_cast(part, tensor, given, row, check_nan)
+}
+
+/// Whether `array` has the leaf's own shape and dtype, and is C-contiguous.
+#[inline]
+pub(super) fn is_alike(array: &Bound<'_, PyUntypedArray>, tensor: &Tensor, descr: &Descr) -> bool {
+    array.shape() == tensor.shape
+        && array.dtype().is_equiv_to(descr.bind(array.py()))
+        && array.is_c_contiguous()
 }
 
 /// Writes an int as a label, or a Python float. Returns `false` for anything else.

@@ -363,7 +363,6 @@ impl Board {
 
 /// What both sides do while they wait.
 impl Board {
-
     /// Polls `holds` and returns whether it holds. Lets other threads run meanwhile, because the one
     /// that will make it hold may need this core.
     ///
@@ -395,7 +394,8 @@ impl Board {
     /// Counts a wait. One long wait among short ones does not end the polling, and two do.
     fn end_wait(&self, began: &Instant) {
         let took = began.elapsed().min(self.poll * 3 / 2).as_nanos() as u64;
-        self.usual_wait.store(u64::midpoint(self.usual_wait.load(Ordering::Relaxed), took), Ordering::Relaxed);
+        self.usual_wait
+            .store(u64::midpoint(self.usual_wait.load(Ordering::Relaxed), took), Ordering::Relaxed);
     }
 }
 
@@ -482,6 +482,32 @@ mod tests {
                 assert_eq!(WorkEntry::unpack(entry.pack()), entry);
             }
         }
+    }
+
+    #[test]
+    fn a_process_polls_unless_its_waits_have_been_longer_than_polling() {
+        let plan = Plan { num_slots: 2, workers: vec![0..1, 1..2], parts: 1, leaves: 1 };
+        let arena = Arena::new().unwrap();
+        let block = arena.take(plan.bytes()).unwrap();
+        let poll = Duration::from_millis(1);
+        // SAFETY: the block has as many bytes, is aligned, and outlives the board.
+        let board = unsafe { Board::new(block.as_ptr(), plan, poll) };
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        let polls = || {
+            let asked = std::cell::Cell::new(0);
+            board.polled(&Instant::now(), || {
+                asked.set(asked.get() + 1);
+                asked.get() == 3
+            })
+        };
+        assert!(polls());
+        board.end_wait(&long_ago);
+        assert!(polls(), "one long wait is no rule");
+        board.end_wait(&long_ago);
+        board.end_wait(&long_ago);
+        assert!(!polls(), "several are");
+        board.end_wait(&Instant::now());
+        assert!(polls(), "and so is a short one after them");
     }
 
     #[test]

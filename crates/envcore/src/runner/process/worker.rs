@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getpgrp, getpid, getppid, kill_process, kill_process_group};
 
+use super::POLL;
 use super::board::{Board, Work, WorkEntry};
 use super::link::{Link, LinkError, hangs_up};
 use super::messages::{News, Objects, PackedError, PackedSpec};
@@ -14,7 +15,6 @@ use super::parts::{Counts, SharedRows};
 use super::shm::Mapped;
 use super::spread::Spread;
 use super::wire::{FromWorker, Order, ToWorker};
-use super::POLL;
 use crate::begin::Begin;
 use crate::buffer::{Batch, Bytes, ColumnIn, Either, Slots};
 use crate::error::{Error, Result};

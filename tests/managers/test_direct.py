@@ -1,0 +1,243 @@
+"""Steps that the native half plays without the object that hosts an env, and those that it hands to
+that object: each gives what the env gave. `corral._native`'s functions for this, by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from corral import _native
+from corral.managers import BaseEnvTimestep
+from corral.managers.hosted_env import HostedEnv
+from corral.managers.parcel import ActionReader, packed_actions
+from tests.managers.envs import Timestep
+from tests.managers.managers import each, every_manager, launched
+from tests.support import assert_same
+
+ONE = np.ones(1, np.float32)
+# What is changed in a timestep that is written as it is. Twice in a row, and each after the first.
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "as most": lambda plain: plain,
+    "a reward of 64 bits": lambda plain: plain._replace(reward=np.full(1, 0.1)),
+    "a number": lambda plain: plain._replace(reward=0.25),
+    "two rewards": lambda plain: plain._replace(reward=np.ones(2, np.float32)),
+    "an info": lambda plain: plain._replace(info={"at": 3}),
+    "NumPy's bool": lambda plain: plain._replace(done=np.bool_(False)),
+    "a list": list,
+    "a plain tuple": tuple,
+    "64 bits": lambda plain: plain._replace(obs=plain.obs.astype(np.float64)),
+    "every second": lambda plain: plain._replace(obs=np.repeat(plain.obs, 2)[::2]),
+    "numbers in a list": lambda plain: plain._replace(obs=plain.obs.tolist()),
+}
+
+
+class Changing:
+    """Steps through `FORMS`; then its timestep is abnormal, then its step raises an exception."""
+
+    observation_space = spaces.Box(-99, 99, (3,), np.float32)
+    action_space = spaces.Box(-9, 9, (2,), np.float64)
+    reward_space = spaces.Box(-9, 9, (1,), np.float32)
+
+    def __init__(self, number: int) -> None:
+        self.number, self.at, self.seeds = number, 0, 0
+
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        self.seeds += 1
+
+    def reset(self) -> Any:
+        self.at = 0
+        return np.array([self.number, 0, self.seeds], np.float32)
+
+    def step(self, action: Any) -> Any:
+        assert type(action) is np.ndarray
+        assert action.dtype == np.float64
+        assert action.shape == (2,)
+        shown = np.array([self.number, self.at + 1, action.sum()], np.float32)
+        plain = Timestep(shown, (self.at + 1) * ONE, False, {})
+        form = list(FORMS.values())[self.at // 2 : self.at // 2 + 1]
+        self.at += 1
+        if form:
+            return form[0](plain)
+        if self.at == 2 * len(FORMS) + 1:
+            return plain._replace(info={"abnormal": True}, obs=None, reward=None)
+        raise KeyError(f"step {self.at}")
+
+
+def steps(of: int) -> list[dict[int, Any]]:
+    return [{k: np.array([k, step / 2]) for k in range(2)} for step in range(of)]
+
+
+@every_manager
+def test_every_form_of_a_timestep_is_what_the_env_gave(kind: str) -> None:
+    by_hand = [Changing(k) for k in range(2)]
+    for env in by_hand:
+        env.reset()
+    with launched(kind, each(Changing, 2)) as manager:
+        for actions in steps(2 * len(FORMS)):
+            timesteps = manager.step(actions)
+            for k, env in enumerate(by_hand):
+                obs, reward, done, info = env.step(actions[k])
+                assert_same(timesteps[k].obs, np.array(obs, np.float32))
+                assert_same(timesteps[k].reward, reward)
+                assert type(timesteps[k].done) is bool
+                assert timesteps[k][2:] == (done, info)
+                assert_same(manager.ready_obs[k], timesteps[k].obs)
+        # A timestep that cannot be shown comes after those that the native half has shown.
+        abnormal = BaseEnvTimestep(None, None, False, {"abnormal": True})
+        assert manager.step({0: np.zeros(2)})[0] == abnormal
+        assert sorted(manager.ready_obs) == [1]
+
+
+@pytest.mark.parametrize("kind", ["base", "packed"])
+@pytest.mark.parametrize("retry_type", ["reset", "renew"])
+def test_an_env_that_raises_goes_on_or_is_made_again(kind: str, retry_type: str) -> None:
+    class Raising(Changing):
+        def step(self, action: Any) -> Any:
+            if self.at == 1:
+                raise KeyError("told to")
+            return super().step(action)
+
+    with launched(kind, each(Raising, 2), retry_type=retry_type) as manager:
+        manager.seed(5)
+        manager.reset()
+        action = np.zeros(2)
+        manager.step({0: action, 1: action})
+        with pytest.raises(KeyError, match="told to"):
+            manager.step({0: action})
+        manager.seed(6)
+        manager.reset({0: None})
+        # The same instance was seeded twice, a new one once.
+        seeds = {"reset": 2, "renew": 1}[retry_type]
+        assert_same(manager.ready_obs[0], np.array([0, 0, seeds], np.float32))
+
+
+def test_steps_as_most_are_do_not_pass_through_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+    finish = HostedEnv.finish
+    monkeypatch.setattr(HostedEnv, "finish", lambda *args: called.append(1) or finish(*args))
+    with launched("base", each(Changing, 2)) as manager:
+        for count, actions in zip((0, 0, 0, 0, 2), steps(5), strict=True):
+            manager.step(actions)
+            assert len(called) == count
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "i8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3), (2, 1, 3)])
+def test_arrays_go_through_leaves_as_they_are(dtype: str, shape: tuple[int, ...]) -> None:
+    actions = [np.ones(shape, dtype), np.zeros(shape, dtype)]
+    leaves, others = packed_actions(actions, 200)
+    assert leaves.shape == (2, 200)
+    assert leaves.dtype == np.uint8
+    assert others == {}
+    assert _native.unpack_array(leaves[0]) is not None
+    for action, leaf in zip(actions, leaves, strict=True):
+        read = ActionReader().read(leaf)
+        assert_same(read, action)
+        assert read.flags.writeable
+        assert read.flags.owndata
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        [np.ones(2), np.ones(3)],
+        [np.ones(2), np.ones(2, np.float32)],
+        [np.ones((1, 1, 1, 1))],
+        [np.ones(2, ">f8")],
+        [np.ones((4, 2))[:, 0]],
+        [np.ma.masked_array([1.0], [True])],
+        [np.array(["a"])],
+        [1, 2.5, "left", None],
+    ],
+    ids=["shapes", "dtypes", "axes", "byte order", "strides", "masked", "texts", "no arrays"],
+)
+def test_what_is_no_array_of_one_kind_is_pickled(actions: list[Any]) -> None:
+    leaves, others = packed_actions(actions, 600)
+    assert others == {}
+    for action, leaf in zip(actions, leaves, strict=True):
+        assert _native.unpack_array(leaf) is None
+        read = ActionReader().read(leaf)
+        assert type(read) is type(action)
+        assert np.asarray(read).dtype == np.asarray(action).dtype
+        np.testing.assert_array_equal(read, action)
+
+
+def test_an_array_that_is_larger_than_its_leaf_is_none_in_it() -> None:
+    leaves, others = packed_actions([np.zeros(24), np.ones(24)], 200)
+    assert sorted(others) == [0, 1]
+    assert not leaves.any()
+    assert _native.pack_arrays([np.zeros(23)], 200) is not None
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        [],
+        [2, 8, 1, 0, 1],
+        [1, 99, 0, 0],
+        [1, 10, 4, 0],
+        [1, 10, 1, 0, 13],
+        [1, 0, 1, 0, 1, *[0] * 11, 7],
+    ],
+    ids=["none", "no array", "no dtype", "axes", "too long", "no bool"],
+)
+def test_a_leaf_of_other_bytes_holds_no_array(start: list[int]) -> None:
+    leaf = np.zeros(64, np.uint8)
+    leaf[: len(start)] = start
+    assert _native.unpack_array(leaf) is None
+    assert _native.unpack_array(np.array(start, np.uint8)) is None
+
+
+def batch(rows: int = 3) -> list[Any]:
+    """Arguments of `timesteps`, after `make` and `copies`."""
+    observations = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+    leaves = np.zeros((rows, 8), np.uint8)
+    leaves[:, 0] = np.arange(rows) % 3
+    numbers = np.arange(rows) / 4
+    return [observations, leaves, numbers, np.arange(rows) == 1, np.zeros(rows, bool)]
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_timesteps_are_made_of_the_rows(copies: bool) -> None:
+    given = batch()
+    made = _native.timesteps(BaseEnvTimestep._make, copies, *given)
+    assert made is not None
+    assert [type(one) for one in made] == [BaseEnvTimestep] * 3
+    rewards = [0.0, np.array([0.25], np.float32), np.array([0.5])]
+    for row, (obs, reward, done, info) in enumerate(made):
+        assert_same(obs, given[0][row])
+        assert np.shares_memory(obs, given[0]) is not copies
+        assert_same(reward, rewards[row])
+        assert (done, info) == (row == 1, {})
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (0, np.zeros(3, np.float32)),
+        (0, np.zeros((2, 2), np.float32)),
+        (1, np.full((3, 8), 0x80, np.uint8)),
+        (1, np.full((3, 8), 3, np.uint8)),
+        (1, np.zeros((3, 0), np.uint8)),
+        (1, np.zeros((8, 3), np.uint8).T),
+        (2, np.zeros(2)),
+        (2, np.zeros(3, np.float32)),
+        (3, np.zeros(2, bool)),
+        (4, np.ones(3, bool)),
+    ],
+)
+def test_timesteps_of_other_batches_are_left_to_python(place: int, value: Any) -> None:
+    given = batch()
+    given[place] = value
+    assert _native.timesteps(BaseEnvTimestep._make, True, *given) is None
+
+
+def test_the_last_padding_of_a_leaf_is_not_looked_at() -> None:
+    (leaf,), _ = packed_actions([np.arange(3.0)], 200)
+    changed = leaf.copy()
+    changed[100:] = 255
+    assert_same(_native.unpack_array(changed), np.arange(3.0))
