@@ -204,7 +204,7 @@ def batch(rows: int = 3) -> list[Any]:
 @pytest.mark.parametrize("copies", [False, True])
 def test_timesteps_are_made_of_the_rows(copies: bool) -> None:
     given = batch()
-    made = _native.timesteps(BaseEnvTimestep._make, copies, *given)
+    made = _native.timesteps(BaseEnvTimestep, copies, *given)
     assert made is not None
     assert [type(one) for one in made] == [BaseEnvTimestep] * 3
     rewards = [0.0, np.array([0.25], np.float32), np.array([0.5])]
@@ -233,7 +233,12 @@ def test_timesteps_are_made_of_the_rows(copies: bool) -> None:
 def test_timesteps_of_other_batches_are_left_to_python(place: int, value: Any) -> None:
     given = batch()
     given[place] = value
-    assert _native.timesteps(BaseEnvTimestep._make, True, *given) is None
+    assert _native.timesteps(BaseEnvTimestep, True, *given) is None
+
+
+def test_timesteps_are_of_a_class_of_tuples() -> None:
+    with pytest.raises(TypeError, match="no class of tuples"):
+        _native.timesteps(dict, True, *batch())
 
 
 def test_the_last_padding_of_a_leaf_is_not_looked_at() -> None:

@@ -296,10 +296,11 @@ class BaseEnvManager:
 
     def _send(self, fleet: Fleet, actions: Mapping[int, Any]) -> dict[int, Any]:
         """Puts envs in flight; their actions."""
+        if type(actions) is dict and fleet.takes(actions):
+            # To look at each number and each env takes three times as long.
+            fleet.send(actions)
+            return actions
         sent = by_env("actions", actions, self.env_num)
-        if fleet.shown.keys() >= sent.keys() and fleet.landed.keys().isdisjoint(sent):
-            fleet.send(sent)
-            return sent
         for env_id in sent:
             if env_id in fleet.in_step or env_id in fleet.landed:
                 raise errors.PendingCallError(

@@ -6,7 +6,6 @@ Only here do states change, resets go out, and failed resets go out again.
 from __future__ import annotations
 
 import enum
-import operator
 import time
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from corral.managers.timestep import BaseEnvTimestep, is_abnormal
 from corral.vector import RowKind
 
 _FAILED = RowKind.FAILED.value
-_ENV_ID = operator.itemgetter(0)
 # What is refused (other spaces, no env at all) is refused again.
 _FINAL = (ArgumentError, ArgumentTypeError, SpaceError, UnsupportedError)
 
@@ -121,10 +119,16 @@ class Fleet:
 
     def ready(self) -> dict[int, Any]:
         """The observations of the envs that take an action now."""
-        ready = dict(sorted(self.shown.items(), key=_ENV_ID))
-        for env_id in self.landed:
-            ready.pop(env_id, None)
-        return ready
+        shown, landed = self.shown, self.landed
+        return {k: shown[k] for k in sorted(shown) if k not in landed}
+
+    def takes(self, actions: dict[Any, Any]) -> bool:
+        """Whether the keys of `actions` are numbers of envs that take an action now."""
+        return (
+            actions.keys() <= self.shown.keys()
+            and set(map(type, actions)) <= {int}
+            and self.landed.keys().isdisjoint(actions)
+        )
 
     def settle(self, env_ids: Iterable[int], pardoned: Set[int] = frozenset()) -> None:
         """Waits until none of these envs is in flight. Timesteps that land are kept.
@@ -167,15 +171,15 @@ class Fleet:
         self._send_resets(env_ids)
 
     def _send_resets(self, env_ids: list[int]) -> None:
-        orders = {env_id: self.lives[env_id].order for env_id in env_ids}
-        rest = {env_id: order for env_id, order in orders.items() if order is not None}
+        lives = self.lives
+        rest = {k: order for k in env_ids if (order := lives[k].order) is not None}
         try:
             for env_id in self.members.send_resets(dict(rest)):
-                self.lives[env_id].since = time.monotonic()
+                lives[env_id].since = time.monotonic()
                 del rest[env_id]
         finally:
             for env_id in rest:
-                self._end_reset(self.lives[env_id], EnvState.ERROR)
+                self._end_reset(lives[env_id], EnvState.ERROR)
 
     def _end_reset(self, life: _Life, state: EnvState) -> None:
         life.order, life.state = None, state

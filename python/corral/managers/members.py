@@ -170,7 +170,9 @@ class HostedMembers(Members):
             (list(told), {ORDERS: told}),
         ):
             if env_ids:
-                send(env_ids, seed=[orders[env_id].seed for env_id in env_ids], options=options)
+                seeds = [orders[env_id].seed for env_id in env_ids]
+                are_none = seeds.count(None) == len(seeds)
+                send(env_ids, seed=None if are_none else seeds, options=options)
                 yield from env_ids
 
     def send(self, actions: dict[int, Any]) -> None:
@@ -190,7 +192,7 @@ class HostedMembers(Members):
         leaves, messages = shown[PARCEL], infos.get(PARCEL)
         if messages is None and self._are_arrays:
             given = shown[OBSERVATION], leaves, numbers, terminations, truncations
-            plain = _native.timesteps(_timestep, self._copies, *given)
+            plain = _native.timesteps(BaseEnvTimestep, self._copies, *given)
             if plain is not None:
                 return plain
         count = len(numbers)
