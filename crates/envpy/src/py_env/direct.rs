@@ -27,7 +27,7 @@ pub(super) struct Direct {
 }
 
 /// How a step went.
-pub(super) enum Played<'py> {
+pub(super) enum Timestep<'py> {
     /// The row is written. This is what the host would have shown.
     Shown(Bound<'py, PyAny>),
     /// The env gave another timestep, with which `finish` goes on.
@@ -55,7 +55,7 @@ impl Direct {
         shape: &Shape,
         rows: &mut RowsMut<'_>,
         row: usize,
-    ) -> Option<Result<Played<'py>, Failure>> {
+    ) -> Option<Result<Timestep<'py>, Failure>> {
         let py = host.py();
         let fail = |error: PyErr| failure(py, Phase::Step, error);
         let action = parcel::array_in(py, action.bytes()).transpose()?;
@@ -68,7 +68,7 @@ impl Direct {
             }
         };
         let written = self.write(&result, shape, rows, row).map_err(fail);
-        Some(written.map(|shown| shown.map_or(Played::Other(result), Played::Shown)))
+        Some(written.map(|shown| shown.map_or(Timestep::Other(result), Timestep::Shown)))
     }
 
     /// Writes a timestep that is as most are, and returns what the host would have shown.

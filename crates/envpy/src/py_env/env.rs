@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyTuple};
 use std::sync::Arc;
 
 use super::act::Actor;
-use super::direct::{Direct, Played};
+use super::direct::{Direct, Timestep};
 use super::observe::{self, Refused};
 use super::shape::Shape;
 use crate::interpreter::{call, call_method, call_with_one};
@@ -109,11 +109,11 @@ impl PyEnv {
         if let (Some(direct), false) = (&self.direct, how.1) {
             let host = self.env.bind(py);
             match direct.play(host, &mut actions.row(slot), how.0, rows, row).transpose()? {
-                Some(Played::Shown(shown)) => {
+                Some(Timestep::Shown(shown)) => {
                     self.last = Some(shown.unbind());
                     return Ok(());
                 }
-                Some(Played::Other(result)) => {
+                Some(Timestep::Other(result)) => {
                     let args = (result,).into_pyobject(py).map_err(fail)?;
                     let result = call_method(host, intern!(py, "finish"), &args).map_err(fail)?;
                     return self.take(result, how, rows, row, side);
