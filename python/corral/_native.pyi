@@ -28,9 +28,7 @@ __all__ = [
     "entries",
     "exports",
     "make",
-    "pack_arrays",
     "simd",
-    "timesteps",
     "unpack_array",
     "work",
 ]
@@ -47,17 +45,7 @@ def work() -> None: ...
 def exports(path: str | os.PathLike[str]) -> list[str]: ...
 def entries() -> list[dict[str, Any]]: ...
 def simd() -> tuple[str, str]: ...
-def pack_arrays(arrays: list[Any], size: int) -> npt.NDArray[np.uint8] | None: ...
 def unpack_array(leaf: npt.NDArray[np.uint8]) -> npt.NDArray[Any] | None: ...
-def timesteps(
-    class_: type[Any],
-    copies: bool,
-    observations: npt.NDArray[Any],
-    leaves: npt.NDArray[np.uint8],
-    rewards: npt.NDArray[np.float64],
-    terminations: npt.NDArray[np.bool_],
-    truncations: npt.NDArray[np.bool_],
-) -> list[Any] | None: ...
 
 @final
 class Plugin:
@@ -252,6 +240,10 @@ class VecEnv:
     ) -> tuple[
         Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]
     ]: ...
+    def send_arrays(self, actions: dict[int, Any], size: int) -> bool: ...
+    def recv_timesteps(
+        self, class_: type[Any], copies: bool, timeout: float | None, min_rows: int, max_rows: int
+    ) -> Any: ...
     def drain(
         self, timeout: float | None = None
     ) -> (

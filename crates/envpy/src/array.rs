@@ -135,28 +135,6 @@ pub(crate) fn copy_of<'py>(
     }
 }
 
-/// A copy of row `row` of `array`, if that is C-contiguous, has such a row, and is of an element type
-/// that the core has.
-pub(crate) fn copy_of_row<'py>(
-    array: &Bound<'py, PyUntypedArray>,
-    row: usize,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (Some((data, size)), Some(dtype)) = (memory(array), dtype_of(array)) else { return Ok(None) };
-    let Some((&rows, shape)) = array.shape().split_first().filter(|&(&rows, _)| row < rows) else {
-        return Ok(None);
-    };
-    let size = size / rows;
-    let py = array.py();
-    // SAFETY: the row is within `array` (checked). Without data of its caller's, the new array has as
-    // many bytes of its own, which nobody else has seen.
-    unsafe {
-        let copy = new_array(py, known(py, dtype)?, shape, ptr::null_mut(), 0)?;
-        let to = (*copy.as_ptr().cast::<npyffi::PyArrayObject>()).data.cast::<u8>();
-        ptr::copy_nonoverlapping(data.add(row * size), to, size);
-        Ok(Some(copy))
-    }
-}
-
 /// A new array of `shape` and `descr` of zeros, except for `rows`, which are given by a
 /// row's number and bytes. All other rows take no memory if the system lends pages of
 /// zeros.
@@ -287,17 +265,6 @@ pub(crate) fn bytes(array: &Bound<'_, PyUntypedArray>) -> Option<ArrayBytes> {
     // SAFETY: there are that many bytes, and the copy's memory does not overlap them.
     unsafe { ptr::copy_nonoverlapping(data, copy.as_mut_ptr(), size) }
     Some(copy)
-}
-
-/// The first byte of each row of a C-contiguous array; of other arrays none.
-pub(crate) fn first_bytes(array: &Bound<'_, PyUntypedArray>) -> ArrayBytes {
-    let Some((data, size)) = memory(array) else { return ArrayBytes::new() };
-    let rows = array.shape().first().copied().unwrap_or(0);
-    if size == 0 || rows == 0 {
-        return ArrayBytes::new();
-    }
-    // SAFETY: the array's rows have `size / rows` bytes each, at least one.
-    (0..rows).map(|row| unsafe { data.add(row * (size / rows)).read() }).collect()
 }
 
 /// Writes the bytes `range` of a C-contiguous array, which are numbers of `dtype`, to the

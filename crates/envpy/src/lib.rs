@@ -82,9 +82,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::check_room, module)?)?;
     module.add_function(wrap_pyfunction!(registry::entries, module)?)?;
     module.add_function(wrap_pyfunction!(registry::simd, module)?)?;
-    module.add_function(wrap_pyfunction!(parcel::pack_arrays, module)?)?;
     module.add_function(wrap_pyfunction!(parcel::unpack_array, module)?)?;
-    module.add_function(wrap_pyfunction!(parcel::timesteps, module)?)?;
     module.add_function(wrap_pyfunction!(linux::work, module)?)?;
     module.add_function(wrap_pyfunction!(linux::exports, module)?)?;
     interpreter::watch(module)

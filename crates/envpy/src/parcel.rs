@@ -3,12 +3,12 @@
 //!
 //! `corral.managers.parcel` says what else such leaves hold.
 
-use envcore::DType;
+use envcore::{Batch, Column, DType, RowKind};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyTuple, PyType};
 use smallvec::SmallVec;
 
 use crate::array;
@@ -20,38 +20,31 @@ const HEADER: usize = 16;
 /// The most axes of an array in a leaf.
 const AXES: usize = 3;
 
-/// The leaves, `(len(arrays), size)`, of arrays of one dtype and one shape; `None` of others, and of
-/// arrays that do not fit.
-#[pyfunction]
-pub(crate) fn pack_arrays<'py>(
-    arrays: &Bound<'py, PyList>,
-    size: usize,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = arrays.py();
-    let mut bytes: SmallVec<[u8; 2048]> = SmallVec::with_capacity(arrays.len() * size);
+/// The bytes of leaves of `size` bytes.
+pub(crate) type Leaves = SmallVec<[u8; 2048]>;
+
+/// The leaves of `arrays`, which are of one dtype and one shape; `None` of others, and of arrays that
+/// do not fit.
+pub(crate) fn packed<'py>(arrays: impl Iterator<Item = Bound<'py, PyAny>>, size: usize) -> Option<Leaves> {
+    let mut bytes = Leaves::new();
     let mut first: Option<(DType, SmallVec<[usize; AXES]>)> = None;
-    for (row, given) in arrays.iter().enumerate() {
-        let Some(array) = given.cast::<PyUntypedArray>().ok().filter(|array| array::is_plain(array)) else {
-            return Ok(None);
-        };
-        let Some(dtype) = array::dtype_of(array) else { return Ok(None) };
-        let (dtype, shape) = first.get_or_insert_with(|| (dtype, array.shape().into()));
-        let fits = array.shape() == &shape[..] && shape.len() <= AXES;
-        if !fits || array::dtype_of(array) != Some(*dtype) {
-            return Ok(None);
+    for (row, given) in arrays.enumerate() {
+        let array = given.cast::<PyUntypedArray>().ok().filter(|array| array::is_plain(array))?;
+        let given_dtype = array::dtype_of(array)?;
+        let (dtype, shape) = first.get_or_insert_with(|| (given_dtype, array.shape().into()));
+        if given_dtype != *dtype || array.shape() != &shape[..] || shape.len() > AXES {
+            return None;
         }
-        bytes.extend([ARRAY, *dtype as u8, shape.len() as u8, 0]);
+        bytes.extend([ARRAY, given_dtype as u8, shape.len() as u8, 0]);
         for axis in 0..AXES {
-            let Ok(extent) = u32::try_from(shape.get(axis).copied().unwrap_or(0)) else { return Ok(None) };
-            bytes.extend(extent.to_ne_bytes());
+            let extent = u32::try_from(shape.get(axis).copied().unwrap_or(0)).ok()?;
+            bytes.extend_from_slice(&extent.to_ne_bytes());
         }
-        let Some(own) = array::bytes(array).filter(|own| HEADER + own.len() <= size) else {
-            return Ok(None);
-        };
+        let own = array::bytes(array).filter(|own| HEADER + own.len() <= size)?;
         bytes.extend_from_slice(&own);
         bytes.resize((row + 1) * size, 0);
     }
-    array::copy_of(py, array::known(py, DType::U8)?, &[arrays.len(), size], &bytes).map(Some)
+    Some(bytes)
 }
 
 /// The array in a leaf, which is the caller's own; `None` where the leaf holds none.
@@ -80,56 +73,65 @@ pub(crate) fn array_in<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bo
     array::copy_of(py, array::known(py, dtype)?, &shape, own).map(Some)
 }
 
-/// A `class_`, which is a named tuple of `(obs, reward, done, info)`, of each row of a batch of which
-/// no row was truncated and no leaf of `leaves` holds a pickle; `None` of other batches.
-///
-/// Observations are views of `observations`, which has at least two axes, or `copies`. Rewards have the forms that
-/// their leaves begin with. Infos are empty.
-#[pyfunction]
+/// Whether [`timesteps`] can be made of the rows of `batch`, whose leaves are an array and what
+/// `corral.managers.parcel` calls a parcel: no row failed or was truncated, has infos, or has an object
+/// in its parcel.
+pub(crate) fn is_plain(batch: &Batch) -> bool {
+    let [Column::Fixed(_), Column::Fixed(parcels)] = &batch.observation[..] else { return false };
+    let is_whole = batch.failures.is_empty() && batch.tolerated.is_empty() && batch.infos.extras.is_empty();
+    is_whole
+        && !batch.truncated.bytes().contains(&1)
+        && parcels.bytes().chunks_exact(parcels.row_bytes()).all(|parcel| parcel[0] <= DOUBLE)
+        && batch.kinds.as_slice::<u8>().iter().all(|&kind| kind < RowKind::Failed as u8)
+}
+
+/// By env a named tuple `class` of `(obs, reward, done, info)` of each row of a batch that [`is_plain`].
+/// Observations, of `shape`, are copies or views of one array.
 pub(crate) fn timesteps<'py>(
-    class_: &Bound<'py, PyType>,
+    class: &Bound<'py, PyType>,
+    mut batch: Box<Batch>,
+    shape: &[usize],
     copies: bool,
-    observations: &Bound<'py, PyUntypedArray>,
-    leaves: &Bound<'py, PyUntypedArray>,
-    rewards: &Bound<'py, PyUntypedArray>,
-    terminations: &Bound<'py, PyUntypedArray>,
-    truncations: &Bound<'py, PyUntypedArray>,
-) -> PyResult<Option<Bound<'py, PyList>>> {
-    let py = class_.py();
-    let forms = array::first_bytes(leaves);
-    let numbers = array::bytes(rewards).unwrap_or_default();
-    let ends = array::bytes(terminations).unwrap_or_default();
-    let are_cut = array::bytes(truncations).is_none_or(|cut| cut.contains(&1));
-    let rows = forms.len();
-    let fits = observations.ndim() >= 2
-        && observations.shape()[0] == rows
-        && ends.len() == rows
-        && numbers.len() == 8 * rows
-        && array::dtype_of(rewards) == Some(DType::F64);
-    if are_cut || !fits || forms.iter().any(|&form| form > DOUBLE) {
-        return Ok(None);
-    }
-    let made = PyList::empty(py);
-    for (row, number) in numbers.chunks_exact(8).enumerate() {
-        let number = f64::from_ne_bytes(number.try_into().expect("eight bytes"));
-        let reward = match forms[row] {
+) -> PyResult<Bound<'py, PyDict>> {
+    let py = class.py();
+    let mut columns = std::mem::take(&mut batch.observation).into_iter();
+    let (Some(Column::Fixed(seen)), Some(Column::Fixed(parcels))) = (columns.next(), columns.next()) else {
+        unreachable!("the batch is plain");
+    };
+    let descr = array::known(py, seen.dtype())?;
+    let row_bytes = seen.row_bytes();
+    let (copied, viewed) = if copies {
+        (Some(seen), None)
+    } else {
+        let whole: SmallVec<[usize; 4]> = [batch.rows()].into_iter().chain(shape.iter().copied()).collect();
+        (None, Some(array::over(py, seen, descr, &whole)?))
+    };
+    let forms = parcels.bytes().chunks_exact(parcels.row_bytes()).map(|parcel| parcel[0]);
+    let numbers = batch.reward.as_slice::<f64>();
+    let ends = batch.terminated.as_slice::<bool>();
+    let made = PyDict::new(py);
+    for (row, form) in forms.enumerate() {
+        let observation = match (&copied, &viewed) {
+            (Some(seen), _) => {
+                let bytes = &seen.bytes()[row * row_bytes..(row + 1) * row_bytes];
+                array::copy_of(py, descr, shape, bytes)?
+            }
+            (None, Some(viewed)) => viewed.get_item(row)?,
+            (None, None) => unreachable!("it is one or the other"),
+        };
+        let number = numbers[row];
+        let reward = match form {
             SINGLE => {
                 array::copy_of(py, array::known(py, DType::F32)?, &[1], &(number as f32).to_ne_bytes())?
             }
             DOUBLE => array::copy_of(py, array::known(py, DType::F64)?, &[1], &number.to_ne_bytes())?,
             _ => PyFloat::new(py, number).into_any(),
         };
-        let done = PyBool::new(py, ends[row] != 0).to_owned().into_any();
-        let copy = if copies { array::copy_of_row(observations, row)? } else { None };
-        let observation = match copy {
-            Some(copy) => copy,
-            None if copies => return Ok(None),
-            None => observations.as_any().get_item(row)?,
-        };
+        let done = PyBool::new(py, ends[row]).to_owned().into_any();
         let parts = [observation, reward, done, PyDict::new(py).into_any()];
-        made.append(named_tuple(class_, parts)?)?;
+        made.set_item(batch.slots.at(row), named_tuple(class, parts)?)?;
     }
-    Ok(Some(made))
+    Ok(made)
 }
 
 /// A tuple of the class `class`. To call `tuple.__new__` takes three times as long.

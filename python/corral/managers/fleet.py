@@ -23,12 +23,10 @@ from corral.errors import (
     UnsupportedError,
 )
 from corral.managers.config import Config
-from corral.managers.members import Batch, Members, ResetOrder
+from corral.managers.members import Landed, Members, ResetOrder
 from corral.managers.seeds import Seeds
 from corral.managers.timestep import BaseEnvTimestep, is_abnormal
-from corral.vector import RowKind
 
-_FAILED = RowKind.FAILED.value
 # What is refused (other spaces, no env at all) is refused again.
 _FINAL = (ArgumentError, ArgumentTypeError, SpaceError, UnsupportedError)
 
@@ -61,7 +59,6 @@ class _Life:
         knows: the `param` and the dynamic seed that the env was told last.
         order: the reset that is under way, or None.
         attempts: how often that reset has failed.
-        since: when it was sent last, by the monotonic clock.
     """
 
     state: EnvState = EnvState.INIT
@@ -70,7 +67,6 @@ class _Life:
     knows: tuple[dict[str, Any] | None, bool | None] = (None, None)
     order: ResetOrder | None = None
     attempts: int = 0
-    since: float = 0.0
 
     def has_heard(self, param: dict[str, Any] | None, dynamic_seed: bool | None) -> bool:
         """Whether the env need not be told these. A param is the same if it is the same object:
@@ -99,6 +95,8 @@ class Fleet:
         self.in_step: set[int] = set()
         self.resets = 0
         self.is_closed = False
+        # When resets that are in flight were sent, by the monotonic clock.
+        self._sent: dict[int, float] = {}
         # When resets that failed go out again.
         self._retries: dict[int, float] = {}
 
@@ -120,6 +118,8 @@ class Fleet:
     def ready(self) -> dict[int, Any]:
         """The observations of the envs that take an action now."""
         shown, landed = self.shown, self.landed
+        if not landed:
+            return {k: shown[k] for k in sorted(shown)}
         return {k: shown[k] for k in sorted(shown) if k not in landed}
 
     def takes(self, actions: dict[Any, Any]) -> bool:
@@ -175,14 +175,16 @@ class Fleet:
         rest = {k: order for k in env_ids if (order := lives[k].order) is not None}
         try:
             for env_id in self.members.send_resets(dict(rest)):
-                lives[env_id].since = time.monotonic()
+                self._sent[env_id] = time.monotonic()
                 del rest[env_id]
         finally:
             for env_id in rest:
-                self._end_reset(lives[env_id], EnvState.ERROR)
+                self._end_reset(env_id, EnvState.ERROR)
 
-    def _end_reset(self, life: _Life, state: EnvState) -> None:
+    def _end_reset(self, env_id: int, state: EnvState) -> None:
+        life = self.lives[env_id]
         life.order, life.state = None, state
+        self._sent.pop(env_id, None)
         self.resets -= 1
 
     def send(self, actions: dict[int, Any]) -> None:
@@ -190,6 +192,9 @@ class Fleet:
         if actions:
             self.members.send(actions)
             self.in_step.update(actions)
+            if len(actions) == len(self.shown):
+                self.shown.clear()
+                return
             for env_id in actions:
                 del self.shown[env_id]
 
@@ -212,13 +217,12 @@ class Fleet:
         if self.resets:
             limits = [self._next_retry(), self._next_unanswered(), timeout]
             timeout = min((limit for limit in limits if limit is not None), default=None)
-        in_flight = len(self.in_step) + self.resets - len(self._retries)
+        in_flight = len(self.in_step) + len(self._sent)
         if in_flight == 0:
             time.sleep(timeout or 0)
             return
-        receive = self.members.envs.native.recv
         try:
-            batch = receive(timeout, min(rows, in_flight), len(self.lives))
+            landed = self.members.receive(timeout, min(rows, in_flight), len(self.lives))
         except RecvTimeoutError:
             if rows > 1:
                 # Fewer may have come.
@@ -230,10 +234,10 @@ class Fleet:
             told = _report(error)
             if told is None:
                 raise
-            self._land(told.batch)
+            self._land(self.members.opened(told.batch))
             self._fail(told, error, pardoned)
         else:
-            self._land(batch)
+            self._land(landed)
 
     def _next_retry(self) -> float | None:
         """Sends again what is due; seconds until the next reset is."""
@@ -257,11 +261,7 @@ class Fleet:
         if limit is None:
             return {}
         began = time.monotonic() - limit
-        return {
-            env_id: life.since - began
-            for env_id, life in enumerate(self.lives)
-            if life.order is not None and env_id not in self._retries
-        }
+        return {env_id: since - began for env_id, since in self._sent.items()}
 
     def _give_up(self) -> None:
         """Closes all where a reset has had no answer in time."""
@@ -274,44 +274,62 @@ class Fleet:
                 "launch it again, with a reset_timeout, after which a reset is tried again"
             )
 
-    def _land(self, batch: Batch) -> None:
+    def _land(self, landed: Landed) -> None:
         """Takes in the rows of envs that did not fail."""
-        env_ids, kinds = batch[4]["env_id"].tolist(), batch[4]["row_kind"].tolist()
-        lives, landed, shown = self.lives, self.landed, self.shown
-        in_step, films = self.in_step, self.members.films
-        over = []
-        for env_id, kind, timestep in zip(
-            env_ids, kinds, self.members.timesteps(batch), strict=True
-        ):
-            if kind == _FAILED:
-                continue
-            life = lives[env_id]
+        timesteps, has_infos = landed
+        if has_infos or self.resets or self.members.films:
+            over = self._land_any(timesteps)
+        else:
+            self.in_step.difference_update(timesteps)
+            self.landed.update(timesteps)
+            shown, over = self.shown, []
+            for env_id, (observation, _, done, _) in timesteps.items():
+                if done:
+                    over.append(env_id)
+                else:
+                    shown[env_id] = observation
+        if over:
+            self._end_episodes(over)
+
+    def _land_any(self, timesteps: dict[int, BaseEnvTimestep]) -> list[int]:
+        """Takes in rows of steps and of resets; the envs whose episodes are over."""
+        films, over = self.members.films, []
+        for env_id, timestep in timesteps.items():
+            life = self.lives[env_id]
             if life.order is not None:
                 life.knows = life.order.param, life.order.dynamic_seed
-                self._end_reset(life, EnvState.RUN)
-                shown[env_id] = timestep.obs
+                self._end_reset(env_id, EnvState.RUN)
+                self.shown[env_id] = timestep.obs
                 if films:
                     self.members.film(env_id, is_first=True)
                 continue
-            in_step.discard(env_id)
-            landed[env_id] = timestep
+            self.in_step.discard(env_id)
+            self.landed[env_id] = timestep
             observation, _, done, info = timestep
             if films:
                 self.members.film(env_id, is_last=bool(done))
             if info and is_abnormal(info):
                 life.state = EnvState.ERROR
-            elif not done:
-                shown[env_id] = observation
+            elif done:
+                over.append(env_id)
             else:
-                life.episodes += 1
-                if life.episodes >= self._config.episode_num:
-                    life.state = EnvState.DONE
-                elif self._config.auto_reset:
-                    over.append(env_id)
-                else:
-                    life.state = EnvState.NEED_RESET
-        if over:
-            self._begin(over)
+                self.shown[env_id] = observation
+        return over
+
+    def _end_episodes(self, env_ids: list[int]) -> None:
+        """Resets envs whose episodes are over, where they play on."""
+        again = []
+        for env_id in env_ids:
+            life = self.lives[env_id]
+            life.episodes += 1
+            if life.episodes >= self._config.episode_num:
+                life.state = EnvState.DONE
+            elif self._config.auto_reset:
+                again.append(env_id)
+            else:
+                life.state = EnvState.NEED_RESET
+        if again:
+            self._begin(again)
 
     def _fail(self, told: EnvError, error: BaseException, pardoned: Set[int]) -> None:
         """Takes in envs that failed. A failed reset goes out again, as often as it may; any other
@@ -331,12 +349,13 @@ class Fleet:
             life.attempts += 1
             is_final = isinstance(failure.exception, _FINAL) or failure.cause == "interrupt"
             if is_final or life.attempts >= self._config.max_retry:
-                self._end_reset(life, EnvState.ERROR)
+                self._end_reset(failure.slot, EnvState.ERROR)
                 is_raised |= is_final
                 used_up.extend([] if is_final else [failure])
             else:
                 is_known = life.has_heard(life.order.param, life.order.dynamic_seed)
                 life.order = life.order._replace(is_new=not is_known)
+                self._sent.pop(failure.slot, None)
                 self._retries[failure.slot] = time.monotonic() + self._config.retry_waiting_time
         if not used_up and not is_raised:
             return

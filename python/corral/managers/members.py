@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces as gym_spaces
 
-from corral import _native, errors, python_envs, registry, spaces
+from corral import errors, python_envs, registry, spaces
 from corral._python_env import leaves_of
 from corral.adapters.infos import rows
 from corral.managers import parcel
@@ -19,9 +19,12 @@ from corral.managers.declared import Declared, is_modern
 from corral.managers.hosted_env import OBSERVATION, ORDERS, PARCEL, EnvMaker
 from corral.managers.timestep import BaseEnvTimestep
 from corral.managers.video import Recorder
-from corral.vector import VectorEnv
+from corral.vector import RowKind, VectorEnv
 
 Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
+Landed = tuple[dict[int, BaseEnvTimestep], bool]
+"""By env the timesteps of rows that did not fail, and whether any of these may have an info."""
+_FAILED = RowKind.FAILED.value
 _OF_RESET = ("seed", "options")
 
 
@@ -85,6 +88,20 @@ class Members:
         is_all = len(env_ids) == self.envs.num_envs and env_ids == list(range(len(env_ids)))
         # `VectorEnv.send` checks what a user gives.
         self.envs.native.send(batch, None if is_all else env_ids)
+
+    def receive(self, timeout: float | None, min_rows: int, max_rows: int) -> Landed:
+        """Waits for rows of envs in flight.
+
+        Raises:
+            CorralError: as `VectorEnv.recv`.
+        """
+        return self.opened(self.envs.native.recv(timeout, min_rows, max_rows))
+
+    def opened(self, batch: Batch) -> Landed:
+        """The rows of a batch."""
+        infos = batch[4]
+        rows = zip(infos["env_id"].tolist(), infos["row_kind"], self.timesteps(batch), strict=True)
+        return {env_id: timestep for env_id, kind, timestep in rows if kind != _FAILED}, True
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """What each row is as the result of a step; of a reset its `obs` counts alone."""
@@ -180,21 +197,26 @@ class HostedMembers(Members):
         if self.action_space is not None:
             super().send(actions)
             return
+        if self.envs.native.send_arrays(actions, self._action_size):
+            return
         ids = list(actions)
         leaves, others = parcel.packed_actions(list(actions.values()), self._action_size)
         for place, action in others.items():
             self.envs.native.call("hold", (action,), {}, [ids[place]])
         self._send(leaves, ids)
 
+    def receive(self, timeout: float | None, min_rows: int, max_rows: int) -> Landed:
+        """As `Members.receive`."""
+        if not self._are_arrays:
+            return super().receive(timeout, min_rows, max_rows)
+        limits = timeout, min_rows, max_rows
+        got = self.envs.native.recv_timesteps(BaseEnvTimestep, self._copies, *limits)
+        return (got, False) if type(got) is dict else self.opened(got)
+
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """As `Members.timesteps`."""
         shown, numbers, terminations, truncations, infos = batch
         leaves, messages = shown[PARCEL], infos.get(PARCEL)
-        if messages is None and self._are_arrays:
-            given = shown[OBSERVATION], leaves, numbers, terminations, truncations
-            plain = _native.timesteps(BaseEnvTimestep, self._copies, *given)
-            if plain is not None:
-                return plain
         count = len(numbers)
         firsts = leaves[:, 0].tolist()
         rewards = parcel.formed(firsts, numbers)

@@ -31,8 +31,8 @@ PICKLED = 0x80
 
 # What a leaf without a pickle begins with:
 # - of what is shown, the number of a form of rewards, whose value is the row's own; 0 for nothing;
-#   `_native.timesteps` knows these numbers, too;
-# - of actions, what `_native.pack_arrays` writes: 1, the rest of an array's header, its bytes.
+#   `VecEnv.recv_timesteps` knows these numbers, too;
+# - of actions, what `VecEnv.send_arrays` writes: 1, the rest of an array's header, its bytes.
 _FORMS = [("f", (1,)), ("d", (1,))]
 _DTYPES = [np.dtype(char) for char, _ in _FORMS]
 
@@ -85,10 +85,8 @@ def formed(firsts: list[int], numbers: npt.NDArray[np.float64]) -> list[Any]:
 def packed_actions(
     actions: Sequence[Any], size: int
 ) -> tuple[npt.NDArray[np.uint8], dict[int, Any]]:
-    """The leaves of actions `(len(actions), size)`, and by place the actions that fit none."""
-    leaves = _native.pack_arrays(list(actions), size)
-    if leaves is not None:
-        return leaves, {}
+    """The leaves of pickled actions `(len(actions), size)`, and by place the actions that fit
+    none."""
     pieces, others = [], {}
     for place, action in enumerate(actions):
         leaf = packed(action, size)

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use envcore::{Begin, Call, CallKind, Caps, Error, Slots};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
 
 use super::held::this_thread;
 use super::{ALL, VecEnv};
@@ -208,6 +208,27 @@ impl VecEnv {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let rows = self.rows(min_rows, max_rows).or_raise(py)?;
         self.receive(py, rows, timeout)
+    }
+
+    /// Puts the envs that `actions` names in flight with arrays in leaves of `size` bytes. False
+    /// where the arrays are not of one dtype and one shape; nothing has moved then.
+    fn send_arrays(&self, actions: &Bound<'_, PyDict>, size: usize) -> PyResult<bool> {
+        self.put_arrays(actions, size)
+    }
+
+    /// As `recv`, for vec envs whose leaves are an array and a parcel of `corral.managers`. Where
+    /// no row has an info or an object, the result is a dict of timesteps by env, which are of the class
+    /// `class_` and have copies of observations or views.
+    fn recv_timesteps<'py>(
+        &self,
+        class_: &Bound<'py, PyType>,
+        copies: bool,
+        timeout: Option<&Bound<'py, PyAny>>,
+        min_rows: &Bound<'py, PyAny>,
+        max_rows: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let rows = self.rows(Some(min_rows), Some(max_rows)).or_raise(class_.py())?;
+        self.receive_timesteps(class_, copies, rows, timeout)
     }
 
     /// All rows in flight; None where no slot is in flight.

@@ -9,13 +9,14 @@
 mod fragment;
 mod given;
 mod held;
+mod managed;
 mod methods;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use envcore::{Batch, Buffers, Caps, Error, ProcessMark, Slots, StepPools, Want};
+use envcore::{Batch, Buffers, Caps, ColumnIn, Error, ProcessMark, Slots, StepPools, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
@@ -260,14 +261,25 @@ impl VecEnv {
         let taken =
             ActionForm { batched, to_python: self.about.is_some(), copied: self.runs_python_within_send };
         given.take(&self.spec.action, actions, taken, |columns| {
-            if !self.remote {
-                return envs.send(slots, columns).or_raise(py);
-            }
-            let before = envs.in_flight();
-            let sent = detach(py, || envs.send(slots, columns)).or_raise(py);
-            *interrupted |= sent.is_err() && envs.in_flight() > before;
-            sent
+            self.put_columns(py, (envs, interrupted), slots, columns)
         })
+    }
+
+    /// Puts `slots` in flight with actions in the core's form.
+    fn put_columns(
+        &self,
+        py: Python<'_>,
+        (envs, interrupted): (&mut Box<dyn envcore::VecEnv>, &mut bool),
+        slots: &Slots,
+        columns: &[ColumnIn<'_>],
+    ) -> PyResult<()> {
+        if !self.remote {
+            return envs.send(slots, columns).or_raise(py);
+        }
+        let before = envs.in_flight();
+        let sent = detach(py, || envs.send(slots, columns)).or_raise(py);
+        *interrupted |= sent.is_err() && envs.in_flight() > before;
+        sent
     }
 
     /// Waits for at least `least` rows of what is in flight, or for all of it; returns at most
@@ -333,18 +345,29 @@ impl VecEnv {
         })
     }
 
-    /// A wait with the caller's own time limit.
+    /// What a wait with the caller's own time limit brings, in Gymnasium's form.
     fn receive<'py>(
         &self,
         py: Python<'py>,
         rows: (usize, usize),
         timeout: Maybe<'_, 'py>,
     ) -> PyResult<Bound<'py, PyTuple>> {
+        let (state, batch) = self.receive_batch(py, rows, timeout)?;
+        state.finish(py, batch, Assembler::receive)
+    }
+
+    /// What a wait with the caller's own time limit brings.
+    fn receive_batch(
+        &self,
+        py: Python<'_>,
+        rows: (usize, usize),
+        timeout: Maybe<'_, '_>,
+    ) -> PyResult<(Held<'_>, Box<Batch>)> {
         let deadline = timeout.map(|timeout| seconds("timeout", timeout, true)).transpose().or_raise(py)?;
         let deadline = deadline.and_then(|wait| Instant::now().checked_add(wait));
         let mut state = self.lock(py)?;
         match self.wait(py, &mut state, rows, deadline, None) {
-            Ok(batch) => state.finish(py, batch, Assembler::receive),
+            Ok(batch) => Ok((state, batch)),
             Err(NoBatch::Failed(error)) => Err(error),
             Err(NoBatch::Late) => {
                 let n = state.envs.in_flight();
