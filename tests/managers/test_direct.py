@@ -4,16 +4,16 @@ that object: each gives what the env gave. `corral._native`'s functions for this
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from corral import _native
-from corral.managers import BaseEnvTimestep
+from corral.managers import BaseEnvTimestep, parcel
 from corral.managers.hosted_env import HostedEnv
-from corral.managers.parcel import ActionReader, packed_actions
+from corral.managers.members import HostedMembers
 from tests.managers.envs import Timestep
 from tests.managers.managers import each, every_manager, launched
 from tests.support import assert_same
@@ -125,17 +125,51 @@ def test_steps_as_most_are_do_not_pass_through_the_host(monkeypatch: pytest.Monk
             assert len(called) == count
 
 
+class Keeps:
+    """Keeps what it is given, and gives its own reward."""
+
+    kept: list[Any]
+    observation_space = spaces.Box(-99, 99, (3,), np.float32)
+    action_space = spaces.Discrete(2)
+    rewards = (np.full(1, 0.25, np.float32), np.full(1, 0.5), 0.75)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def reset(self) -> Any:
+        return np.full(3, self.number, np.float32)
+
+    def step(self, action: Any) -> Any:
+        self.kept.append(action)
+        shown = np.full(3, 10 + self.number, np.float32)
+        return Timestep(shown, self.rewards[self.number], self.number == 1, {})
+
+
+@pytest.fixture
+def pickled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many actions each step pickled, where it pickled any. Envs start with nothing kept."""
+    counts: list[int] = []
+    pack = parcel.packed_actions
+
+    def counted(actions: Any, size: int) -> Any:
+        counts.append(len(actions))
+        return pack(actions, size)
+
+    monkeypatch.setattr(parcel, "packed_actions", counted)
+    monkeypatch.setattr(Keeps, "kept", [], raising=False)
+    return counts
+
+
 @pytest.mark.parametrize("dtype", ["?", "u1", "i2", "i8", "f2", "f4", "f8"])
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3), (2, 1, 3)])
-def test_arrays_go_through_leaves_as_they_are(dtype: str, shape: tuple[int, ...]) -> None:
+def test_arrays_go_through_leaves_as_they_are(
+    dtype: str, shape: tuple[int, ...], pickled: list[int]
+) -> None:
     actions = [np.ones(shape, dtype), np.zeros(shape, dtype)]
-    leaves, others = packed_actions(actions, 200)
-    assert leaves.shape == (2, 200)
-    assert leaves.dtype == np.uint8
-    assert others == {}
-    assert _native.unpack_array(leaves[0]) is not None
-    for action, leaf in zip(actions, leaves, strict=True):
-        read = ActionReader().read(leaf)
+    with launched("base", each(Keeps, 2)) as manager:
+        manager.step(dict(enumerate(actions)))
+    assert pickled == []
+    for action, read in zip(actions, Keeps.kept, strict=True):
         assert_same(read, action)
         assert read.flags.writeable
         assert read.flags.owndata
@@ -151,26 +185,28 @@ def test_arrays_go_through_leaves_as_they_are(dtype: str, shape: tuple[int, ...]
         [np.ones((4, 2))[:, 0]],
         [np.ma.masked_array([1.0], [True])],
         [np.array(["a"])],
-        [1, 2.5, "left", None],
+        [1, 2.5, None],
     ],
     ids=["shapes", "dtypes", "axes", "byte order", "strides", "masked", "texts", "no arrays"],
 )
-def test_what_is_no_array_of_one_kind_is_pickled(actions: list[Any]) -> None:
-    leaves, others = packed_actions(actions, 600)
-    assert others == {}
-    for action, leaf in zip(actions, leaves, strict=True):
-        assert _native.unpack_array(leaf) is None
-        read = ActionReader().read(leaf)
+def test_what_is_no_array_of_one_kind_is_pickled(actions: list[Any], pickled: list[int]) -> None:
+    with launched("base", each(Keeps, 3)) as manager:
+        manager.step(dict(enumerate(actions)))
+    assert pickled == [len(actions)]
+    for action, read in zip(actions, Keeps.kept, strict=True):
         assert type(read) is type(action)
         assert np.asarray(read).dtype == np.asarray(action).dtype
         np.testing.assert_array_equal(read, action)
 
 
-def test_an_array_that_is_larger_than_its_leaf_is_none_in_it() -> None:
-    leaves, others = packed_actions([np.zeros(24), np.ones(24)], 200)
-    assert sorted(others) == [0, 1]
-    assert not leaves.any()
-    assert _native.pack_arrays([np.zeros(23)], 200) is not None
+def test_an_array_that_is_larger_than_its_leaf_goes_by_message(pickled: list[int]) -> None:
+    with launched("base", each(Keeps, 2)) as manager:
+        manager.step({0: np.full(22, 3.0)})
+        assert pickled == []
+        manager.step({0: np.full(24, 4.0)})
+        assert pickled == [1]
+    assert_same(Keeps.kept[0], np.full(22, 3.0))
+    assert_same(Keeps.kept[1], np.full(24, 4.0))
 
 
 @pytest.mark.parametrize(
@@ -192,57 +228,48 @@ def test_a_leaf_of_other_bytes_holds_no_array(start: list[int]) -> None:
     assert _native.unpack_array(np.array(start, np.uint8)) is None
 
 
-def batch(rows: int = 3) -> list[Any]:
-    """Arguments of `timesteps`, after `make` and `copies`."""
-    observations = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
-    leaves = np.zeros((rows, 8), np.uint8)
-    leaves[:, 0] = np.arange(rows) % 3
-    numbers = np.arange(rows) / 4
-    return [observations, leaves, numbers, np.arange(rows) == 1, np.zeros(rows, bool)]
-
-
+@every_manager
 @pytest.mark.parametrize("copies", [False, True])
-def test_timesteps_are_made_of_the_rows(copies: bool) -> None:
-    given = batch()
-    made = _native.timesteps(BaseEnvTimestep, copies, *given)
-    assert made is not None
-    assert [type(one) for one in made] == [BaseEnvTimestep] * 3
-    rewards = [0.0, np.array([0.25], np.float32), np.array([0.5])]
-    for row, (obs, reward, done, info) in enumerate(made):
-        assert_same(obs, given[0][row])
-        assert np.shares_memory(obs, given[0]) is not copies
-        assert_same(reward, rewards[row])
-        assert (done, info) == (row == 1, {})
+def test_timesteps_are_made_of_the_rows(
+    kind: str, copies: bool, pickled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: Any) -> Any:
+        raise AssertionError("rows that are as most are were opened in Python")
+
+    monkeypatch.setattr(HostedMembers, "opened", none)
+    with launched(kind, each(Keeps, 3), copy_on_get=copies) as manager:
+        made = manager.step(dict.fromkeys(range(3), np.zeros(1)))
+        assert {type(one) for one in made.values()} == {BaseEnvTimestep}
+        for k in range(3):
+            obs, reward, done, info = made[k]
+            assert_same(obs, np.full(3, 10 + k, np.float32))
+            # The base manager has no copy_on_get.
+            assert obs.flags.owndata is (copies and kind != "base")
+            assert_same(reward, Keeps.rewards[k])
+            assert (done, info) == (k == 1, {})
+        # The env whose episode was over has begun another.
+        assert [int(obs[0]) for obs in manager.ready_obs.values()] == [10, 1, 12]
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        (0, np.zeros(3, np.float32)),
-        (0, np.zeros((2, 2), np.float32)),
-        (1, np.full((3, 8), 0x80, np.uint8)),
-        (1, np.full((3, 8), 3, np.uint8)),
-        (1, np.zeros((3, 0), np.uint8)),
-        (1, np.zeros((8, 3), np.uint8).T),
-        (2, np.zeros(2)),
-        (2, np.zeros(3, np.float32)),
-        (3, np.zeros(2, bool)),
-        (4, np.ones(3, bool)),
-    ],
-)
-def test_timesteps_of_other_batches_are_left_to_python(place: int, value: Any) -> None:
-    given = batch()
-    given[place] = value
-    assert _native.timesteps(BaseEnvTimestep, True, *given) is None
+@pytest.mark.parametrize("kind", ["base", "packed"])
+def test_an_observation_of_one_number_is_an_array(kind: str) -> None:
+    class Counts(Keeps):
+        kept: ClassVar[list[Any]] = []
+        observation_space = spaces.Box(-99, 99, (), np.float64)
 
+        def reset(self) -> Any:
+            return np.array(0.5)
 
-def test_timesteps_are_of_a_class_of_tuples() -> None:
-    with pytest.raises(TypeError, match="no class of tuples"):
-        _native.timesteps(dict, True, *batch())
+        def step(self, action: Any) -> Any:
+            return super().step(action)._replace(obs=np.array(1.5))
+
+    with launched(kind, each(Counts, 2)) as manager:
+        assert_same(manager.ready_obs[0], np.array(0.5))
+        assert_same(manager.step({0: np.zeros(1)})[0].obs, np.array(1.5))
 
 
 def test_the_last_padding_of_a_leaf_is_not_looked_at() -> None:
-    (leaf,), _ = packed_actions([np.arange(3.0)], 200)
-    changed = leaf.copy()
-    changed[100:] = 255
-    assert_same(_native.unpack_array(changed), np.arange(3.0))
+    leaf = np.full(200, 255, np.uint8)
+    leaf[:16] = [1, 11, 1, 0, 3, *[0] * 11]
+    leaf[16:40] = np.arange(3.0).view(np.uint8)
+    assert_same(_native.unpack_array(leaf), np.arange(3.0))

@@ -78,6 +78,9 @@ pub(crate) fn array_in<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bo
 /// in its parcel.
 pub(crate) fn is_plain(batch: &Batch) -> bool {
     let [Column::Fixed(_), Column::Fixed(parcels)] = &batch.observation[..] else { return false };
+    if parcels.row_bytes() == 0 {
+        return false;
+    }
     let is_whole = batch.failures.is_empty() && batch.tolerated.is_empty() && batch.infos.extras.is_empty();
     is_whole
         && !batch.truncated.bytes().contains(&1)

@@ -22,8 +22,10 @@ from corral.managers.arguments import by_env, env_number, functions, replay_path
 from corral.managers.choosing import create_env_manager, get_env_manager_cls, registered
 from corral.managers.config import Config
 from corral.managers.declared import declared, env_info
-from corral.managers.fleet import EnvState, Fleet
-from corral.managers.members import HostedMembers, Members, NativeMembers
+from corral.managers.fleet import Fleet
+from corral.managers.life import EnvState
+from corral.managers.members import HostedMembers, Members
+from corral.managers.own_members import NativeMembers
 from corral.managers.seeds import Seeds
 from corral.managers.timestep import BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
 
@@ -283,10 +285,8 @@ class BaseEnvManager:
             RetriesUsedUpError: if an env could not be reset; the manager is closed then.
         """
         fleet = self._launched()
-        sent = self._send(fleet, actions)
-        while fleet.in_step:
-            # All that is in flight comes at once, so that an error carries all timesteps.
-            fleet.collect(len(fleet.in_step) + fleet.resets)
+        sent = self._checked(fleet, actions)
+        fleet.step(sent)
         if self._cfg.get("reset_inplace", True):
             fleet.finish_resets()
         landed, fleet.landed = fleet.landed, {}
@@ -294,11 +294,10 @@ class BaseEnvManager:
             landed = {env_id: landed[env_id] for env_id in sent}
         return landed
 
-    def _send(self, fleet: Fleet, actions: Mapping[int, Any]) -> dict[int, Any]:
-        """Puts envs in flight; their actions."""
+    def _checked(self, fleet: Fleet, actions: Mapping[int, Any]) -> dict[int, Any]:
+        """The actions, whose envs all take one now."""
         if type(actions) is dict and fleet.takes(actions):
             # To look at each number and each env takes three times as long.
-            fleet.send(actions)
             return actions
         sent = by_env("actions", actions, self.env_num)
         for env_id in sent:
@@ -313,7 +312,6 @@ class BaseEnvManager:
                     f"{fleet.lives[env_id].state.name}: step the "
                     "envs of ready_obs"
                 )
-        fleet.send(sent)
         return sent
 
     def seed(self, seed: Any, dynamic_seed: bool | None = None) -> None:

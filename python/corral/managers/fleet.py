@@ -5,10 +5,8 @@ Only here do states change, resets go out, and failed resets go out again.
 
 from __future__ import annotations
 
-import enum
 import time
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
 from typing import Any
 
 from corral.errors import (
@@ -23,55 +21,13 @@ from corral.errors import (
     UnsupportedError,
 )
 from corral.managers.config import Config
+from corral.managers.life import EnvState, Life
 from corral.managers.members import Landed, Members, ResetOrder
 from corral.managers.seeds import Seeds
 from corral.managers.timestep import BaseEnvTimestep, is_abnormal
 
 # What is refused (other spaces, no env at all) is refused again.
 _FINAL = (ArgumentError, ArgumentTypeError, SpaceError, UnsupportedError)
-
-
-class EnvState(enum.IntEnum):
-    """The state of an env."""
-
-    VOID = 0
-    """There is no env: before `launch` and after `close`."""
-    INIT = 1
-    """The env awaits its first reset."""
-    RUN = 2
-    """The env takes actions."""
-    RESET = 3
-    """The env is being reset."""
-    DONE = 4
-    """The env has played `episode_num` episodes."""
-    ERROR = 5
-    """The env failed, or its timestep was abnormal; it waits for `reset`."""
-    NEED_RESET = 6
-    """The env's episode is over and `auto_reset` is off; it waits for `reset`."""
-
-
-@dataclass(slots=True)
-class _Life:
-    """One env.
-
-    Attributes:
-        param: the arguments of its resets.
-        knows: the `param` and the dynamic seed that the env was told last.
-        order: the reset that is under way, or None.
-        attempts: how often that reset has failed.
-    """
-
-    state: EnvState = EnvState.INIT
-    episodes: int = 0
-    param: dict[str, Any] | None = None
-    knows: tuple[dict[str, Any] | None, bool | None] = (None, None)
-    order: ResetOrder | None = None
-    attempts: int = 0
-
-    def has_heard(self, param: dict[str, Any] | None, dynamic_seed: bool | None) -> bool:
-        """Whether the env need not be told these. A param is the same if it is the same object:
-        arrays in it have no equality."""
-        return self.knows[0] is param and self.knows[1] is dynamic_seed
 
 
 class Fleet:
@@ -89,7 +45,7 @@ class Fleet:
 
     def __init__(self, members: Members, env_num: int, config: Config, seeds: Seeds) -> None:
         self.members, self._config, self._seeds = members, config, seeds
-        self.lives = [_Life() for _ in range(env_num)]
+        self.lives = [Life() for _ in range(env_num)]
         self.landed: dict[int, BaseEnvTimestep] = {}
         self.shown: dict[int, Any] = {}
         self.in_step: set[int] = set()
@@ -191,15 +147,41 @@ class Fleet:
         """Puts envs in flight with their actions; nothing moves where one is wrong."""
         if actions:
             self.members.send(actions)
-            self.in_step.update(actions)
-            if len(actions) == len(self.shown):
-                self.shown.clear()
-                return
-            for env_id in actions:
-                del self.shown[env_id]
+            self._depart(actions)
+
+    def _depart(self, actions: dict[int, Any]) -> None:
+        self.in_step.update(actions)
+        if len(actions) == len(self.shown):
+            self.shown.clear()
+            return
+        for env_id in actions:
+            del self.shown[env_id]
+
+    def step(self, actions: dict[int, Any]) -> None:
+        """Puts envs in flight with their actions, and waits until none is; nothing moves where an
+        action is wrong.
+
+        Raises:
+            EnvError: as `collect`.
+        """
+        received = None
+        if actions and not self.resets and not self.in_step:
+            received = self.members.step(actions)
+        if received is None:
+            self.send(actions)
+        else:
+            self._depart(actions)
+            self.collect(received=received)
+        while self.in_step:
+            # All that is in flight comes at once, so that an error carries all timesteps.
+            self.collect(len(self.in_step) + self.resets)
 
     def collect(
-        self, rows: int = 1, timeout: float | None = None, pardoned: Set[int] = frozenset()
+        self,
+        rows: int = 1,
+        timeout: float | None = None,
+        pardoned: Set[int] = frozenset(),
+        received: Landed | BaseException | None = None,
     ) -> None:
         """Waits for rows of envs in flight, or until a reset that failed goes out again.
 
@@ -207,6 +189,7 @@ class Fleet:
             rows: how many rows to wait for; all in flight, if these are fewer.
             timeout: seconds after which to give up.
             pardoned: envs that may fail in a step without an error.
+            received: what the wait has brought, or raised, if it is over.
 
         Raises:
             EnvError, or what an env raised (its cause is the `EnvError`, whose `batch` is the
@@ -222,7 +205,12 @@ class Fleet:
             time.sleep(timeout or 0)
             return
         try:
-            landed = self.members.receive(timeout, min(rows, in_flight), len(self.lives))
+            if received is None:
+                landed = self.members.receive(timeout, min(rows, in_flight), len(self.lives))
+            elif isinstance(received, BaseException):
+                raise received
+            else:
+                landed = received
         except RecvTimeoutError:
             if rows > 1:
                 # Fewer may have come.

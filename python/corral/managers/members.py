@@ -1,5 +1,5 @@
-"""The vec env under a manager, and what its rows mean: envs that functions make, or envs of ours by
-an id."""
+"""The vec env under a manager, and what its rows mean. Here: what any has, and envs that functions
+make."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ from gymnasium import spaces as gym_spaces
 
 from corral import errors, python_envs, registry, spaces
 from corral._python_env import leaves_of
-from corral.adapters.infos import rows
 from corral.managers import parcel
 from corral.managers.config import Config
 from corral.managers.declared import Declared, is_modern
 from corral.managers.hosted_env import OBSERVATION, ORDERS, PARCEL, EnvMaker
 from corral.managers.timestep import BaseEnvTimestep
-from corral.managers.video import Recorder
 from corral.vector import RowKind, VectorEnv
 
 Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
 Landed = tuple[dict[int, BaseEnvTimestep], bool]
 """By env the timesteps of rows that did not fail, and whether any of these may have an info."""
 _FAILED = RowKind.FAILED.value
-_OF_RESET = ("seed", "options")
 
 
 class ResetOrder(NamedTuple):
@@ -97,6 +94,18 @@ class Members:
         """
         return self.opened(self.envs.native.recv(timeout, min_rows, max_rows))
 
+    def step(self, actions: dict[int, Any]) -> Landed | BaseException | None:
+        """Puts envs in flight with their actions, while no other is, and waits for all.
+
+        Returns:
+            What `receive` would have returned or raised; None where that takes two calls, and
+            nothing has moved.
+
+        Raises:
+            InvalidActionError: as `send`.
+        """
+        return None
+
     def opened(self, batch: Batch) -> Landed:
         """The rows of a batch."""
         infos = batch[4]
@@ -150,7 +159,7 @@ class HostedMembers(Members):
         )
         self._action_size = sizes[1]
         self._are_arrays = isinstance(shown, gym_spaces.Box)
-        mode = _render_mode(replay_paths)
+        mode = render_mode(replay_paths)
         makers = [
             functools.partial(registry.make, fn, render_mode=mode) if isinstance(fn, str) else fn
             for fn in env_fn
@@ -172,7 +181,7 @@ class HostedMembers(Members):
             python_envs.name_of(env_fn[0]),
             list(hosts),
             # Of the bytes of a parcel none is out of bounds.
-            {**_vec_options(config), **({"action_bounds": "unchecked"} if taken is None else {})},
+            {**vec_options(config), **({"action_bounds": "unchecked"} if taken is None else {})},
             {"check_nan": False, **runner},
         )
 
@@ -197,8 +206,6 @@ class HostedMembers(Members):
         if self.action_space is not None:
             super().send(actions)
             return
-        if self.envs.native.send_arrays(actions, self._action_size):
-            return
         ids = list(actions)
         leaves, others = parcel.packed_actions(list(actions.values()), self._action_size)
         for place, action in others.items():
@@ -212,6 +219,17 @@ class HostedMembers(Members):
         limits = timeout, min_rows, max_rows
         got = self.envs.native.recv_timesteps(BaseEnvTimestep, self._copies, *limits)
         return (got, False) if type(got) is dict else self.opened(got)
+
+    def step(self, actions: dict[int, Any]) -> Landed | BaseException | None:
+        """As `Members.step`. Whoever shares a CPU with a worker has that worker wait until it
+        waits itself: one call does so soonest."""
+        if self.action_space is not None or not self._are_arrays:
+            return None
+        what = self._action_size, BaseEnvTimestep, self._copies
+        got = self.envs.native.step_arrays(actions, *what)
+        if type(got) is dict:
+            return got, False
+        return self.opened(got) if type(got) is tuple else got
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """As `Members.timesteps`."""
@@ -242,7 +260,7 @@ class HostedMembers(Members):
                 elif reward is not None:
                     rewards[row] = reward
         if are_cut:
-            _mark_cut(told, terminations, truncations)
+            mark_cut(told, terminations, truncations)
         return list(map(_timestep, zip(observations, rewards, dones, told)))
 
     def attribute(self, name: str) -> list[Any]:
@@ -255,106 +273,11 @@ class HostedMembers(Members):
         return self.envs.native.call("invoke", given, {}, [env_id])[0]
 
 
-class NativeMembers(Members):
-    """Envs of ours, in threads of this process."""
-
-    def __init__(
-        self,
-        id: str,
-        env_num: int,
-        config: Config,
-        replay_paths: Sequence[str | None],
-        runner: dict[str, Any],
-    ) -> None:
-        super().__init__(config.get("copy_on_get", False))
-        self.envs = registry.make_vec(
-            id,
-            env_num,
-            render_mode=_render_mode(replay_paths),
-            **_vec_options(config),
-            **runner,
-        )
-        self.action_space = self.envs.single_action_space
-        self._space = self.envs.single_observation_space
-        fps = self.envs.metadata.get("render_fps")
-        self._recorders = {
-            env_id: Recorder(path, env_id, fps)
-            for env_id, path in enumerate(replay_paths)
-            if path is not None
-        }
-        self.films = bool(self._recorders)
-
-    def send_resets(self, orders: dict[int, ResetOrder]) -> Iterator[int]:
-        """As `Members.send_resets`; `param` has "seed" and "options", as Gymnasium's reset."""
-        id = self.envs.native.id
-        for env_id, order in orders.items():
-            other = ", ".join(repr(key) for key in order.param or () if key not in _OF_RESET)
-            if other:
-                raise errors.ArgumentError(
-                    f"the reset_param of env {env_id} has {other}: a reset of {id} takes 'seed' "
-                    "and 'options'"
-                )
-        for env_id, order in orders.items():
-            given = {"seed": order.seed, **(order.param or {})}
-            options = given.get("options")
-            if options and "index" in options:
-                # An int would be counted from env 0.
-                options = {**options, "index": [options["index"]]}
-            self.envs.send_reset([env_id], seed=[given["seed"]], options=options)
-            yield env_id
-
-    def film(self, env_id: int, *, is_first: bool = False, is_last: bool = False) -> None:
-        """Adds a picture of the env to its video."""
-        recorder = self._recorders.get(env_id)
-        if recorder is None:
-            return
-        frames = self.envs.render([env_id])
-        assert frames is not None
-        (recorder.begin if is_first else recorder.add)(frames[0])
-        if is_last:
-            recorder.end()
-
-    def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
-        """As `Members.timesteps`."""
-        _, rewards, terminations, truncations, infos = batch
-        env_ids, kinds = infos.pop("env_id"), infos.pop("row_kind")
-        each = rows(infos, len(rewards))
-        infos["env_id"], infos["row_kind"] = env_ids, kinds
-        _mark_cut(each, terminations, truncations)
-        observations = rows_of(self._space, batch[0], len(each), self._copies)
-        dones = (terminations | truncations).tolist()
-        return list(map(BaseEnvTimestep, observations, rewards.tolist(), dones, each))
-
-    def attribute(self, name: str) -> list[Any]:
-        """A property of each env.
-
-        Raises:
-            AttributeError: for a name that is none of its properties.
-        """
-        try:
-            return list(self.envs.get_attr(name))
-        except errors.UnsupportedError as error:
-            raise errors.UnknownNameError(str(error)) from None
-
-    def invoke(self, env_id: int, name: str, *args: Any, **kwargs: Any) -> Any:
-        """What a method of one env gives."""
-        if name == "render" and not args and not kwargs:
-            frames = self.envs.render([env_id])
-            return None if frames is None else frames[0]
-        return self.envs.native.call(name, args, kwargs, [env_id])[0]
-
-    def close(self) -> None:
-        """Closes the envs and their videos."""
-        for recorder in self._recorders.values():
-            recorder.end()
-        super().close()
-
-
 # Calling the class takes three times as long.
 _timestep = functools.partial(tuple.__new__, BaseEnvTimestep)
 
 
-def _mark_cut(infos: list[Any], terminations: Any, truncations: Any) -> None:
+def mark_cut(infos: list[Any], terminations: Any, truncations: Any) -> None:
     """Tells in the infos which episodes were truncated alone, as old gym did."""
     if truncations.any():
         for row in np.flatnonzero(truncations & ~terminations):
@@ -362,12 +285,13 @@ def _mark_cut(infos: list[Any], terminations: Any, truncations: Any) -> None:
                 infos[row] = {**infos[row], "TimeLimit.truncated": True}
 
 
-def _render_mode(replay_paths: Sequence[str | None]) -> str | None:
+def render_mode(replay_paths: Sequence[str | None]) -> str | None:
     """Envs of ours draw where they are filmed."""
     return "rgb_array" if any(path is not None for path in replay_paths) else None
 
 
-def _vec_options(config: Config) -> dict[str, Any]:
+def vec_options(config: Config) -> dict[str, Any]:
+    """Options of `make_vec` and `from_gymnasium`."""
     return {
         "autoreset_mode": "disabled",
         "timeout": config.step_timeout,

@@ -72,7 +72,8 @@ class AsyncSubprocessEnvManager(_SubprocessEnvManager):
             Exception: as `BaseEnvManager.step`.
         """
         fleet = self._launched()
-        sent = self._send(fleet, actions)
+        sent = self._checked(fleet, actions)
+        fleet.send(sent)
         began = time.monotonic()
         wait = self._cfg.step_wait_timeout
         wanted = max(min(self._cfg.wait_num, len(sent)), 1)

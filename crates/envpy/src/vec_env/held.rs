@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
 
 use envcore::{Batch, LastShown, StepPools};
 use pyo3::prelude::*;
@@ -12,8 +13,12 @@ use super::VecEnv;
 use crate::actions::GivenActions;
 use crate::assemble::Assembler;
 use crate::closing::Closing;
-use crate::errors::{self, failed};
+use crate::errors::{self, OrRaise, failed};
 use crate::interpreter::{TimeInPython, detach, enter};
+
+/// How long `close` waits for another thread's call to end. After that, the call closes the
+/// vec env when it ends.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct HeldState {
     pub(super) envs: Box<dyn envcore::VecEnv>,
@@ -103,5 +108,47 @@ impl HeldState {
             return Ok(result);
         }
         Err(failed(py, &failures, Some(result.into_any().unbind())))
+    }
+}
+
+impl VecEnv {
+    /// Closes the vec env whose state this thread holds.
+    pub(super) fn close_held(&self, py: Python<'_>, mut state: Held<'_>) -> PyResult<()> {
+        self.closing.begin();
+        let envs = &mut state.envs;
+        let closed = detach(py, || envs.close());
+        self.closing.finish();
+        closed.or_raise(py)
+    }
+
+    /// Closes the vec env if a close was asked for and nobody waits for the state any more.
+    pub(super) fn close_for_others(&self) {
+        // A close that gives up waiting either gets the state after all, or is counted out
+        // before this check.
+        if self.closers.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        let Some(state) = self.try_hold() else { return };
+        self.closing.begin();
+        enter(|py| {
+            errors::beside(py, || {
+                if let Err(error) = self.close_held(py, state) {
+                    error.write_unraisable(py, None);
+                }
+            })
+        });
+    }
+
+    /// The state, once the call that uses it releases it; `None` where that takes too long.
+    pub(super) fn await_state(&self, py: Python<'_>) -> PyResult<Option<Held<'_>>> {
+        let patience = Instant::now() + PATIENCE;
+        while Instant::now() < patience {
+            if let Some(state) = self.try_hold() {
+                return Ok(Some(state));
+            }
+            detach(py, || std::thread::sleep(Duration::from_millis(1)));
+            py.check_signals()?;
+        }
+        Ok(None)
     }
 }

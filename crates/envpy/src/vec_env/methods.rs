@@ -210,10 +210,17 @@ impl VecEnv {
         self.receive(py, rows, timeout)
     }
 
-    /// Puts the envs that `actions` names in flight with arrays in leaves of `size` bytes. False
-    /// where the arrays are not of one dtype and one shape; nothing has moved then.
-    fn send_arrays(&self, actions: &Bound<'_, PyDict>, size: usize) -> PyResult<bool> {
-        self.put_arrays(actions, size)
+    /// Steps the envs that `actions` names with arrays in leaves of `size` bytes, while no other env is
+    /// in flight. The result is that of `recv_timesteps`, or the exception that it would have raised;
+    /// None where the arrays are not of one dtype and one shape, and nothing has moved.
+    fn step_arrays<'py>(
+        &self,
+        actions: &Bound<'py, PyDict>,
+        size: usize,
+        class_: &Bound<'py, PyType>,
+        copies: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.play_arrays(actions, size, class_, copies)
     }
 
     /// As `recv`, for vec envs whose leaves are an array and a parcel of `corral.managers`. Where

@@ -27,8 +27,8 @@ use crate::actions::{ActionForm, GivenActions};
 use crate::assemble::{Assembler, InfoLayout};
 use crate::begin;
 use crate::closing::Closing;
-use crate::errors::{self, OrRaise, raise, to_py};
-use crate::interpreter::{self, TimeInPython, detach, enter};
+use crate::errors::{OrRaise, raise, to_py};
+use crate::interpreter::{self, TimeInPython, detach};
 use crate::layers::Layered;
 use crate::values;
 
@@ -37,10 +37,6 @@ const SLICE: Duration = Duration::from_millis(50);
 
 /// The least and the largest number of rows of a wait for all slots in flight.
 const ALL: (usize, usize) = (usize::MAX, usize::MAX);
-
-/// How long `close` waits for another thread's call to end. After that, the call closes the
-/// vec env when it ends.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A vec env, which `corral.VectorEnv` and `corral.Env` drive.
 #[pyclass(module = "corral._native", frozen)]
@@ -172,33 +168,6 @@ impl VecEnv {
         Some(Held { of: self, state: Some(state), _time: time })
     }
 
-    /// Closes the vec env whose state this thread holds.
-    fn close_held(&self, py: Python<'_>, mut state: Held<'_>) -> PyResult<()> {
-        self.closing.begin();
-        let envs = &mut state.envs;
-        let closed = detach(py, || envs.close());
-        self.closing.finish();
-        closed.or_raise(py)
-    }
-
-    /// Closes the vec env if a close was asked for and nobody waits for the state any more.
-    fn close_for_others(&self) {
-        // A close that gives up waiting either gets the state after all, or is counted out
-        // before this check.
-        if self.closers.load(Ordering::SeqCst) > 0 {
-            return;
-        }
-        let Some(state) = self.try_hold() else { return };
-        self.closing.begin();
-        enter(|py| {
-            errors::beside(py, || {
-                if let Err(error) = self.close_held(py, state) {
-                    error.write_unraisable(py, None);
-                }
-            })
-        });
-    }
-
     /// The least and the largest number of rows of a `recv`.
     fn rows(&self, min: Maybe<'_, '_>, max: Maybe<'_, '_>) -> envcore::Result<(usize, usize)> {
         let count = |name, given: Maybe<'_, '_>| given.map(|given| begin::count(name, given)).transpose();
@@ -214,19 +183,6 @@ impl VecEnv {
             }
             rows => Ok(rows),
         }
-    }
-
-    /// The state, once the call that uses it releases it; `None` where that takes too long.
-    fn await_state(&self, py: Python<'_>) -> PyResult<Option<Held<'_>>> {
-        let patience = Instant::now() + PATIENCE;
-        while Instant::now() < patience {
-            if let Some(state) = self.try_hold() {
-                return Ok(Some(state));
-            }
-            detach(py, || std::thread::sleep(Duration::from_millis(1)));
-            py.check_signals()?;
-        }
-        Ok(None)
     }
 
     /// Errors where `what`, which takes all slots, meets a batch of fewer.
