@@ -236,7 +236,7 @@ def test_timesteps_are_made_of_the_rows(
     def none(*_: Any) -> Any:
         raise AssertionError("rows that are as most are were opened in Python")
 
-    monkeypatch.setattr(HostedMembers, "opened", none)
+    monkeypatch.setattr(HostedMembers, "timesteps", none)
     with launched(kind, each(Keeps, 3), copy_on_get=copies) as manager:
         made = manager.step(dict.fromkeys(range(3), np.zeros(1)))
         assert {type(one) for one in made.values()} == {BaseEnvTimestep}

@@ -15,6 +15,10 @@ use crate::array;
 
 /// The first byte of a leaf that holds an array. Pickles begin with a larger byte.
 const ARRAY: u8 = 1;
+/// What a leaf begins with beside a float32 reward of shape (1,).
+const SINGLE: u8 = 1;
+/// What a leaf begins with beside a float64 reward of shape (1,).
+const DOUBLE: u8 = 2;
 /// The bytes before an array's own: `ARRAY`, the dtype, the number of axes, a zero, and the axes.
 const HEADER: usize = 16;
 /// The most axes of an array in a leaf.
@@ -148,8 +152,10 @@ fn named_tuple<'py, const N: usize>(
         return Err(PyTypeError::new_err(format!("{class} is no class of tuples")));
     }
     // SAFETY: the class is one of tuples (checked), so that the new object has room for `N` items, which
-    // are null. Nobody else has the object, therefore its items can be set. PyTuple_SetItem takes over
-    // one reference, whether it succeeds or not.
+    // are null. The garbage collector knows of the object and passes over null items. Nobody else has the
+    // object, therefore its items can be set. PyTuple_SetItem takes over one reference, whether it
+    // succeeds or not. Newer Pythons keep a tuple's hash in it, which is wrong here: `BaseEnvTimestep`,
+    // the one class that comes here, has none.
     unsafe {
         let made = ffi::PyType_GenericAlloc(class.as_type_ptr(), N as ffi::Py_ssize_t);
         let made = Bound::from_owned_ptr_or_err(py, made)?;
@@ -161,7 +167,3 @@ fn named_tuple<'py, const N: usize>(
         Ok(made)
     }
 }
-
-/// What leaves of float32 and of float64 rewards of shape (1,) begin with.
-const SINGLE: u8 = 1;
-const DOUBLE: u8 = 2;

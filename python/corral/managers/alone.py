@@ -20,6 +20,10 @@ def alone(method: Any) -> Any:
             )
         try:
             return method(self, *args, **kwargs)
+        except BaseException:
+            if self._fleet is not None:
+                self._fleet.may_be_torn = True
+            raise
         finally:
             self._call.release()
 

@@ -298,7 +298,7 @@ class BaseEnvManager:
         """The actions, whose envs all take one now."""
         if type(actions) is dict and fleet.takes(actions):
             # To look at each number and each env takes three times as long.
-            return actions
+            return dict(actions)
         sent = by_env("actions", actions, self.env_num)
         for env_id in sent:
             if env_id in fleet.in_step or env_id in fleet.landed:
@@ -417,4 +417,6 @@ class BaseEnvManager:
             raise errors.LaunchError("the manager is not launched: call launch() first")
         if self._fleet.is_closed:
             raise errors.ClosedError("the manager is closed: launch it again")
+        if self._fleet.may_be_torn:
+            self._fleet.mend()
         return self._fleet

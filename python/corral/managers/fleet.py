@@ -5,8 +5,9 @@ Only here do states change, resets go out, and failed resets go out again.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from typing import Any
 
 from corral.errors import (
@@ -41,6 +42,8 @@ class Fleet:
         in_step: the envs that are in flight with an action.
         resets: how many envs are being reset.
         is_closed: whether the envs were closed.
+        may_be_torn: whether an exception may have come between a row and what this object knows of
+            it; `mend` looks.
     """
 
     def __init__(self, members: Members, env_num: int, config: Config, seeds: Seeds) -> None:
@@ -51,6 +54,7 @@ class Fleet:
         self.in_step: set[int] = set()
         self.resets = 0
         self.is_closed = False
+        self.may_be_torn = False
         # When resets that are in flight were sent, by the monotonic clock.
         self._sent: dict[int, float] = {}
         # When resets that failed go out again.
@@ -146,16 +150,7 @@ class Fleet:
     def send(self, actions: dict[int, Any]) -> None:
         """Puts envs in flight with their actions; nothing moves where one is wrong."""
         if actions:
-            self.members.send(actions)
-            self._depart(actions)
-
-    def _depart(self, actions: dict[int, Any]) -> None:
-        self.in_step.update(actions)
-        if len(actions) == len(self.shown):
-            self.shown.clear()
-            return
-        for env_id in actions:
-            del self.shown[env_id]
+            self._depart(actions, self.members.send)
 
     def step(self, actions: dict[int, Any]) -> None:
         """Puts envs in flight with their actions, and waits until none is; nothing moves where an
@@ -166,22 +161,69 @@ class Fleet:
         """
         received = None
         if actions and not self.resets and not self.in_step:
-            received = self.members.step(actions)
+            received = self._depart(actions, self.members.step)
         if received is None:
             self.send(actions)
         else:
-            self._depart(actions)
             self.collect(received=received)
         while self.in_step:
             # All that is in flight comes at once, so that an error carries all timesteps.
             self.collect(len(self.in_step) + self.resets)
+
+    def _depart(self, actions: dict[int, Any], send: Callable[[dict[int, Any]], Any]) -> Any:
+        """What `send` returns, which puts envs in flight, or raises an `Exception` or returns False
+        where nothing has moved. Ctrl-C may end it at any point: the envs are said to be in flight
+        before they are."""
+        shown = self.shown
+        self.in_step.update(actions)
+        self.shown = {k: shown[k] for k in shown if k not in actions}
+        sent: Any = False
+        try:
+            sent = send(actions)
+        except Exception:
+            self._stay(actions, shown)
+            raise
+        if sent is False:
+            self._stay(actions, shown)
+            return None
+        return sent
+
+    def _stay(self, actions: dict[int, Any], shown: dict[int, Any]) -> None:
+        self.in_step.difference_update(actions)
+        self.shown = shown
+
+    def mend(self) -> None:
+        """Puts envs whose rows were lost in ERROR, where an exception came between a row and what
+        is known of it: Ctrl-C, or an info that nobody can unpickle."""
+        native = self.members.envs.native
+        believed = len(self.in_step) + len(self._sent)
+        lost = {k for k, life in enumerate(self.lives) if self._is_lost(k, life.state)}
+        if lost or native.in_flight() != believed:
+            # Whose rows are missing is unknown: the rest is dropped, too.
+            with contextlib.suppress(EnvError):
+                native.drain()
+            for env_id in lost.union(self.in_step, self._sent):
+                life = self.lives[env_id]
+                life.order, life.state, life.knows = None, EnvState.ERROR, (None, None)
+                self.shown.pop(env_id, None)
+            self.in_step.clear()
+            self._sent.clear()
+            self.resets = len(self._retries)
+        self.may_be_torn = False
+
+    def _is_lost(self, env_id: int, state: EnvState) -> bool:
+        """Whether an env is said to be at something, and nothing says where."""
+        if state is EnvState.RUN:
+            return env_id not in self.shown and env_id not in self.in_step
+        in_flight = env_id in self._sent or env_id in self._retries
+        return state is EnvState.RESET and not in_flight
 
     def collect(
         self,
         rows: int = 1,
         timeout: float | None = None,
         pardoned: Set[int] = frozenset(),
-        received: Landed | BaseException | None = None,
+        received: Any = None,
     ) -> None:
         """Waits for rows of envs in flight, or until a reset that failed goes out again.
 
@@ -189,7 +231,7 @@ class Fleet:
             rows: how many rows to wait for; all in flight, if these are fewer.
             timeout: seconds after which to give up.
             pardoned: envs that may fail in a step without an error.
-            received: what the wait has brought, or raised, if it is over.
+            received: what `Members.step` returned, if the wait is over.
 
         Raises:
             EnvError, or what an env raised (its cause is the `EnvError`, whose `batch` is the
@@ -206,11 +248,8 @@ class Fleet:
             return
         try:
             if received is None:
-                landed = self.members.receive(timeout, min(rows, in_flight), len(self.lives))
-            elif isinstance(received, BaseException):
-                raise received
-            else:
-                landed = received
+                received = self.members.receive(timeout, min(rows, in_flight), len(self.lives))
+            landed = self.members.opened(received)
         except RecvTimeoutError:
             if rows > 1:
                 # Fewer may have come.

@@ -133,7 +133,8 @@ class HostedEnv(gymnasium.Env[Any, Any]):
 
     Attributes:
         inner: the env as `env_fn` made it; None before the first reset.
-        has_failed: whether the last call raised an exception.
+        has_failed: whether the last call raised an exception, or one is under way; the native half
+            says so of steps that it plays itself.
         _corral_direct: what the native half needs to step `inner` without this object, where an
             action and a timestep are as most are (`envpy/src/py_env/direct.rs`): the env's own
             `step`, and the parcels of float32 and float64 rewards. None before the first reset, and
@@ -156,7 +157,8 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         self._reader = parcel.ActionReader() if maker.taken is None else None
         self._is_shown = maker.shown is not None
         self._is_modern = False
-        # What an abnormal timestep shows once more, for it may have nothing to show.
+        # What an abnormal timestep shows, for it may have nothing to show. Any valid observation
+        # does: the manager gives the one in the parcel.
         self._last: Any = None
         self._told_seed: tuple[int | None, bool | None] | None = None
         self._recorder: Recorder | None = None
@@ -181,6 +183,10 @@ class HostedEnv(gymnasium.Env[Any, Any]):
         if self._recorder is not None:
             self._recorder.begin(self.inner.render())
         shown, _, infos = self._row(observation, 0.0, None)
+        is_array = self._reader is not None and isinstance(maker.shown, spaces.Box)
+        if is_array and maker.replay_path is None:
+            # A reset may give the env another step.
+            self._corral_direct = (self.inner.step, *self._forms.values())
         self.has_failed = False
         return shown, infos
 
@@ -203,8 +209,6 @@ class HostedEnv(gymnasium.Env[Any, Any]):
                 )
         self._is_modern = is_modern(self.inner)
         if maker.replay_path is None:
-            if self._reader is not None and isinstance(maker.shown, spaces.Box):
-                self._corral_direct = (self.inner.step, *self._forms.values())
             return
         own = getattr(self.inner, "enable_save_replay", None)
         if not callable(own):

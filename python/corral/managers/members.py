@@ -86,30 +86,38 @@ class Members:
         # `VectorEnv.send` checks what a user gives.
         self.envs.native.send(batch, None if is_all else env_ids)
 
-    def receive(self, timeout: float | None, min_rows: int, max_rows: int) -> Landed:
-        """Waits for rows of envs in flight.
+    def receive(self, timeout: float | None, min_rows: int, max_rows: int) -> Any:
+        """Waits for rows of envs in flight, which `opened` takes.
 
         Raises:
             CorralError: as `VectorEnv.recv`.
         """
-        return self.opened(self.envs.native.recv(timeout, min_rows, max_rows))
+        return self.envs.native.recv(timeout, min_rows, max_rows)
 
-    def step(self, actions: dict[int, Any]) -> Landed | BaseException | None:
+    def step(self, actions: dict[int, Any]) -> Any:
         """Puts envs in flight with their actions, while no other is, and waits for all.
 
         Returns:
-            What `receive` would have returned or raised; None where that takes two calls, and
-            nothing has moved.
+            What `opened` takes; False where that takes two calls, and nothing has moved.
 
         Raises:
             InvalidActionError: as `send`.
         """
-        return None
+        return False
 
-    def opened(self, batch: Batch) -> Landed:
-        """The rows of a batch."""
-        infos = batch[4]
-        rows = zip(infos["env_id"].tolist(), infos["row_kind"], self.timesteps(batch), strict=True)
+    def opened(self, received: Any) -> Landed:
+        """The rows that `receive` or `step` brought.
+
+        Raises:
+            BaseException: what `step` brought instead.
+        """
+        if type(received) is dict:
+            return received, False
+        if isinstance(received, BaseException):
+            raise received
+        infos = received[4]
+        timesteps = self.timesteps(received)
+        rows = zip(infos["env_id"].tolist(), infos["row_kind"], timesteps, strict=True)
         return {env_id: timestep for env_id, kind, timestep in rows if kind != _FAILED}, True
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
@@ -212,24 +220,20 @@ class HostedMembers(Members):
             self.envs.native.call("hold", (action,), {}, [ids[place]])
         self._send(leaves, ids)
 
-    def receive(self, timeout: float | None, min_rows: int, max_rows: int) -> Landed:
+    def receive(self, timeout: float | None, min_rows: int, max_rows: int) -> Any:
         """As `Members.receive`."""
         if not self._are_arrays:
             return super().receive(timeout, min_rows, max_rows)
         limits = timeout, min_rows, max_rows
-        got = self.envs.native.recv_timesteps(BaseEnvTimestep, self._copies, *limits)
-        return (got, False) if type(got) is dict else self.opened(got)
+        return self.envs.native.recv_timesteps(BaseEnvTimestep, self._copies, *limits)
 
-    def step(self, actions: dict[int, Any]) -> Landed | BaseException | None:
-        """As `Members.step`. Whoever shares a CPU with a worker has that worker wait until it
-        waits itself: one call does so soonest."""
+    def step(self, actions: dict[int, Any]) -> Any:
+        """As `Members.step`. A parent that shares a CPU with a worker keeps it from running until
+        the parent waits. With one call it waits soonest."""
         if self.action_space is not None or not self._are_arrays:
-            return None
+            return False
         what = self._action_size, BaseEnvTimestep, self._copies
-        got = self.envs.native.step_arrays(actions, *what)
-        if type(got) is dict:
-            return got, False
-        return self.opened(got) if type(got) is tuple else got
+        return self.envs.native.step_arrays(actions, *what)
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """As `Members.timesteps`."""

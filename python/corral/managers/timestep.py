@@ -24,6 +24,14 @@ class BaseEnvTimestep(NamedTuple):
     done: Any
     info: Any
 
+    def __hash__(self) -> int:
+        """Timesteps hold dicts, so they have no hash.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(f"unhashable type: '{type(self).__name__}'")
+
 
 class EnvElementInfo(NamedTuple):
     """What an observation, an action or a reward looks like.

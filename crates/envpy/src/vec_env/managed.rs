@@ -3,7 +3,7 @@
 
 use envcore::{Batch, ColumnIn, DType, LeafKind, Slots};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyBool, PyDict, PyType};
 
 use super::held::HeldState;
 use super::{Maybe, VecEnv};
@@ -12,21 +12,21 @@ use crate::parcel;
 
 impl VecEnv {
     /// Steps envs with `actions`, which are arrays by env, in leaves of `size` bytes. Returns what
-    /// [`receive_timesteps`](Self::receive_timesteps) would, or the exception that it would raise; `None`
+    /// [`receive_timesteps`](Self::receive_timesteps) would, or the exception that it would raise; `False`
     /// where the arrays are not of one dtype and one shape, and nothing has moved.
     ///
     /// # Errors
-    /// As `put`: the slots are not in flight.
+    /// Those of [`envcore::VecEnv::send`]: no slot is in flight.
     pub(super) fn play_arrays<'py>(
         &self,
         actions: &Bound<'py, PyDict>,
         size: usize,
         class: &Bound<'py, PyType>,
         copies: bool,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = actions.py();
         let Some(bytes) = parcel::packed(actions.iter().map(|(_, action)| action), size) else {
-            return Ok(None);
+            return Ok(PyBool::new(py, false).to_owned().into_any());
         };
         let slots = actions.iter().map(|(slot, _)| slot.extract()).collect::<PyResult<Vec<usize>>>()?;
         let shape = [slots.len(), size];
@@ -36,11 +36,9 @@ impl VecEnv {
         let mut state = self.lock(py)?;
         let HeldState { envs, interrupted, .. } = &mut *state;
         self.put_columns(py, (envs, interrupted), &slots, &[column])?;
-        let received = self
-            .finish_call(py, &mut state)
+        self.finish_call(py, &mut state)
             .and_then(|batch| self.timesteps_of(&state, batch, class, copies))
-            .or_else(|error| Ok::<_, PyErr>(error.into_value(py).into_bound(py).into_any()))?;
-        Ok(Some(received))
+            .or_else(|error| Ok(error.into_value(py).into_bound(py).into_any()))
     }
 
     /// Receives rows: a dict of timesteps by env where [`parcel::is_plain`] holds, else what `recv`

@@ -212,14 +212,14 @@ impl VecEnv {
 
     /// Steps the envs that `actions` names with arrays in leaves of `size` bytes, while no other env is
     /// in flight. The result is that of `recv_timesteps`, or the exception that it would have raised;
-    /// None where the arrays are not of one dtype and one shape, and nothing has moved.
+    /// False where the arrays are not of one dtype and one shape, and nothing has moved.
     fn step_arrays<'py>(
         &self,
         actions: &Bound<'py, PyDict>,
         size: usize,
         class_: &Bound<'py, PyType>,
         copies: bool,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.play_arrays(actions, size, class_, copies)
     }
 

@@ -4,7 +4,8 @@
 //! entries: work that the parent posts, and work that is done. A slot is in flight at
 //! most once, so neither ring can run full. A process that waits polls for a while and
 //! then sleeps on a futex; a process that posts wakes another only where it sleeps. A process
-//! whose waits have been longer than it would have polled sleeps at once.
+//! sleeps at once where its waits have been longer than it would have polled, and where as many
+//! others poll as there are CPUs.
 //!
 //! No wake-up is lost. The sleeper says that it sleeps and then checks the count once
 //! more; the other process changes the count and then checks whether anybody sleeps.
@@ -23,6 +24,7 @@ use rustix::thread::{futex, sched_getcpu};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use super::super::thread_pool::available_cores;
 use super::shm::Span;
 use crate::begin::Begin;
 
@@ -47,7 +49,15 @@ const DONE: usize = 0;
 const NEED: usize = 1;
 /// The line that says whether the parent sleeps.
 const PARENT_SLEEPS: usize = 2;
-const SHARED_LINES: usize = 3;
+/// The line of who polls, a bit for each process.
+const POLLERS: usize = 3;
+const SHARED_LINES: usize = 4;
+
+/// The parent's bit among the pollers.
+const PARENT: u32 = 1 << 31;
+/// How often a process that may not poll asks again before it sleeps. Whoever polls for this process
+/// stops only when it looks next.
+const ASKS: u32 = 3;
 
 /// The line of the count of entries posted to a worker, which the worker sleeps on.
 const POSTED: usize = 0;
@@ -143,6 +153,10 @@ pub(super) struct Board {
     pub(super) plan: Plan,
     /// How long to poll before sleeping.
     poll: Duration,
+    /// This process's bit among the pollers; 0 for a worker that never polls.
+    who: u32,
+    /// How many processes may poll at a time.
+    most_pollers: u32,
     /// How many nanoseconds a wait of this process takes, by those of late.
     usual_wait: AtomicU64,
     /// The number of lines, which come first.
@@ -157,16 +171,25 @@ unsafe impl Send for Board {}
 unsafe impl Sync for Board {}
 
 impl Board {
-    /// The board at the address `base`.
+    /// The board at the address `base`, for a worker or (`None`) for the parent.
     ///
     /// # Safety
     /// `plan.bytes()` bytes at `base`, aligned to [`LINE`], must stay mapped
     /// while the board lives. They must be zeros at first, and only boards of that
     /// plan may use them.
-    pub(super) unsafe fn new(base: *mut u8, plan: Plan, poll: Duration) -> Self {
+    pub(super) unsafe fn new(base: *mut u8, plan: Plan, poll: Duration, worker: Option<usize>) -> Self {
         assert!((base as usize).is_multiple_of(LINE));
         let worker_words = (0..=plan.workers.len()).map(|worker| plan.words_before(worker)).collect();
-        Board { base, poll, usual_wait: AtomicU64::new(0), lines: plan.lines(), worker_words, plan }
+        Board {
+            base,
+            poll,
+            who: worker.map_or(PARENT, poller),
+            most_pollers: available_cores() as u32,
+            usual_wait: AtomicU64::new(0),
+            lines: plan.lines(),
+            worker_words,
+            plan,
+        }
     }
 
     fn line(&self, k: usize) -> &AtomicU32 {
@@ -275,6 +298,8 @@ impl Board {
         self.worker_line(worker, POSTED).store(0, Ordering::SeqCst);
         self.worker_line(worker, WORKER_SLEEPS).store(0, Ordering::SeqCst);
         self.worker_line(worker, WORKER_CPU).store(0, Ordering::SeqCst);
+        // A worker that was killed may have been polling.
+        self.line(POLLERS).fetch_and(!poller(worker), Ordering::SeqCst);
         self.count(worker).store(0, Ordering::SeqCst);
         self.busy(worker).0.store(0, Ordering::SeqCst);
     }
@@ -370,25 +395,49 @@ impl Board {
     /// be in vain, and take time from the others.
     fn polled(&self, began: &Instant, holds: impl Fn() -> bool) -> bool {
         if holds() {
-            self.end_wait(began);
             return true;
         }
-        if self.poll.is_zero() || self.usual_wait.load(Ordering::Relaxed) > self.poll.as_nanos() as u64 {
+        let is_long = self.usual_wait.load(Ordering::Relaxed) > self.poll.as_nanos() as u64;
+        if self.poll.is_zero() || self.who == 0 || is_long {
             return false;
         }
-        loop {
-            for _ in 0..16 {
-                if holds() {
-                    self.end_wait(began);
-                    return true;
+        let (mut may_poll, mut asked) = (false, 0);
+        let found = loop {
+            if !may_poll {
+                may_poll = self.begin_polling();
+                asked += 1;
+                if !may_poll && asked > ASKS {
+                    break false;
                 }
+            }
+            let is_there = (0..16).any(|_| {
                 std::hint::spin_loop();
+                holds()
+            });
+            if is_there {
+                self.end_wait(began);
+                break true;
             }
             std::thread::yield_now();
             if began.elapsed() >= self.poll {
-                return false;
+                break false;
             }
+        };
+        if may_poll {
+            self.line(POLLERS).fetch_and(!self.who, Ordering::Relaxed);
         }
+        found
+    }
+
+    /// Notes that this process polls, if fewer others do than there are CPUs.
+    fn begin_polling(&self) -> bool {
+        let pollers = self.line(POLLERS);
+        let others = pollers.fetch_or(self.who, Ordering::Relaxed) & !self.who;
+        let may_poll = others.count_ones() < self.most_pollers;
+        if !may_poll {
+            pollers.fetch_and(!self.who, Ordering::Relaxed);
+        }
+        may_poll
     }
 
     /// Counts a wait. One long wait among short ones does not end the polling, and two do.
@@ -458,6 +507,11 @@ impl Board {
     }
 }
 
+/// A worker's bit among the pollers; 0 for one for which there is none left.
+fn poller(worker: usize) -> u32 {
+    if worker < 31 { 1 << worker } else { 0 }
+}
+
 fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
@@ -491,7 +545,7 @@ mod tests {
         let block = arena.take(plan.bytes()).unwrap();
         let poll = Duration::from_millis(1);
         // SAFETY: the block has as many bytes, is aligned, and outlives the board.
-        let board = unsafe { Board::new(block.as_ptr(), plan, poll) };
+        let board = unsafe { Board::new(block.as_ptr(), plan, poll, None) };
         let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
         let polls = || {
             let asked = std::cell::Cell::new(0);
@@ -511,16 +565,47 @@ mod tests {
     }
 
     #[test]
+    fn no_more_processes_poll_than_there_are_cpus() {
+        let cores = available_cores();
+        let plan = Plan { num_slots: 40, workers: (0..40).map(|k| k..k + 1).collect(), parts: 1, leaves: 1 };
+        let arena = Arena::new().unwrap();
+        let block = arena.take(plan.bytes()).unwrap();
+        let poll = Duration::from_secs(60);
+        // SAFETY: the block has as many bytes, is aligned, and outlives the boards.
+        let board = |worker| unsafe { Board::new(block.as_ptr(), plan.clone(), poll, worker) };
+        let workers: Vec<Board> = (0..40).map(|k| board(Some(k))).collect();
+        let polling = workers.iter().filter(|worker| worker.begin_polling()).count();
+        assert_eq!(polling, cores.min(31));
+        let parent = board(None);
+        let asked = std::cell::Cell::new(0);
+        let polls = || {
+            asked.set(0);
+            parent.polled(&Instant::now(), || {
+                asked.set(asked.get() + 1);
+                asked.get() > 1000
+            })
+        };
+        if cores < 31 {
+            assert!(!polls(), "there is no room");
+            assert!(asked.get() < 100, "it sleeps soon");
+        }
+        // A worker that was killed makes room.
+        parent.clear(0);
+        assert!(polls());
+        assert!(parent.begin_polling(), "whoever has polled makes room");
+    }
+
+    #[test]
     fn a_worker_does_what_is_posted_in_order_and_the_parent_hears_of_it() {
         let plan = Plan { num_slots: 3, workers: vec![0..2, 2..3], parts: 4, leaves: 1 };
         let arena = Arena::new().unwrap();
         let block = arena.take(plan.bytes()).unwrap();
         // SAFETY: the block has as many bytes, is aligned, and outlives the boards.
-        let board = |poll| unsafe { Board::new(block.as_ptr(), plan.clone(), poll) };
+        let board = |poll, worker| unsafe { Board::new(block.as_ptr(), plan.clone(), poll, worker) };
         // A lost wake-up costs a worker one second, so lost wake-ups would pass this deadline.
         let deadline = Instant::now() + Duration::from_secs(120);
         for poll in [Duration::ZERO, Duration::from_micros(20)] {
-            let (parent, worker) = (board(poll), board(poll));
+            let (parent, worker) = (board(poll, None), board(poll, Some(1)));
             parent.clear(1);
             let before = parent.done();
             std::thread::scope(|scope| {

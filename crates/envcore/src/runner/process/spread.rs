@@ -1,8 +1,8 @@
 //! Workers on CPUs of their own.
 //!
-//! Where there are as many workers as CPUs, the parent's thread shares a CPU with one of them. Both
-//! poll, so no CPU is ever idle, and the kernel may leave two workers on one CPU for a tenth of a
-//! second while the parent polls on another. One worker then waits for the other at every step. A
+//! Where there are no more workers than CPUs, each can have a CPU of its own. Where there are as many,
+//! the parent's thread shares a CPU with one of them. Both poll, so no CPU is ever idle, and the kernel
+//! may leave two workers on one CPU for a tenth of a second while the parent polls on another. One worker then waits for the other at every step. A
 //! worker that finds itself so asks for another CPU. Afterwards it may run where it might before.
 
 use super::super::thread_pool::available_cores;
@@ -15,7 +15,7 @@ const BETWEEN: u32 = 8;
 /// What one worker knows of the CPUs of all.
 pub(super) struct Spread {
     worker: usize,
-    /// Whether there are as many CPUs as workers.
+    /// Whether there are several workers, and at least as many CPUs.
     has_room: bool,
     entries: u32,
     /// Whether another worker was on this worker's CPU at the last look.

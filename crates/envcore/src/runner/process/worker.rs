@@ -65,7 +65,7 @@ pub unsafe fn serve(
     let base = mapped.at(super::board_span(&plan), plan.bytes())?;
     // SAFETY: the parent laid the board out at this address by the same plan, as the
     // caller guarantees. The bytes are mapped for as long as the worker lives.
-    let board = unsafe { Board::new(base.as_ptr(), plan, POLL) };
+    let board = unsafe { Board::new(base.as_ptr(), plan, POLL, Some(worker)) };
     send(&mut link, &FromWorker::Ready)?;
     let (counts, action) = (Counts::of(envs.spec()), envs.spec().action.clone());
     let spread = Spread::new(worker, board.plan.workers.len());

@@ -188,7 +188,7 @@ impl Process {
         let workers: Vec<usize> = (0..plan.workers.len()).collect();
         // SAFETY: the block has as many bytes and is new, therefore zeros. It lives as
         // long as the worker pool, which also has the board.
-        let board = unsafe { Board::new(board_block.as_ptr(), plan, POLL) };
+        let board = unsafe { Board::new(board_block.as_ptr(), plan, POLL, None) };
         let actions = Actions::new(&spec.id, &spec.action, n, config.action_bounds)?;
         let mut told = Vec::new();
         for (k, leaf) in spec.action.leaves().iter().enumerate() {
