@@ -88,10 +88,14 @@ def test_ctrl_c_in_short_steps_leaves_a_manager_that_goes_on(kind: str) -> None:
         for k in range(30):
             threading.Timer(0.002 + 0.0003 * k, os.kill, (os.getpid(), signal.SIGINT)).start()
             with pytest.raises(KeyboardInterrupt):
-                while True:
-                    manager.step(dict.fromkeys(manager.ready_obs, np.zeros(1)))
+                _play_on(manager)
             manager.reset()
             assert sorted(manager.ready_obs) == [0, 1, 2]
+
+
+def _play_on(manager: Any) -> None:
+    while True:
+        manager.step(dict.fromkeys(manager.ready_obs, np.zeros(1)))
 
 
 class Unreadable:

@@ -78,9 +78,8 @@ class Fleet:
     def ready(self) -> dict[int, Any]:
         """The observations of the envs that take an action now."""
         shown, landed = self.shown, self.landed
-        if not landed:
-            return {k: shown[k] for k in sorted(shown)}
-        return {k: shown[k] for k in sorted(shown) if k not in landed}
+        ready = [k for k in shown if k not in landed] if landed else shown
+        return {k: shown[k] for k in sorted(ready)}
 
     def takes(self, actions: dict[Any, Any]) -> bool:
         """Whether the keys of `actions` are numbers of envs that take an action now."""
@@ -131,8 +130,7 @@ class Fleet:
         self._send_resets(env_ids)
 
     def _send_resets(self, env_ids: list[int]) -> None:
-        lives = self.lives
-        rest = {k: order for k in env_ids if (order := lives[k].order) is not None}
+        rest = {k: order for k in env_ids if (order := self.lives[k].order) is not None}
         try:
             for env_id in self.members.send_resets(dict(rest)):
                 self._sent[env_id] = time.monotonic()
