@@ -13,18 +13,18 @@ def alone(method: Any) -> Any:
 
     @functools.wraps(method)
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self._call.acquire(blocking=False):
+        if self._call.locked():
             raise errors.PendingCallError(
                 "another call of this manager is under way, in another thread or in this one: wait "
                 "for it"
             )
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException:
-            if self._fleet is not None:
-                self._fleet.may_be_torn = True
-            raise
-        finally:
-            self._call.release()
+        # Ctrl-C may come as soon as any call returns: `with` lets go of the lock even so.
+        with self._call:
+            try:
+                return method(self, *args, **kwargs)
+            except BaseException:
+                if self._fleet is not None:
+                    self._fleet.may_be_torn = True
+                raise
 
     return called
