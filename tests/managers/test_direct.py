@@ -239,6 +239,7 @@ def test_timesteps_are_made_of_the_rows(
     monkeypatch.setattr(HostedMembers, "timesteps", none)
     with launched(kind, each(Keeps, 3), copy_on_get=copies) as manager:
         made = manager.step(dict.fromkeys(range(3), np.zeros(1)))
+        assert pickled == []
         assert {type(one) for one in made.values()} == {BaseEnvTimestep}
         for k in range(3):
             obs, reward, done, info = made[k]

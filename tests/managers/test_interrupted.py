@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 class Ends(Keeps):
     """Every step of env 1 ends its episode."""
 
-    kept: list[Any] = []  # noqa: RUF012
+    kept: ClassVar[list[Any]] = []
 
 
 AFTER = {

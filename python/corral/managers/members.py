@@ -214,6 +214,8 @@ class HostedMembers(Members):
         if self.action_space is not None:
             super().send(actions)
             return
+        if self.envs.native.send_arrays(actions, self._action_size):
+            return
         ids = list(actions)
         leaves, others = parcel.packed_actions(list(actions.values()), self._action_size)
         for place, action in others.items():

@@ -32,7 +32,8 @@ PICKLED = 0x80
 # What a leaf without a pickle begins with:
 # - of what is shown, the number of a form of rewards, whose value is the row's own; 0 for nothing;
 #   `VecEnv.recv_timesteps` knows these numbers, too;
-# - of actions, what `VecEnv.step_arrays` writes: 1, the rest of an array's header, its bytes.
+# - of actions, what `VecEnv.send_arrays` and `step_arrays` write: 1, the rest of an array's
+#   header, its bytes.
 _FORMS = [("f", (1,)), ("d", (1,))]
 _DTYPES = [np.dtype(char) for char, _ in _FORMS]
 

@@ -11,12 +11,36 @@ use crate::assemble::Assembler;
 use crate::parcel;
 
 impl VecEnv {
-    /// Steps envs with `actions`, which are arrays by env, in leaves of `size` bytes. Returns what
-    /// [`receive_timesteps`](Self::receive_timesteps) would, or the exception that it would raise; `False`
-    /// where the arrays are not of one dtype and one shape, and nothing has moved.
+    /// Puts envs in flight with `actions`, which are arrays by env, in leaves of `size` bytes. Returns
+    /// whether it did: nothing has moved where the arrays are not of one dtype and one shape.
     ///
     /// # Errors
     /// Those of [`envcore::VecEnv::send`]: no slot is in flight.
+    pub(super) fn put_arrays(
+        &self,
+        state: &mut HeldState,
+        actions: &Bound<'_, PyDict>,
+        size: usize,
+    ) -> PyResult<bool> {
+        let Some(bytes) = parcel::packed(actions.iter().map(|(_, action)| action), size) else {
+            return Ok(false);
+        };
+        let slots = actions.iter().map(|(slot, _)| slot.extract()).collect::<PyResult<Vec<usize>>>()?;
+        let shape = [slots.len(), size];
+        let column = ColumnIn::Fixed { dtype: DType::U8, shape: &shape, bytes: (&bytes[..]).into() };
+        let are_all = slots.len() == self.spec.num_slots && slots.iter().copied().eq(0..slots.len());
+        let slots = if are_all { Slots::All } else { Slots::List(slots) };
+        let HeldState { envs, interrupted, .. } = state;
+        self.put_columns(actions.py(), (envs, interrupted), &slots, &[column])?;
+        Ok(true)
+    }
+
+    /// Puts envs in flight as [`put_arrays`](Self::put_arrays) does, and waits for all that are. Returns
+    /// what [`receive_timesteps`](Self::receive_timesteps) would, or the exception that it would raise;
+    /// `False` where nothing has moved.
+    ///
+    /// # Errors
+    /// As `put_arrays`.
     pub(super) fn play_arrays<'py>(
         &self,
         actions: &Bound<'py, PyDict>,
@@ -25,17 +49,10 @@ impl VecEnv {
         copies: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = actions.py();
-        let Some(bytes) = parcel::packed(actions.iter().map(|(_, action)| action), size) else {
-            return Ok(PyBool::new(py, false).to_owned().into_any());
-        };
-        let slots = actions.iter().map(|(slot, _)| slot.extract()).collect::<PyResult<Vec<usize>>>()?;
-        let shape = [slots.len(), size];
-        let column = ColumnIn::Fixed { dtype: DType::U8, shape: &shape, bytes: (&bytes[..]).into() };
-        let are_all = slots.len() == self.spec.num_slots && slots.iter().copied().eq(0..slots.len());
-        let slots = if are_all { Slots::All } else { Slots::List(slots) };
         let mut state = self.lock(py)?;
-        let HeldState { envs, interrupted, .. } = &mut *state;
-        self.put_columns(py, (envs, interrupted), &slots, &[column])?;
+        if !self.put_arrays(&mut state, actions, size)? {
+            return Ok(PyBool::new(py, false).to_owned().into_any());
+        }
         self.finish_call(py, &mut state)
             .and_then(|batch| self.timesteps_of(&state, batch, class, copies))
             .or_else(|error| Ok(error.into_value(py).into_bound(py).into_any()))

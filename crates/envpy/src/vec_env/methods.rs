@@ -210,6 +210,13 @@ impl VecEnv {
         self.receive(py, rows, timeout)
     }
 
+    /// Puts the envs that `actions` names in flight with arrays in leaves of `size` bytes. False where
+    /// the arrays are not of one dtype and one shape, and nothing has moved.
+    fn send_arrays(&self, actions: &Bound<'_, PyDict>, size: usize) -> PyResult<bool> {
+        let mut state = self.lock(actions.py())?;
+        self.put_arrays(&mut state, actions, size)
+    }
+
     /// Steps the envs that `actions` names with arrays in leaves of `size` bytes, while no other env is
     /// in flight. The result is that of `recv_timesteps`, or the exception that it would have raised;
     /// False where the arrays are not of one dtype and one shape, and nothing has moved.

@@ -2,8 +2,9 @@
 //!
 //! Where there are no more workers than CPUs, each can have a CPU of its own. Where there are as many,
 //! the parent's thread shares a CPU with one of them. Both poll, so no CPU is ever idle, and the kernel
-//! may leave two workers on one CPU for a tenth of a second while the parent polls on another. One worker then waits for the other at every step. A
-//! worker that finds itself so asks for another CPU. Afterwards it may run where it might before.
+//! may leave two workers on one CPU for a tenth of a second while the parent polls on another. One
+//! worker then waits for the other at every step. A worker that finds itself so asks for another CPU.
+//! Afterwards it may run where it might before.
 
 use super::super::thread_pool::available_cores;
 use super::board::Board;
