@@ -13,3 +13,25 @@ pub enum Begin {
     /// No episode begins: nothing changes, and the current observation is given again.
     Keep,
 }
+
+impl Begin {
+    /// This as two numbers, the first of which is 0 for [`Begin::Own`] alone.
+    pub(crate) fn pack(self) -> (u8, u64) {
+        match self {
+            Begin::Own => (0, 0),
+            Begin::Seed(seed) => (1, seed as u64),
+            Begin::Index(index) => (2, index),
+            Begin::Keep => (3, 0),
+        }
+    }
+
+    /// What [`pack`](Self::pack) made these numbers of.
+    pub(crate) fn unpack(tag: u8, number: u64) -> Self {
+        match tag {
+            0 => Begin::Own,
+            1 => Begin::Seed(number as i64),
+            2 => Begin::Index(number),
+            _ => Begin::Keep,
+        }
+    }
+}

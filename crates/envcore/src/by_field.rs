@@ -15,6 +15,7 @@ use crate::caps::Caps;
 use crate::env::Env;
 use crate::env_list::EnvList;
 use crate::env_source::EnvSource;
+use crate::episode::find;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::frame::Frame;
 use crate::guard::guard;
@@ -116,6 +117,15 @@ pub trait ByField<const N: usize>: Env {
     /// Chunks of fewer envs are stepped one by one, because a kernel is slower there.
     const FEWEST: usize = 1;
 
+    /// Which of the numbers is a random one, of [`draw`](Self::draw), that each env that plays is asked
+    /// for before a step; `None` for a kernel without chance.
+    const DRAWS: Option<usize> = None;
+
+    /// Whether the kernel writes the action masks of envs that have some
+    /// ([`Caps::ACTION_MASK`](crate::Caps::ACTION_MASK)): the leaf of [`i8`] after the env's
+    /// other infos.
+    const WRITES_MASKS: bool = false;
+
     /// Whether envs of `config` are stepped by columns; others are stepped one by one. A kernel
     /// whose bytes are those of [`Env::step`] may say yes wherever it can run.
     fn is_wanted(config: &Self::Config) -> bool;
@@ -126,9 +136,14 @@ pub trait ByField<const N: usize>: Env {
     /// Sets the env's numbers.
     fn set_fields(&mut self, fields: [f64; N]);
 
+    /// What one step takes from the env's random stream; see [`DRAWS`](Self::DRAWS).
+    fn draw(&mut self) -> f64 {
+        0.0
+    }
+
     /// Plays the actions of `slots`, whose numbers are `fields`: one slice per field, with
     /// an element per slot. Row i of `rows` belongs to the i-th slot and gets observation,
-    /// reward and both flags. Slots that await a reset are stepped like all others, with an
+    /// reward, both flags, and all infos of envs that have some. Slots that await a reset are stepped like all others, with an
     /// action that may be any bytes; the result is replaced. After a panic all of `slots`
     /// are lost.
     ///
@@ -195,13 +210,15 @@ impl<const N: usize> Fields<N> {
 }
 
 impl<E: Env> EnvSource<E> {
-    /// The same envs, stepped by columns. Envs that tell of events or action masks
-    /// ([`Caps::EVENTS`](crate::Caps::EVENTS)), which a kernel cannot, are stepped one by one.
+    /// The same envs, stepped by columns. Envs that tell of events ([`Caps::EVENTS`](crate::Caps::EVENTS)),
+    /// which a kernel cannot, are stepped one by one; so are those with action masks that the kernel does
+    /// not write.
     pub fn by_field<const N: usize>(mut self) -> Self
     where
         E: ByField<N>,
     {
-        if !E::CAPS.intersects(Caps::EVENTS | Caps::ACTION_MASK) {
+        let is_mute = E::CAPS.contains(Caps::ACTION_MASK) && !E::WRITES_MASKS;
+        if !is_mute && !E::CAPS.contains(Caps::EVENTS) {
             self.chunk_of = |list| match list.envs.len() < E::FEWEST {
                 true => Box::new(list),
                 false => Box::new(FieldChunk::<E, N>::new(list)),
@@ -216,13 +233,15 @@ struct FieldChunk<E: Env, const N: usize> {
     fields: Fields<N>,
     /// The rows that the kernel left to the envs; empty between two steps.
     left: Vec<Range<usize>>,
+    /// Room for the slots that begin in a step.
+    due: Vec<usize>,
 }
 
 impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
     fn new(list: EnvList<E>) -> Self {
-        let fields = Fields::new(list.envs.len());
+        let slots = list.envs.len();
         // The fields are set when a slot begins.
-        FieldChunk { list, fields, left: Vec::new() }
+        FieldChunk { list, fields: Fields::new(slots), left: Vec::new(), due: vec![0; slots] }
     }
 
     /// Takes the numbers of `slots` from their envs. `failed` gets the slots where that fails.
@@ -293,10 +312,18 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let (fields, config, left) = (&mut self.fields, &self.list.config, &mut self.left);
+        let (fields, list, left) = (&mut self.fields, &mut self.list, &mut self.left);
         let stepped = guard(Phase::Step, || {
             let fields = fields.columns(slots.clone());
-            E::step_fields(config, fields, slots.clone(), actions, rows, left);
+            if let Some(field) = E::DRAWS {
+                let playing = list.envs[slots.clone()].iter_mut().zip(&skip[slots.clone()]);
+                for ((env, skipped), drawn) in playing.zip(&mut *fields[field]) {
+                    if !skipped && let Some(env) = env {
+                        *drawn = env.draw();
+                    }
+                }
+            }
+            E::step_fields(&list.config, fields, slots.clone(), actions, rows, left);
         });
         // After a panic in a kernel nobody knows which slot caused it.
         if let Err(failure) = stepped {
@@ -313,6 +340,30 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
             self.step_alone(first, slots.start..end, skip, actions, rows, side);
         }
         self.left.clear();
+    }
+
+    fn begins_in_step(&self) -> bool {
+        true
+    }
+
+    fn step_and_begin(
+        &mut self,
+        slots: Range<usize>,
+        over: &[bool],
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        self.step(slots.clone(), over, actions, rows, side);
+        let due = find(&over[slots.clone()], slots.start, &mut self.due);
+        if due == 0 {
+            return;
+        }
+        let due_slots = std::mem::take(&mut self.due);
+        self.list.begin_all(&due_slots[..due], slots.start, rows, side);
+        let begun = due_slots[..due].iter().copied();
+        self.pull(begun, Phase::Reset, |slot, failure| side.failures.push((slot, failure)));
+        self.due = due_slots;
     }
 
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {

@@ -181,6 +181,45 @@ impl<E: Env> EnvList<E> {
 }
 
 impl<E: Env> EnvList<E> {
+    /// Begins the next episodes of `slots`, each of its own stream. Row i of `rows` belongs to the slot
+    /// `first` + i.
+    pub(crate) fn begin_all(
+        &mut self,
+        slots: &[usize],
+        first: usize,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let at = Cell::new(0);
+        while at.get() < slots.len() {
+            let run = guard(Phase::Reset, || {
+                let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
+                let (mut infos, StepColumns { mut observation, .. }) = rows.with_infos();
+                while let Some(&slot) = slots.get(at.get()) {
+                    // As in `reset`: the CPU cannot predict which env is next.
+                    if let Some(&later) = slots.get(at.get() + AHEAD) {
+                        simd::prefetch(&self.envs[later]);
+                    }
+                    let row = slot - first;
+                    infos.clear(row);
+                    let row_in_batch = infos.start() + row;
+                    let writers = [observation.row::<false>(row), infos.row::<false>(row)];
+                    let env = self.envs[slot].as_mut().expect("runners step no slot that failed");
+                    if let Err(error) = begin_own(env, writers, &leaves, row_in_batch, side) {
+                        side.failures.push((slot, Failure::error(Phase::Reset, error)));
+                        drop_guarded(self.envs[slot].take());
+                    }
+                    at.set(at.get() + 1);
+                }
+            });
+            let Err(failure) = run else { break };
+            let slot = slots[at.get()];
+            side.failures.push((slot, failure));
+            self.lose(slot);
+            at.set(at.get() + 1);
+        }
+    }
+
     /// Steps the slots from `first` to `slots.end`. Row i of `rows` belongs to the slot
     /// `slots.start` + i. `BEGIN` says that slots to be skipped begin an episode.
     pub(crate) fn step_from<const BEGIN: bool>(

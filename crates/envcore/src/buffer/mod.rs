@@ -46,7 +46,7 @@ pub(crate) use pick::{with_private, with_rows};
 pub use room::check_room;
 pub use row::Row;
 pub(crate) use rows::InfosMut;
-pub use rows::{Observations, RowsMut, StepColumns};
+pub use rows::{InfoColumns, Observations, RowsMut, StepColumns};
 pub use slots::Slots;
 pub use step_memory::{StepLeaf, StepMemory, StepPools};
 pub(crate) use window::Window;

@@ -123,6 +123,22 @@ impl<'a> RowsMut<'a> {
         }
     }
 
+    /// What each row is, as the number of its [`RowKind`], and the columns that a step writes.
+    pub(crate) fn with_kinds(&mut self) -> (&mut [u8], StepColumns<'_>) {
+        let kinds = self.places.kind.expect("a draft has all its places");
+        // SAFETY: the column has a byte for each of these rows, which belong to this window alone and
+        // to no other column.
+        let kinds = unsafe { std::slice::from_raw_parts_mut(kinds.ptr.add(self.start), self.len) };
+        (kinds, self.columns())
+    }
+
+    /// The columns that a step writes, and those of the infos, for a kernel that writes these of every
+    /// row.
+    pub fn columns_and_infos(&mut self) -> (InfoColumns<'_>, StepColumns<'_>) {
+        let infos = InfoColumns { places: self.places, start: self.start, len: self.len };
+        (infos, self.columns())
+    }
+
     /// The columns that a step writes, and the infos.
     pub(crate) fn with_infos(&mut self) -> (InfosMut<'_>, StepColumns<'_>) {
         (InfosMut::new(self.places, self.start, self.len), self.columns())
@@ -143,10 +159,7 @@ impl<'a> RowsMut<'a> {
 
     /// Makes `rows` those of resets, all but the observation: no reward, no end, no infos.
     pub(crate) fn begin(&mut self, rows: impl Iterator<Item = usize> + Clone) {
-        let kinds = self.places.kind.expect("a draft has all its places");
-        // SAFETY: the column has a byte for each of these rows, which belong to this window alone.
-        let kinds = unsafe { std::slice::from_raw_parts_mut(kinds.ptr.add(self.start), self.len) };
-        let StepColumns { reward, terminated, truncated, .. } = self.columns();
+        let (kinds, StepColumns { reward, terminated, truncated, .. }) = self.with_kinds();
         for row in rows.clone() {
             (reward[row], terminated[row], truncated[row]) = (0.0, false, false);
             kinds[row] = RowKind::Reset as u8;
@@ -246,11 +259,7 @@ impl<'a> RowsMut<'a> {
     /// Removes row `row`'s infos.
     #[inline]
     pub(crate) fn clear_info(&mut self, row: usize) {
-        assert!(row < self.len);
-        for place in self.places.info.iter().chain(&self.places.info_mask) {
-            // SAFETY: `row` belongs to this window.
-            unsafe { place.clear_row(self.start + row) }
-        }
+        InfosMut::new(self.places, self.start, self.len).clear(row);
     }
 
     /// Sets row `row`'s observation to zeros, and removes the row's infos.
@@ -296,6 +305,32 @@ pub struct StepColumns<'a> {
     pub observation: Observations<'a>,
 }
 
+/// The infos of a window's rows, column by column.
+pub struct InfoColumns<'a> {
+    places: &'a Places,
+    start: usize,
+    len: usize,
+}
+
+impl InfoColumns<'_> {
+    /// All elements of leaf `leaf`, in row-major order, rows first. Every row counts as told.
+    ///
+    /// # Panics
+    /// Where there is no such leaf, or the leaf is not of fixed shape and `T`s.
+    pub fn leaf<T: Element>(&mut self, leaf: usize) -> &mut [T] {
+        let (place, mask) = (self.places.info[leaf], self.places.info_mask[leaf]);
+        assert!(place.fixed && place.dtype == T::DTYPE, "info {leaf} is not of {}", T::DTYPE);
+        // SAFETY: the column has rows start..start + len of `elements` elements of T, and the mask column
+        // a bool for each of these rows. They belong to this window alone, which is borrowed as long. No
+        // other slice of the columns is alive, because this value is borrowed as long, too.
+        unsafe {
+            mask.ptr.add(self.start).write_bytes(1, self.len);
+            let first = place.ptr.cast::<T>().add(self.start * place.elements);
+            std::slice::from_raw_parts_mut(first, self.len * place.elements)
+        }
+    }
+}
+
 /// The infos of a window's rows.
 pub(crate) struct InfosMut<'a> {
     places: &'a Places,
@@ -327,6 +362,16 @@ impl<'a> InfosMut<'a> {
     /// The same infos, for a shorter lifetime.
     pub(crate) fn reborrow(&mut self) -> InfosMut<'_> {
         InfosMut::new(self.places, self.start, self.len)
+    }
+
+    /// Removes row `row`'s infos.
+    #[inline]
+    pub(crate) fn clear(&mut self, row: usize) {
+        assert!(row < self.len);
+        for place in self.places.info.iter().chain(&self.places.info_mask) {
+            // SAFETY: `row` belongs to this window.
+            unsafe { place.clear_row(self.start + row) }
+        }
     }
 
     /// A writer of row `row`'s infos. `FEW` says that there are few.

@@ -47,6 +47,15 @@ impl Ages {
         }
     }
 
+    /// The columns of `slots` for a pass that begins episodes: by slot, what stands for the age, and
+    /// what stands for age 0.
+    pub(super) fn beginning(&mut self, slots: Range<usize>) -> (&mut [u64], u64) {
+        if let Some(limit) = self.limit {
+            self.soonest = self.soonest.min(self.clock + limit);
+        }
+        (&mut self.born[slots], self.clock)
+    }
+
     /// Makes each of `slots` a step older. Returns whether any of them may have reached
     /// the limit.
     #[inline]

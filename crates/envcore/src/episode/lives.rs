@@ -85,13 +85,29 @@ impl Origin {
     }
 }
 
-/// The episodes that a slot has begun. One reset changes all of it, so that it is together.
-#[derive(Clone, Copy, Default)]
-struct Past {
-    /// How the current episode began.
-    begun: Begin,
+/// The episodes that slots have begun, a number each, so that a pass over all slots notes who begins.
+pub(super) struct Past {
+    /// How the current episode began, as [`Begin::pack`] has it.
+    pub(super) tags: Vec<u8>,
+    numbers: Vec<u64>,
     /// How many episodes have begun since the slot was last seeded.
-    episodes: u64,
+    pub(super) episodes: Vec<u64>,
+}
+
+impl Past {
+    fn new(slots: usize) -> Self {
+        Past { tags: vec![0; slots], numbers: vec![0; slots], episodes: vec![0; slots] }
+    }
+
+    /// How the current episode of `slot` began.
+    fn begun(&self, slot: usize) -> Begin {
+        Begin::unpack(self.tags[slot], self.numbers[slot])
+    }
+
+    fn set(&mut self, slot: usize, begun: Begin, episodes: u64) {
+        (self.tags[slot], self.numbers[slot]) = begun.pack();
+        self.episodes[slot] = episodes;
+    }
 }
 
 /// The lives of all slots of an [`Episodes`](super::Episodes), or of a process's
@@ -108,7 +124,7 @@ pub(crate) struct Lives {
     /// slot awaits its autoreset.
     pub(super) pending: Vec<bool>,
     pub(super) ages: Ages,
-    past: Vec<Past>,
+    pub(super) past: Past,
     origins: Vec<Origin>,
     /// What the next autoreset plays, for slots where that was set.
     next: BTreeMap<usize, Begin>,
@@ -139,7 +155,7 @@ impl Lives {
             status: vec![Status::Fresh; n],
             pending: vec![false; n],
             ages: Ages::new(n, limit),
-            past: vec![Past::default(); n],
+            past: Past::new(n),
             origins: seeds.iter().map(origin).collect(),
             next: BTreeMap::new(),
         }
@@ -229,7 +245,7 @@ impl Lives {
             (_, Some(seed)) => origin.stream_seed = seed,
             _ => return (rebuild, false),
         }
-        self.past[slot].episodes = 0;
+        self.past.episodes[slot] = 0;
         (rebuild, true)
     }
 
@@ -239,8 +255,7 @@ impl Lives {
         self.status[slot] = Status::Running;
         self.pending[slot] = false;
         self.ages.set(slot, 0);
-        let past = &mut self.past[slot];
-        *past = Past { begun: begin, episodes: past.episodes + 1 };
+        self.past.set(slot, begin, self.past.episodes[slot] + 1);
     }
 
     /// Notes that a step was played.
@@ -281,19 +296,18 @@ impl Lives {
     pub(crate) fn renew(&mut self, slot: usize, seed: i64, seeded: bool) {
         let options = self.options(slot).clone();
         self.origins[slot] = Origin { user_seed: seed, stream_seed: seed, seeded, restarts: 0, options };
-        (self.status[slot], self.pending[slot], self.past[slot].episodes) = (Status::Fresh, false, 0);
+        (self.status[slot], self.pending[slot], self.past.episodes[slot]) = (Status::Fresh, false, 0);
         self.next.remove(&slot);
     }
 
     /// The life of `slot`.
     pub(crate) fn of(&self, slot: usize) -> Life {
-        let Past { begun, episodes } = self.past[slot];
         Life {
             status: self.status(slot),
             steps: self.ages.of(slot),
-            begun,
+            begun: self.past.begun(slot),
             next: self.next.get(&slot).copied().unwrap_or_default(),
-            episodes,
+            episodes: self.past.episodes[slot],
             origin: self.origins[slot].clone(),
         }
     }
@@ -305,7 +319,8 @@ impl Lives {
         self.status[slot] = status;
         self.pending[slot] = status == Status::Ended && self.mode != AutoresetMode::Disabled;
         self.ages.set(slot, steps);
-        (self.past[slot], self.origins[slot]) = (Past { begun, episodes }, origin);
+        self.past.set(slot, begun, episodes);
+        self.origins[slot] = origin;
         self.set_next(slot, next);
     }
 
@@ -313,13 +328,12 @@ impl Lives {
     pub(crate) fn error(&self, slot: usize, failure: Failure) -> SlotError {
         let origin = &self.origins[slot];
         let knows = origin.seeded && self.caps.contains(Caps::SEED);
-        let Past { begun, episodes } = self.past[slot];
         SlotError {
             env: self.env.clone(),
             slot: self.number(slot),
-            begin: begun,
+            begin: self.past.begun(slot),
             seed: knows.then_some(origin.stream_seed),
-            episode: episodes.saturating_sub(1),
+            episode: self.past.episodes[slot].saturating_sub(1),
             step: self.ages.of(slot),
             action: None,
             failure,

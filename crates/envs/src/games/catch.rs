@@ -12,10 +12,13 @@
 //! −1; before that 0. Terminated: the ball is in the last row, after `rows` − 1 steps. Index ix is
 //! the episode of seed ix.
 
+use std::ops::Range;
+
 use envcore::rng::Streams;
+use envcore::simd::{self, Kernel};
 use envcore::{
-    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, Space, Step, ToRow, state,
-    wants_reset,
+    ByField, Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Row, RowsMut, Space, Step,
+    StepArgs, StepColumns, ToRow, state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
@@ -213,5 +216,80 @@ impl Env for Catch {
         }
         (self.streams, self.now) = (streams, now);
         Ok(())
+    }
+}
+
+/// The ball's row and column, and the paddle's column.
+impl ByField<3> for Catch {
+    fn is_wanted(_config: &CatchConfig) -> bool {
+        true
+    }
+
+    fn fields(&self) -> [f64; 3] {
+        let CatchState { row, column, paddle } = self.now;
+        [row as f64, column as f64, paddle as f64]
+    }
+
+    fn set_fields(&mut self, fields: [f64; 3]) {
+        let [row, column, paddle] = fields.map(|field| field as usize);
+        self.now = CatchState { row, column, paddle };
+    }
+
+    fn step_fields(
+        config: &CatchConfig,
+        [row, column, paddle]: [&mut [f64]; 3],
+        slots: Range<usize>,
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        _left: &mut Vec<Range<usize>>,
+    ) {
+        let size = [config.rows as usize, config.columns as usize];
+        let actions = actions.leaf(0, slots);
+        let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
+        truncated.fill(false);
+        let boards = observation.leaf(0);
+        simd::dispatch(Falls { size, row, column, paddle, actions, boards, reward, terminated });
+    }
+}
+
+/// What a step reads and writes, with an element per env; of `boards` with a board per env.
+struct Falls<'a> {
+    /// Rows and columns.
+    size: [usize; 2],
+    row: &'a mut [f64],
+    column: &'a [f64],
+    paddle: &'a mut [f64],
+    actions: &'a [i64],
+    boards: &'a mut [f32],
+    reward: &'a mut [f64],
+    terminated: &'a mut [bool],
+}
+
+impl Kernel for Falls<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Falls { size: [rows, columns], row, column, paddle, actions, boards, reward, terminated } = self;
+        let n = row.len();
+        let (column, paddle, actions) = (&column[..n], &mut paddle[..n], &actions[..n]);
+        let (reward, terminated) = (&mut reward[..n], &mut terminated[..n]);
+        let (last_row, last_column) = ((rows - 1) as f64, (columns - 1) as f64);
+        for env in 0..n {
+            // The action of a slot that awaits its reset may be any bytes.
+            paddle[env] = (paddle[env] + f64::from(actions[env] as i32) - 1.0).clamp(0.0, last_column);
+            row[env] = (row[env] + 1.0).min(last_row);
+        }
+        for env in 0..n {
+            let is_over = row[env] == last_row;
+            let caught = if paddle[env] == column[env] { 1.0 } else { -1.0 };
+            (reward[env], terminated[env]) = (if is_over { caught } else { 0.0 }, is_over);
+        }
+        let fields = rows * columns;
+        for (env, board) in boards.chunks_exact_mut(fields).take(n).enumerate() {
+            let [row, column, paddle] = [row[env], column[env], paddle[env]].map(|number| number as usize);
+            let seen = CatchSeen { ball: row * columns + column, paddle: (rows - 1) * columns + paddle };
+            seen.write_board(board);
+        }
     }
 }

@@ -21,6 +21,7 @@ use crate::Entry;
 /// The family's table.
 pub const TABLE: &[Entry] = &[
     Entry::new::<Catch>("Catch-v0", "Catch a ball that falls down a board with a paddle; bsuite's rules.")
+        .by_field::<Catch, 3>()
         .fps(5),
     Entry::new::<Snake>(
         "Snake-v0",

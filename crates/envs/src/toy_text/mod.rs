@@ -9,6 +9,7 @@ mod cliff_walking;
 mod frozen_lake;
 mod scenery;
 mod taxi;
+mod walk;
 
 pub use blackjack::{Blackjack, BlackjackConfig};
 pub use chance::Chance;
@@ -24,6 +25,7 @@ pub const TABLE: &[Entry] = &[
         "FrozenLake-v1",
         "Cross a slippery lake of 4×4 fields, around its holes; Gymnasium's own trajectories.",
     )
+    .by_field::<FrozenLake<4>, 3>()
     .steps(100)
     .solved_at(0.70)
     .fps(4),
@@ -31,6 +33,7 @@ pub const TABLE: &[Entry] = &[
         "FrozenLake8x8-v1",
         "Cross a slippery lake of 8×8 fields, around its holes; Gymnasium's own trajectories.",
     )
+    .by_field::<FrozenLake<8>, 3>()
     .steps(200)
     .solved_at(0.85)
     .fps(4),
@@ -38,16 +41,19 @@ pub const TABLE: &[Entry] = &[
         "CliffWalking-v1",
         "Walk along a cliff from one end to the other; Gymnasium's own trajectories.",
     )
+    .by_field::<CliffWalking<false>, 2>()
     .fps(4),
     Entry::new::<CliffWalking<true>>(
         "CliffWalkingSlippery-v1",
         "Walk along a slippery cliff from one end to the other; Gymnasium's own trajectories.",
     )
+    .by_field::<CliffWalking<true>, 2>()
     .fps(4),
     Entry::new::<Taxi>(
         "Taxi-v4",
         "Fetch a passenger and drive to the right house; Gymnasium's own trajectories, with action masks.",
     )
+    .by_field::<Taxi, 4>()
     .steps(200)
     .solved_at(8.0)
     .fps(4),

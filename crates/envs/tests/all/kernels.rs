@@ -10,6 +10,8 @@ use envcore::{
     wants_reset,
 };
 use envs::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
+use envs::games::Catch;
+use envs::toy_text::{CliffWalking, FrozenLake, Taxi};
 
 /// Two blocks, a part of one, and of another size a few envs that step themselves.
 const SIZES: [usize; 3] = [150, 131, 5];
@@ -49,7 +51,9 @@ where
                 _ => ColumnIn::scalars(&numbers, &shape[..1]),
             };
             let batch = envs.step(&Slots::All, &[column], Want::all()).unwrap().unwrap();
-            for (slot, seen) in rows_of(envs.spec(), &batch) {
+            for (slot, mut seen) in rows_of(envs.spec(), &batch) {
+                // The bare envs tell of no masks.
+                seen.infos.remove("action_mask");
                 let played = match choices {
                     0 => Value::Array(Array::from_slice(&[forces[slot]])),
                     _ => Value::Array(Array::from_slice(&[numbers[slot]])),
@@ -101,6 +105,21 @@ fn acrobots_by_columns_are_acrobots() {
     check::<Acrobot>("Acrobot-v1", 3, 300, 100, None);
     let far = Options::new().with("low", -40.0).with("high", 40.0);
     check::<Acrobot>("Acrobot-v1", 3, 60, 20, Some(&far));
+}
+
+#[test]
+fn walkers_by_columns_are_walkers() {
+    check::<FrozenLake<4>>("FrozenLake-v1", 4, 300, 30, None);
+    check::<FrozenLake<8>>("FrozenLake8x8-v1", 4, 300, 60, None);
+    check::<CliffWalking<false>>("CliffWalking-v1", 4, 300, 60, None);
+    check::<CliffWalking<true>>("CliffWalkingSlippery-v1", 4, 300, 60, None);
+    check::<Taxi>("Taxi-v4", 6, 300, 60, None);
+}
+
+#[test]
+fn catches_by_columns_are_catches() {
+    check::<Catch>("Catch-v0", 3, 300, 100, None);
+    check::<Catch>("Catch-v0", 3, 300, 7, None);
 }
 
 #[test]

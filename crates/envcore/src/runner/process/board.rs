@@ -268,26 +268,16 @@ impl Board {
 
     /// Sets how the next episode of `slot` is to begin.
     pub(super) fn set_begin(&self, slot: usize, begin: Begin) {
-        let (tag, value) = match begin {
-            Begin::Own => (0, 0),
-            Begin::Seed(seed) => (1, seed as u64),
-            Begin::Index(index) => (2, index),
-            Begin::Keep => (3, 0),
-        };
+        let (tag, value) = begin.pack();
         let at = 3 * (2 * self.plan.parts + self.plan.leaves) + 2 * slot;
-        self.word(at).store(tag, Ordering::Relaxed);
+        self.word(at).store(tag.into(), Ordering::Relaxed);
         self.word(at + 1).store(value, Ordering::Relaxed);
     }
 
     pub(super) fn begin(&self, slot: usize) -> Begin {
         let at = 3 * (2 * self.plan.parts + self.plan.leaves) + 2 * slot;
         let value = self.word(at + 1).load(Ordering::Relaxed);
-        match self.word(at).load(Ordering::Relaxed) {
-            0 => Begin::Own,
-            1 => Begin::Seed(value as i64),
-            2 => Begin::Index(value),
-            _ => Begin::Keep,
-        }
+        Begin::unpack(self.word(at).load(Ordering::Relaxed) as u8, value)
     }
 }
 

@@ -1,13 +1,18 @@
 //! The rules.
 
+use std::ops::Range;
+use std::sync::LazyLock;
+
 use envcore::rng::Streams;
 use envcore::{
-    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset,
+    ByField, Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, RowsMut, Space, Step, StepArgs,
+    state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
 use super::draw;
 use crate::toy_text::chance::{Chance, outcome};
+use crate::toy_text::walk::{Outcome, Table, Walk, table};
 
 pub(super) const ROWS: usize = 4;
 pub(super) const COLUMNS: usize = 12;
@@ -35,6 +40,11 @@ pub struct CliffWalking<const SLIPPERY: bool> {
     cell: usize,
 }
 
+/// The rewards of a step that holds, and of a fall.
+const REWARDS: [f64; 2] = [-1.0, -100.0];
+/// The probabilities of a step to one side, ahead and to the other side, on a slippery cliff.
+const SLIPS: [f64; 3] = [1.0 / 3.0; 3];
+
 /// Whether a field is the cliff's.
 pub(super) fn is_cliff(cell: usize) -> bool {
     START < cell && cell < GOAL
@@ -51,6 +61,15 @@ fn next(cell: usize, direction: i64) -> usize {
         3 if column > 0 => cell - 1,
         _ => cell,
     }
+}
+
+/// Where a step in a direction ends, after a fall.
+#[inline]
+fn walked(cell: usize, direction: i64) -> Outcome {
+    let cell = next(cell, direction);
+    let fell = is_cliff(cell);
+    let next = if fell { START } else { cell };
+    Outcome { next: next as u16, reward: fell.into(), is_over: cell == GOAL }
 }
 
 impl<const SLIPPERY: bool> CliffWalking<SLIPPERY> {
@@ -82,18 +101,15 @@ impl<const SLIPPERY: bool> Env for CliffWalking<SLIPPERY> {
     fn step(&mut self, a: &Discrete<4>) -> Result<(Step<Self>, Record)> {
         let draw = self.streams.rng().random();
         let (direction, prob) = if self.is_slippery {
-            let prob = 1.0 / 3.0;
-            let k = outcome([prob; 3], draw).unwrap_or(0);
-            ((a.0 + k as i64 - 1).rem_euclid(4), prob)
+            let k = outcome(SLIPS, draw).unwrap_or(0);
+            ((a.0 + k as i64 - 1).rem_euclid(4), SLIPS[k])
         } else {
             (a.0, 1.0)
         };
-        let cell = next(self.cell, direction);
-        let fell = is_cliff(cell);
-        self.cell = if fell { START } else { cell };
-        let reward = if fell { -100.0 } else { -1.0 };
-        let step = Step::new(*a, self.cell as i64, reward, Chance { prob });
-        Ok((step.terminated_if(cell == GOAL), Record::empty()))
+        let Outcome { next, reward, is_over } = walked(self.cell, direction);
+        self.cell = next.into();
+        let step = Step::new(*a, self.cell as i64, REWARDS[usize::from(reward)], Chance { prob });
+        Ok((step.terminated_if(is_over), Record::empty()))
     }
 
     fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<i64> {
@@ -132,5 +148,40 @@ impl<const SLIPPERY: bool> Env for CliffWalking<SLIPPERY> {
         }
         *self = loaded;
         Ok(())
+    }
+}
+
+/// The walker's field, and the draw.
+impl<const SLIPPERY: bool> ByField<2> for CliffWalking<SLIPPERY> {
+    const DRAWS: Option<usize> = Some(1);
+
+    fn is_wanted(_config: &Self::Config) -> bool {
+        true
+    }
+
+    fn fields(&self) -> [f64; 2] {
+        [self.cell as f64, 0.0]
+    }
+
+    fn set_fields(&mut self, [cell, _]: [f64; 2]) {
+        self.cell = cell as usize;
+    }
+
+    fn draw(&mut self) -> f64 {
+        self.streams.rng().random()
+    }
+
+    fn step_fields(
+        config: &Self::Config,
+        fields: [&mut [f64]; 2],
+        slots: Range<usize>,
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        _left: &mut Vec<Range<usize>>,
+    ) {
+        static STEPS: LazyLock<Table<4>> =
+            LazyLock::new(|| table(GOAL + 1, |cell, direction| walked(cell, direction as i64)));
+        let slips = config.is_slippery.then_some(SLIPS);
+        Walk { table: &STEPS, rewards: REWARDS, slips }.step(fields, slots, actions, rows);
     }
 }

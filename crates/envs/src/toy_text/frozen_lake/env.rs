@@ -1,14 +1,18 @@
 //! The rules.
 
+use std::ops::Range;
+
 use envcore::rng::Streams;
 use envcore::{
-    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset,
+    ByField, Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, RowsMut, Space, Step, StepArgs,
+    state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
 use super::draw;
-use super::lake::{Field, Lake};
+use super::lake::{Field, Lake, usual};
 use crate::toy_text::chance::{Chance, check_probability, outcome};
+use crate::toy_text::walk::Walk;
 
 /// FrozenLake's options. `SIDE` says which of Gymnasium's maps is the usual one.
 #[derive(Clone, Debug, PartialEq, Config)]
@@ -70,6 +74,12 @@ struct LakeState {
     action: Option<u8>,
 }
 
+/// The probabilities of a step to the left of, towards and to the right of where it is meant to go.
+fn slips(rate: f64) -> [f64; 3] {
+    let side = (1.0 - rate) / 2.0;
+    [side, rate, side]
+}
+
 impl<const SIDE: usize> FrozenLake<SIDE> {
     fn begin(&mut self) -> i64 {
         let starts = &self.lake.starts;
@@ -101,10 +111,7 @@ impl<const SIDE: usize> Env for FrozenLake<SIDE> {
     fn build(config: &Self::Config, seed: i64) -> Result<Self> {
         let FrozenLakeConfig { is_slippery, success_rate: rate, reward_schedule: rewards, .. } = *config;
         check_probability("FrozenLake", "success_rate", rate)?;
-        let slips = is_slippery.then(|| {
-            let side = (1.0 - rate) / 2.0;
-            [side, rate, side]
-        });
+        let slips = is_slippery.then(|| slips(rate));
         let (lake, streams) = (Lake::of(config)?, Streams::new(seed));
         Ok(FrozenLake { lake, slips, rewards, streams, now: LakeState::default() })
     }
@@ -168,5 +175,44 @@ impl<const SIDE: usize> Env for FrozenLake<SIDE> {
         }
         (self.streams, self.now) = (streams, now);
         Ok(())
+    }
+}
+
+/// The walker's field, the last action or −1, and the draw.
+impl<const SIDE: usize> ByField<3> for FrozenLake<SIDE> {
+    const DRAWS: Option<usize> = Some(2);
+
+    /// On Gymnasium's maps, which have one table for all envs.
+    fn is_wanted(config: &Self::Config) -> bool {
+        config.desc.is_none() && usual(config.map_name.as_deref()).is_some()
+    }
+
+    fn fields(&self) -> [f64; 3] {
+        [self.now.cell as f64, self.now.action.map_or(-1.0, f64::from), 0.0]
+    }
+
+    fn set_fields(&mut self, [cell, action, _]: [f64; 3]) {
+        self.now = LakeState { cell: cell as usize, action: (action >= 0.0).then_some(action as u8) };
+    }
+
+    fn draw(&mut self) -> f64 {
+        self.streams.rng().random()
+    }
+
+    fn step_fields(
+        config: &Self::Config,
+        [cells, played, draws]: [&mut [f64]; 3],
+        slots: Range<usize>,
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        _left: &mut Vec<Range<usize>>,
+    ) {
+        let table = usual(config.map_name.as_deref()).expect("is_wanted says that there is one");
+        for (played, action) in played.iter_mut().zip(actions.leaf::<i64>(0, slots.clone())) {
+            *played = f64::from(*action as u8);
+        }
+        let (rewards, slips) =
+            (config.reward_schedule, config.is_slippery.then(|| slips(config.success_rate)));
+        Walk { table, rewards, slips }.step([cells, draws], slots, actions, rows);
     }
 }

@@ -1,9 +1,12 @@
 //! Maps: Gymnasium's, the user's, and random ones.
 
+use std::sync::LazyLock;
+
 use envcore::rng::Rng;
 use envcore::{Error, Result};
 
 use super::env::FrozenLakeConfig;
+use crate::toy_text::walk::{Outcome, Table, table};
 
 const START: u8 = b'S';
 const ICE: u8 = b'F';
@@ -108,6 +111,31 @@ impl Lake {
             _ => cell,
         }
     }
+}
+
+/// The steps on Gymnasium's maps; `None` for a name that none of them has. Rewards are numbered as in
+/// `reward_schedule`.
+pub(super) fn usual(map_name: Option<&str>) -> Option<&'static Table<4>> {
+    static USUAL: LazyLock<[Table<4>; 2]> =
+        LazyLock::new(|| [steps_on(&FOUR.map(|row| row.into())), steps_on(&EIGHT.map(|row| row.into()))]);
+    match map_name {
+        Some("4x4") => Some(&USUAL[0]),
+        Some("8x8") => Some(&USUAL[1]),
+        _ => None,
+    }
+}
+
+fn steps_on(map: &[Vec<u8>]) -> Table<4> {
+    let lake = Lake::new(map).expect("Gymnasium's maps are maps");
+    table(lake.fields.len(), |cell, direction| {
+        let next = lake.next(cell, direction as i64);
+        let (reward, is_over) = match lake.fields[next] {
+            Field::Goal => (0, true),
+            Field::Hole => (1, true),
+            Field::Start | Field::Ice => (2, false),
+        };
+        Outcome { next: next as u16, reward, is_over }
+    })
 }
 
 /// Gymnasium's `generate_random_map`.

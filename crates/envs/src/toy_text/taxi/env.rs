@@ -1,18 +1,27 @@
 //! The rules.
 
+use std::ops::Range;
+use std::sync::LazyLock;
+
 use envcore::rng::Streams;
 use envcore::{
-    Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, Space, Step, state, wants_reset,
+    ByField, Caps, Config, Discrete, Env, Error, Frame, Leaf, Record, Result, RowsMut, Space, Step, StepArgs,
+    state, wants_reset,
 };
 use serde::{Deserialize, Serialize};
 
 use super::draw;
 use super::town::{self, IN_TAXI, Ride, STANDS, STATES};
 use crate::toy_text::chance::{Chance, check_probability, outcome};
+use crate::toy_text::walk::{Outcome, Table, Walk, table};
 
 /// The sides of a drive: to the left and to the right of south, north, east and west.
 const SIDES: [[usize; 2]; 4] = [[2, 3], [3, 2], [1, 0], [0, 1]];
 const PICK_UP: usize = 4;
+/// The number of actions.
+const ACTIONS: usize = 6;
+/// The rewards of a drive, of what the passenger does not want, and of an arrival.
+const REWARDS: [f64; 3] = [-1.0, -10.0, 20.0];
 
 /// Taxi's options.
 #[derive(Clone, Debug, PartialEq, Config)]
@@ -94,23 +103,34 @@ impl Taxi {
     }
 }
 
-/// The ride after the passenger was picked up or let out, the reward, and whether he is where he
-/// wants to go.
-fn serve(mut ride: Ride, action: usize) -> (Ride, f64, bool) {
+/// The ride after the passenger was picked up or let out, the number of the reward, and whether he is
+/// where he wants to go.
+fn serve(mut ride: Ride, action: usize) -> (Ride, u8, bool) {
     let stand = ride.stand();
     match (action, stand) {
         (PICK_UP, Some(stand)) if ride.passenger == stand => {
             ride.passenger = IN_TAXI;
-            (ride, -1.0, false)
+            (ride, 0, false)
         }
-        (PICK_UP, _) => (ride, -10.0, false),
+        (PICK_UP, _) => (ride, 1, false),
         (_, Some(stand)) if ride.passenger == IN_TAXI => {
             ride.passenger = stand;
             let arrived = stand == ride.destination;
-            (ride, if arrived { 20.0 } else { -1.0 }, arrived)
+            (ride, if arrived { 2 } else { 0 }, arrived)
         }
-        _ => (ride, -10.0, false),
+        _ => (ride, 1, false),
     }
+}
+
+/// Writes which actions change something: drives that are open, and what the passenger wants.
+#[inline(always)]
+fn mask_of(ride: Ride, mask: &mut [bool]) {
+    for (direction, is_open) in mask[..PICK_UP].iter_mut().enumerate() {
+        *is_open = ride.is_open(direction);
+    }
+    let stand = ride.stand();
+    mask[PICK_UP] = stand == Some(ride.passenger);
+    mask[PICK_UP + 1] = ride.passenger == IN_TAXI && stand.is_some();
 }
 
 impl Env for Taxi {
@@ -141,7 +161,7 @@ impl Env for Taxi {
         let (mut ride, reward, is_over, prob) = if action < PICK_UP {
             self.now.heading = action as u8;
             let (ride, prob) = self.drive(before, action, draw);
-            (ride, -1.0, false, prob)
+            (ride, 0, false, prob)
         } else {
             let (ride, reward, is_over) = serve(before, action);
             (ride, reward, is_over, 1.0)
@@ -153,7 +173,7 @@ impl Env for Taxi {
             ride.destination = other + usize::from(other >= before.destination);
         }
         (self.now.ride, self.now.action) = (ride.state(), Some(a.0 as u8));
-        let step = Step::new(*a, self.now.ride as i64, reward, Chance { prob });
+        let step = Step::new(*a, self.now.ride as i64, REWARDS[usize::from(reward)], Chance { prob });
         Ok((step.terminated_if(is_over), Record::empty()))
     }
 
@@ -176,13 +196,7 @@ impl Env for Taxi {
 
     #[inline(always)]
     fn action_mask(&self, mask: &mut [bool]) {
-        let ride = self.ride();
-        for (direction, is_open) in mask[..PICK_UP].iter_mut().enumerate() {
-            *is_open = ride.is_open(direction);
-        }
-        let stand = ride.stand();
-        mask[PICK_UP] = stand == Some(ride.passenger);
-        mask[PICK_UP + 1] = ride.passenger == IN_TAXI && stand.is_some();
+        mask_of(self.ride(), mask);
     }
 
     fn render(&mut self) -> Result<Frame> {
@@ -204,5 +218,74 @@ impl Env for Taxi {
         }
         (self.streams, self.now) = (streams, now);
         Ok(())
+    }
+}
+
+/// What each action does in each ride, in dry weather and with a passenger of one mind; and its mask.
+struct Rides {
+    steps: Table<ACTIONS>,
+    masks: Vec<[i8; ACTIONS]>,
+}
+
+static RIDES: LazyLock<Rides> = LazyLock::new(|| Rides {
+    steps: table(STATES, |ride, action| {
+        let before = Ride::of(ride);
+        let (ride, reward, is_over) =
+            if action < PICK_UP { (before.driven(action), 0, false) } else { serve(before, action) };
+        Outcome { next: ride.state() as u16, reward, is_over }
+    }),
+    masks: (0..STATES)
+        .map(|ride| {
+            let mut mask = [false; ACTIONS];
+            mask_of(Ride::of(ride), &mut mask);
+            mask.map(i8::from)
+        })
+        .collect(),
+});
+
+/// The ride, the last action or −1, where the taxi points, and the draw.
+impl ByField<4> for Taxi {
+    const DRAWS: Option<usize> = Some(3);
+    const WRITES_MASKS: bool = true;
+
+    fn is_wanted(config: &TaxiConfig) -> bool {
+        !config.is_rainy && !config.fickle_passenger
+    }
+
+    fn fields(&self) -> [f64; 4] {
+        let TaxiState { ride, action, heading, .. } = self.now;
+        [ride as f64, action.map_or(-1.0, f64::from), heading.into(), 0.0]
+    }
+
+    fn set_fields(&mut self, [ride, action, heading, _]: [f64; 4]) {
+        let action = (action >= 0.0).then_some(action as u8);
+        self.now = TaxiState { ride: ride as usize, action, heading: heading as u8, is_fickle: false };
+    }
+
+    fn draw(&mut self) -> f64 {
+        self.streams.rng().random()
+    }
+
+    fn step_fields(
+        _config: &TaxiConfig,
+        [rides, played, headings, draws]: [&mut [f64]; 4],
+        slots: Range<usize>,
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        _left: &mut Vec<Range<usize>>,
+    ) {
+        let Rides { steps, masks } = &*RIDES;
+        for ((played, heading), action) in
+            played.iter_mut().zip(headings).zip(actions.leaf::<i64>(0, slots.clone()))
+        {
+            *played = f64::from(*action as u8);
+            *heading = if *played < PICK_UP as f64 { *played } else { *heading };
+        }
+        Walk { table: steps, rewards: REWARDS, slips: None }.step([&mut *rides, draws], slots, actions, rows);
+        let (mut infos, _) = rows.columns_and_infos();
+        // The mask comes after the probability.
+        for (mask, ride) in infos.leaf::<i8>(1).as_chunks_mut().0.iter_mut().zip(rides) {
+            *mask = masks[*ride as usize];
+        }
     }
 }
