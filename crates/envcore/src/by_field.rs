@@ -5,6 +5,8 @@
 //! are put back into its env before the env is observed, saved or drawn, and taken from
 //! it after a reset or a load. So seeds, indices, options and states are those of the
 //! env, and the kernel is one function over columns.
+//!
+//! Above 400 lines because an env with a kernel, whole, is the example in the docs.
 
 use std::ops::Range;
 

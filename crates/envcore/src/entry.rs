@@ -1,5 +1,7 @@
 //! [`Entry`]: an environment in the form in which tables and plugins list it.
 
+use std::any::TypeId;
+
 use crate::by_field::ByField;
 use crate::config::{Config, OptionDoc, docs_to_json, nearest};
 use crate::env::Env;
@@ -24,6 +26,8 @@ pub struct Entry {
     /// Whether the env is not listed, so that only those who know its id can make it.
     pub hidden: bool,
     make: fn(&Entry, &Options) -> Result<Box<dyn Source>>,
+    /// The type of the env; `()` where the source is no env.
+    env: fn() -> TypeId,
     defaults: fn() -> String,
     docs: fn() -> Vec<OptionDoc>,
 }
@@ -39,12 +43,13 @@ impl Entry {
             render_fps: 30,
             hidden: false,
             make: make::<E>,
+            env: TypeId::of::<E>,
             defaults: || E::Config::default().to_json().to_string(),
             docs: E::Config::docs,
         }
     }
 
-    /// This entry with a kernel for the configs that ask for it.
+    /// This entry with the kernel of `E`, the entry's own env, for the configs that ask for it.
     pub const fn by_field<E: ByField<N>, const N: usize>(mut self) -> Self {
         self.make = make_by_field::<E, N>;
         self
@@ -74,6 +79,7 @@ impl Entry {
             render_fps: 30,
             hidden: false,
             make,
+            env: TypeId::of::<()>,
             defaults: || "null".to_string(),
             docs: Vec::new,
         }
@@ -162,6 +168,13 @@ fn make<E: Env>(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
 }
 
 fn make_by_field<E: ByField<N>, const N: usize>(entry: &Entry, options: &Options) -> Result<Box<dyn Source>> {
+    if (entry.env)() != TypeId::of::<E>() {
+        let id = entry.id;
+        return Err(Error::Argument(format!(
+            "{id}: its entry names the kernel of another env, by_field::<{}>",
+            std::any::type_name::<E>()
+        )));
+    }
     let config = E::Config::from_options(entry.id, options)?;
     let wanted = E::is_wanted(&config);
     let source = entry.source_of::<E>(config)?;

@@ -5,9 +5,9 @@ use std::ops::Range;
 use crate::common::oracle::{Naive, Oracle};
 use crate::common::{config, rows_of, source};
 use envcore::{
-    Array, AutoresetMode, Begin, ByField, Caps, ColumnIn, Discrete, Env, EnvSource, Error, Options, Record,
-    Result, RowsMut, Serial, Slots, Step, StepArgs, StepColumns, Value, VecConfig, VecEnv, Want, state,
-    wants_reset,
+    Array, AutoresetMode, Begin, ByField, Caps, ColumnIn, Discrete, Entry, Env, EnvSource, Error, Options,
+    Phase, Record, Result, RowKind, RowsMut, Serial, Slots, Step, StepArgs, StepColumns, Value, VecConfig,
+    VecEnv, Want, state, wants_reset,
 };
 use envs::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
 use envs::games::Catch;
@@ -137,6 +137,8 @@ fn acrobots_that_are_too_fast_fail_one_by_one() {
 struct Fragile {
     count: f64,
     fault: String,
+    /// How many episodes it has begun.
+    episodes: u32,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -153,7 +155,7 @@ impl Env for Fragile {
     const CAPS: Caps = Caps::SAVE;
 
     fn build(config: &FragileConfig, _seed: i64) -> Result<Self> {
-        Ok(Fragile { count: 0.0, fault: config.fault.clone() })
+        Ok(Fragile { count: 0.0, fault: config.fault.clone(), episodes: 0 })
     }
 
     fn step(&mut self, _a: &Discrete<2>) -> Result<(Step<Self>, Record)> {
@@ -163,6 +165,12 @@ impl Env for Fragile {
     fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<f64> {
         if wants_reset(is_done)? {
             self.count = 0.0;
+            self.episodes += 1;
+            let is_second = self.episodes == 2;
+            assert!(!is_second || self.fault != "panic again", "no second one");
+            if is_second && self.fault == "again" {
+                return Err(Error::env("once is enough"));
+            }
         }
         Ok(self.count)
     }
@@ -184,24 +192,32 @@ impl Env for Fragile {
     }
 }
 
-impl ByField<1> for Fragile {
+/// The count, and how often the env has been asked for a draw.
+impl ByField<2> for Fragile {
+    const DRAWS: Option<usize> = Some(1);
+
     fn is_wanted(_config: &FragileConfig) -> bool {
         true
     }
 
-    fn fields(&self) -> [f64; 1] {
+    fn fields(&self) -> [f64; 2] {
         assert!(self.fault != "fields", "no fields today");
-        [self.count]
+        [self.count, 0.0]
     }
 
-    fn set_fields(&mut self, [count]: [f64; 1]) {
+    fn set_fields(&mut self, [count, _]: [f64; 2]) {
         assert!(self.fault != "set_fields", "none will be set");
         self.count = count;
     }
 
+    fn draw(&mut self) -> f64 {
+        assert!(self.fault != "draw", "nothing to draw");
+        0.5
+    }
+
     fn step_fields(
         config: &FragileConfig,
-        [counts]: [&mut [f64]; 1],
+        [counts, _]: [&mut [f64]; 2],
         slots: Range<usize>,
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
@@ -241,6 +257,25 @@ fn a_panic_of_an_env_by_field_loses_its_slots_and_no_more() {
     assert_eq!(failures(&begin(&mut envs).unwrap().unwrap()), [0usize; 0]);
     assert_eq!(failures(&step(&mut envs)), [0, 1]);
 
+    let mut envs = fragile("draw");
+    begin(&mut envs).unwrap().unwrap();
+    assert_eq!(failures(&step(&mut envs)), [0, 1]);
+
+    for fault in ["again", "panic again"] {
+        let mut envs = fragile(fault);
+        begin(&mut envs).unwrap().unwrap();
+        (0..3).for_each(|_| assert_eq!(failures(&step(&mut envs)), [0usize; 0]));
+        let batch = step(&mut envs);
+        assert_eq!(failures(&batch), [0, 1], "{fault}");
+        for failed in &batch.failures {
+            assert_eq!(failed.failure.phase, Phase::Reset, "{fault}");
+        }
+        assert_eq!([0, 1].map(|row| batch.kind(row)), [RowKind::Failed; 2]);
+        // The reset rebuilds the envs.
+        assert_eq!(failures(&begin(&mut envs).unwrap().unwrap()), [0usize; 0]);
+        assert_eq!(failures(&step(&mut envs)), [0usize; 0]);
+    }
+
     let mut envs = fragile("set_fields");
     begin(&mut envs).unwrap().unwrap();
     let refused = envs.save(0).unwrap_err().to_string();
@@ -255,4 +290,11 @@ fn a_panic_of_an_env_by_field_loses_its_slots_and_no_more() {
     assert!(envs.load(0, &state).is_err());
     let batch = step(&mut envs);
     assert_eq!(batch.observation[0].as_fixed().unwrap().as_slice::<f64>(), [3.0, 3.0]);
+}
+
+#[test]
+fn an_entry_takes_no_kernel_of_another_env() {
+    let wrong = Entry::new::<MountainCar>("Wrong-v0", "A car.").by_field::<CartPole, 4>();
+    let refused = wrong.source(&Options::new()).err().unwrap().to_string();
+    assert!(refused.contains("Wrong-v0") && refused.contains("CartPole"), "{refused}");
 }
