@@ -11,7 +11,7 @@ use envcore::{RowsMut, StepArgs, StepColumns};
 
 /// Where a state and a direction lead.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Outcome {
+pub(super) struct Transition {
     /// The next state.
     pub(super) next: u16,
     /// The number of the reward.
@@ -21,16 +21,19 @@ pub(super) struct Outcome {
 }
 
 /// Where each state and direction lead, for `D` directions.
-pub(super) type Table<const D: usize> = Vec<[Outcome; D]>;
+pub(super) type Transitions<const D: usize> = Vec<[Transition; D]>;
 
 /// A table of `states` states, each outcome of which `outcome` gives.
-pub(super) fn table<const D: usize>(states: usize, outcome: impl Fn(usize, usize) -> Outcome) -> Table<D> {
+pub(super) fn table<const D: usize>(
+    states: usize,
+    outcome: impl Fn(usize, usize) -> Transition,
+) -> Transitions<D> {
     (0..states).map(|state| std::array::from_fn(|direction| outcome(state, direction))).collect()
 }
 
 /// How steps go, for all envs of one config.
 pub(super) struct Walk<'a, const D: usize, const R: usize> {
-    pub(super) table: &'a [[Outcome; D]],
+    pub(super) table: &'a [[Transition; D]],
     /// The rewards, by their numbers.
     pub(super) rewards: [f64; R],
     /// The probabilities of a step to the direction before the action's, the action's, and the one after

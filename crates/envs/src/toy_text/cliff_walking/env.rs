@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::draw;
 use crate::toy_text::chance::{Chance, outcome};
-use crate::toy_text::walk::{Outcome, Table, Walk, table};
+use crate::toy_text::walk::{Transition, Transitions, Walk, table};
 
 pub(super) const ROWS: usize = 4;
 pub(super) const COLUMNS: usize = 12;
@@ -65,11 +65,11 @@ fn next(cell: usize, direction: i64) -> usize {
 
 /// Where a step in a direction ends, after a fall.
 #[inline]
-fn walked(cell: usize, direction: i64) -> Outcome {
+fn walked(cell: usize, direction: i64) -> Transition {
     let cell = next(cell, direction);
     let fell = is_cliff(cell);
     let next = if fell { START } else { cell };
-    Outcome { next: next as u16, reward: fell.into(), is_over: cell == GOAL }
+    Transition { next: next as u16, reward: fell.into(), is_over: cell == GOAL }
 }
 
 impl<const SLIPPERY: bool> CliffWalking<SLIPPERY> {
@@ -106,7 +106,7 @@ impl<const SLIPPERY: bool> Env for CliffWalking<SLIPPERY> {
         } else {
             (a.0, 1.0)
         };
-        let Outcome { next, reward, is_over } = walked(self.cell, direction);
+        let Transition { next, reward, is_over } = walked(self.cell, direction);
         self.cell = next.into();
         let step = Step::new(*a, self.cell as i64, REWARDS[usize::from(reward)], Chance { prob });
         Ok((step.terminated_if(is_over), Record::empty()))
@@ -179,7 +179,7 @@ impl<const SLIPPERY: bool> ByField<2> for CliffWalking<SLIPPERY> {
         rows: &mut RowsMut<'_>,
         _left: &mut Vec<Range<usize>>,
     ) {
-        static STEPS: LazyLock<Table<4>> =
+        static STEPS: LazyLock<Transitions<4>> =
             LazyLock::new(|| table(GOAL + 1, |cell, direction| walked(cell, direction as i64)));
         let slips = config.is_slippery.then_some(SLIPS);
         Walk { table: &STEPS, rewards: REWARDS, slips }.step(fields, slots, actions, rows);

@@ -6,7 +6,7 @@ use envcore::rng::Rng;
 use envcore::{Error, Result};
 
 use super::env::FrozenLakeConfig;
-use crate::toy_text::walk::{Outcome, Table, table};
+use crate::toy_text::walk::{Transition, Transitions, table};
 
 const START: u8 = b'S';
 const ICE: u8 = b'F';
@@ -115,8 +115,8 @@ impl Lake {
 
 /// The steps on Gymnasium's maps; `None` for a name that none of them has. Rewards are numbered as in
 /// `reward_schedule`.
-pub(super) fn usual(map_name: Option<&str>) -> Option<&'static Table<4>> {
-    static USUAL: LazyLock<[Table<4>; 2]> =
+pub(super) fn usual(map_name: Option<&str>) -> Option<&'static Transitions<4>> {
+    static USUAL: LazyLock<[Transitions<4>; 2]> =
         LazyLock::new(|| [steps_on(&FOUR.map(|row| row.into())), steps_on(&EIGHT.map(|row| row.into()))]);
     match map_name {
         Some("4x4") => Some(&USUAL[0]),
@@ -125,7 +125,7 @@ pub(super) fn usual(map_name: Option<&str>) -> Option<&'static Table<4>> {
     }
 }
 
-fn steps_on(map: &[Vec<u8>]) -> Table<4> {
+fn steps_on(map: &[Vec<u8>]) -> Transitions<4> {
     let lake = Lake::new(map).expect("Gymnasium's maps are maps");
     table(lake.fields.len(), |cell, direction| {
         let next = lake.next(cell, direction as i64);
@@ -134,7 +134,7 @@ fn steps_on(map: &[Vec<u8>]) -> Table<4> {
             Field::Hole => (1, true),
             Field::Start | Field::Ice => (2, false),
         };
-        Outcome { next: next as u16, reward, is_over }
+        Transition { next: next as u16, reward, is_over }
     })
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::draw;
 use super::town::{self, IN_TAXI, Ride, STANDS, STATES};
 use crate::toy_text::chance::{Chance, check_probability, outcome};
-use crate::toy_text::walk::{Outcome, Table, Walk, table};
+use crate::toy_text::walk::{Transition, Transitions, Walk, table};
 
 /// The sides of a drive: to the left and to the right of south, north, east and west.
 const SIDES: [[usize; 2]; 4] = [[2, 3], [3, 2], [1, 0], [0, 1]];
@@ -223,7 +223,7 @@ impl Env for Taxi {
 
 /// What each action does in each ride, in dry weather and with a passenger of one mind; and its mask.
 struct Rides {
-    steps: Table<ACTIONS>,
+    steps: Transitions<ACTIONS>,
     masks: Vec<[i8; ACTIONS]>,
 }
 
@@ -232,7 +232,7 @@ static RIDES: LazyLock<Rides> = LazyLock::new(|| Rides {
         let before = Ride::of(ride);
         let (ride, reward, is_over) =
             if action < PICK_UP { (before.driven(action), 0, false) } else { serve(before, action) };
-        Outcome { next: ride.state() as u16, reward, is_over }
+        Transition { next: ride.state() as u16, reward, is_over }
     }),
     masks: (0..STATES)
         .map(|ride| {
