@@ -120,7 +120,8 @@ pub trait ByField<const N: usize>: Env {
     const FEWEST: usize = 1;
 
     /// Which of the numbers is a random one, of [`draw`](Self::draw), that each env that plays is asked
-    /// for before a step; `None` for a kernel without chance.
+    /// for before a step; `None` for a kernel without chance. A kernel with draws leaves no rows to
+    /// [`Env::step`], which would draw again.
     const DRAWS: Option<usize> = None;
 
     /// Whether the kernel writes the action masks of envs that have some
@@ -326,6 +327,7 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
                 }
             }
             E::step_fields(&list.config, fields, slots.clone(), actions, rows, left);
+            assert!(E::DRAWS.is_none() || left.is_empty(), "a kernel with draws left rows to their envs");
         });
         // After a panic in a kernel nobody knows which slot caused it.
         if let Err(failure) = stepped {

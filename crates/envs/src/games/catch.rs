@@ -221,6 +221,9 @@ impl Env for Catch {
 
 /// The ball's row and column, and the paddle's column.
 impl ByField<3> for Catch {
+    /// One ball falls faster by itself.
+    const FEWEST: usize = 16;
+
     fn is_wanted(_config: &CatchConfig) -> bool {
         true
     }

@@ -9,6 +9,9 @@ use std::ops::Range;
 use envcore::simd::{self, Kernel};
 use envcore::{RowsMut, StepArgs, StepColumns};
 
+/// Fewer walkers than these step by themselves, which is quicker for one.
+pub(super) const FEW: usize = 16;
+
 /// Where a state and a direction lead.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Transition {

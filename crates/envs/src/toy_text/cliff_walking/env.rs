@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::draw;
 use crate::toy_text::chance::{Chance, outcome};
-use crate::toy_text::walk::{Transition, Transitions, Walk, table};
+use crate::toy_text::walk::{FEW, Transition, Transitions, Walk, table};
 
 pub(super) const ROWS: usize = 4;
 pub(super) const COLUMNS: usize = 12;
@@ -153,6 +153,7 @@ impl<const SLIPPERY: bool> Env for CliffWalking<SLIPPERY> {
 
 /// The walker's field, and the draw.
 impl<const SLIPPERY: bool> ByField<2> for CliffWalking<SLIPPERY> {
+    const FEWEST: usize = FEW;
     const DRAWS: Option<usize> = Some(1);
 
     fn is_wanted(_config: &Self::Config) -> bool {

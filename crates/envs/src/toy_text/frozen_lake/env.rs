@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::draw;
 use super::lake::{Field, Lake, usual};
 use crate::toy_text::chance::{Chance, check_probability, outcome};
-use crate::toy_text::walk::Walk;
+use crate::toy_text::walk::{FEW, Walk};
 
 /// FrozenLake's options. `SIDE` says which of Gymnasium's maps is the usual one.
 #[derive(Clone, Debug, PartialEq, Config)]
@@ -180,6 +180,7 @@ impl<const SIDE: usize> Env for FrozenLake<SIDE> {
 
 /// The walker's field, the last action or −1, and the draw.
 impl<const SIDE: usize> ByField<3> for FrozenLake<SIDE> {
+    const FEWEST: usize = FEW;
     const DRAWS: Option<usize> = Some(2);
 
     /// On Gymnasium's maps, which have one table for all envs.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::draw;
 use super::town::{self, IN_TAXI, Ride, STANDS, STATES};
 use crate::toy_text::chance::{Chance, check_probability, outcome};
-use crate::toy_text::walk::{Transition, Transitions, Walk, table};
+use crate::toy_text::walk::{FEW, Transition, Transitions, Walk, table};
 
 /// The sides of a drive: to the left and to the right of south, north, east and west.
 const SIDES: [[usize; 2]; 4] = [[2, 3], [3, 2], [1, 0], [0, 1]];
@@ -245,6 +245,7 @@ static RIDES: LazyLock<Rides> = LazyLock::new(|| Rides {
 
 /// The ride, the last action or −1, where the taxi points, and the draw.
 impl ByField<4> for Taxi {
+    const FEWEST: usize = FEW;
     const DRAWS: Option<usize> = Some(3);
     const WRITES_MASKS: bool = true;
 
