@@ -146,9 +146,9 @@ pub trait ByField<const N: usize>: Env {
 
     /// Plays the actions of `slots`, whose numbers are `fields`: one slice per field, with
     /// an element per slot. Row i of `rows` belongs to the i-th slot and gets observation,
-    /// reward, both flags, and all infos of envs that have some. Slots that await a reset are stepped like all others, with an
-    /// action that may be any bytes; the result is replaced. After a panic all of `slots`
-    /// are lost.
+    /// reward, both flags, and all infos of envs that have some. Slots that await a reset are
+    /// stepped like all others, with an action that may be any bytes; the result is replaced.
+    /// After a panic all of `slots` are lost.
     ///
     /// A kernel may leave rows to [`Env::step`]: it adds them to `left`, in ascending order, and
     /// does not change their numbers. A kernel does so where its formulas do not hold, where a step
