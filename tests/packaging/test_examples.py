@@ -61,7 +61,9 @@ def test_an_example_without_pytorch_says_what_to_install(name: str) -> None:
 
 @pytest.mark.xdist_group("ray")
 @pytest.mark.parametrize("name", IN_RAY)
-def test_an_example_runs_in_ray(name: str) -> None:
+def test_an_example_runs_in_ray(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # More threads of OpenBLAS wait for each other spinning, where other tests run beside.
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     done = venvs.run(venvs.fetched(peers.venv_python, "ray"), EXAMPLES / f"{name}.py", "--quick")
     assert done.returncode == 0, done.stderr
     assert "a mean return of" in done.stdout

@@ -17,7 +17,6 @@ use crate::caps::Caps;
 use crate::env::Env;
 use crate::env_list::EnvList;
 use crate::env_source::EnvSource;
-use crate::episode::find;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::frame::Frame;
 use crate::guard::guard;
@@ -119,8 +118,8 @@ pub trait ByField<const N: usize>: Env {
     /// Chunks of fewer envs are stepped one by one, because a kernel is slower there.
     const FEWEST: usize = 1;
 
-    /// Which of the numbers is a random one, of [`draw`](Self::draw), that each env that plays is asked
-    /// for before a step; `None` for a kernel without chance. A kernel with draws leaves no rows to
+    /// The field that gets a random number before each step, from [`draw`](Self::draw) of each env that
+    /// plays an action; `None` for a kernel without chance. A kernel with draws leaves no rows to
     /// [`Env::step`], which would draw again.
     const DRAWS: Option<usize> = None;
 
@@ -139,9 +138,10 @@ pub trait ByField<const N: usize>: Env {
     /// Sets the env's numbers.
     fn set_fields(&mut self, fields: [f64; N]);
 
-    /// What one step takes from the env's random stream; see [`DRAWS`](Self::DRAWS).
+    /// What one step takes from the env's random stream. Envs whose kernel has
+    /// [`DRAWS`](Self::DRAWS) define this function.
     fn draw(&mut self) -> f64 {
-        0.0
+        panic!("ByField::DRAWS is set for {}, which defines no `draw`", std::any::type_name::<Self>())
     }
 
     /// Plays the actions of `slots`, whose numbers are `fields`: one slice per field, with
@@ -220,8 +220,8 @@ impl<E: Env> EnvSource<E> {
     where
         E: ByField<N>,
     {
-        let is_mute = E::CAPS.contains(Caps::ACTION_MASK) && !E::WRITES_MASKS;
-        if !is_mute && !E::CAPS.contains(Caps::EVENTS) {
+        let lacks_masks = E::CAPS.contains(Caps::ACTION_MASK) && !E::WRITES_MASKS;
+        if !lacks_masks && !E::CAPS.contains(Caps::EVENTS) {
             self.chunk_of = |list| match list.envs.len() < E::FEWEST {
                 true => Box::new(list),
                 false => Box::new(FieldChunk::<E, N>::new(list)),
@@ -236,15 +236,13 @@ struct FieldChunk<E: Env, const N: usize> {
     fields: Fields<N>,
     /// The rows that the kernel left to the envs; empty between two steps.
     left: Vec<Range<usize>>,
-    /// Room for the slots that begin in a step.
-    due: Vec<usize>,
 }
 
 impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
     fn new(list: EnvList<E>) -> Self {
-        let slots = list.envs.len();
+        let fields = Fields::new(list.envs.len());
         // The fields are set when a slot begins.
-        FieldChunk { list, fields: Fields::new(slots), left: Vec::new(), due: vec![0; slots] }
+        FieldChunk { list, fields, left: Vec::new() }
     }
 
     /// Takes the numbers of `slots` from their envs. `failed` gets the slots where that fails.
@@ -354,20 +352,15 @@ impl<E: ByField<N>, const N: usize> Chunk for FieldChunk<E, N> {
         &mut self,
         slots: Range<usize>,
         over: &[bool],
+        due: &[usize],
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
         self.step(slots.clone(), over, actions, rows, side);
-        let due = find(&over[slots.clone()], slots.start, &mut self.due);
-        if due == 0 {
-            return;
-        }
-        let due_slots = std::mem::take(&mut self.due);
-        self.list.begin_all(&due_slots[..due], slots.start, rows, side);
-        let begun = due_slots[..due].iter().copied();
+        self.list.begin_all(due, slots.start, rows, side);
+        let begun = due.iter().copied();
         self.pull(begun, Phase::Reset, |slot, failure| side.failures.push((slot, failure)));
-        self.due = due_slots;
     }
 
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {

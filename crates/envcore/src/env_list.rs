@@ -271,6 +271,7 @@ impl<E: Env> Chunk for EnvList<E> {
         &mut self,
         slots: Range<usize>,
         over: &[bool],
+        _due: &[usize],
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,

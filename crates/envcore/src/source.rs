@@ -192,19 +192,21 @@ pub trait Chunk: Send {
         false
     }
 
-    /// Plays the actions of `slots` as [`step`](Self::step) does and, in the same pass over the
-    /// envs, begins an episode of each slot whose `over` is true, as [`reset`](Self::reset) does
-    /// with [`ResetArgs::own`]. The rows of these slots already have reward and flags of a reset,
-    /// and no infos. Called only where [`begins_in_step`](Self::begins_in_step).
+    /// Plays the actions of `slots` as [`step`](Self::step) does and, in the same call, begins an
+    /// episode of each slot whose `over` is true, as [`reset`](Self::reset) does with
+    /// [`ResetArgs::own`]. `due` are these slots, in ascending order. Their rows
+    /// get observation and infos; the caller replaces reward and flags. No row has infos before.
+    /// Called only where [`begins_in_step`](Self::begins_in_step).
     fn step_and_begin(
         &mut self,
         slots: Range<usize>,
         over: &[bool],
+        due: &[usize],
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let _ = (slots, over, actions, rows, side);
+        let _ = (slots, over, due, actions, rows, side);
         unreachable!("the chunk does not begin episodes in a step");
     }
 

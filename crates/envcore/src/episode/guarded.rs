@@ -62,12 +62,13 @@ impl Guarded {
         &mut self,
         slots: Range<usize>,
         over: &[bool],
+        due: &[usize],
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
         let outcome =
-            guard(Phase::Step, || self.chunk.step_and_begin(slots.clone(), over, actions, rows, side));
+            guard(Phase::Step, || self.chunk.step_and_begin(slots.clone(), over, due, actions, rows, side));
         settle(Phase::Step, outcome, |slot| slots.contains(&slot), || slots.clone().collect(), rows, side);
     }
 

@@ -50,7 +50,7 @@ impl Kernel for BeginNextStep<'_> {
         let n = self.pending.len();
         let (terminated, truncated) = (&mut self.terminated[..n], &mut self.truncated[..n]);
         let pending = self.pending;
-        // A loop for each column: of more than two columns at a time the compiler makes no vectors.
+        // Each column has a loop of its own, because the compiler did not vectorise one loop over all.
         for (kind, waited) in self.kinds.iter_mut().zip(&*pending) {
             *kind = if *waited { RowKind::Reset as u8 } else { *kind };
         }

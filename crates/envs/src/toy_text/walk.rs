@@ -9,6 +9,8 @@ use std::ops::Range;
 use envcore::simd::{self, Kernel};
 use envcore::{RowsMut, StepArgs, StepColumns};
 
+use super::chance::outcome;
+
 /// Fewer walkers than these step by themselves, which is quicker for one.
 pub(super) const FEW: usize = 16;
 
@@ -26,12 +28,21 @@ pub(super) struct Transition {
 /// Where each state and direction lead, for `D` directions.
 pub(super) type Transitions<const D: usize> = Vec<[Transition; D]>;
 
-/// A table of `states` states, each outcome of which `outcome` gives.
+/// The table of `states` states, where `lead` says where a state and a direction lead.
 pub(super) fn table<const D: usize>(
     states: usize,
-    outcome: impl Fn(usize, usize) -> Transition,
+    lead: impl Fn(usize, usize) -> Transition,
 ) -> Transitions<D> {
-    (0..states).map(|state| std::array::from_fn(|direction| outcome(state, direction))).collect()
+    (0..states).map(|state| std::array::from_fn(|direction| lead(state, direction))).collect()
+}
+
+/// The direction that a step takes on slippery ground, of four, and its probability. `probabilities` are
+/// those of the direction before `action`, of `action`, and of the one after it; `draw` is uniform in
+/// [0, 1).
+#[inline]
+pub(super) fn slipped(probabilities: [f64; 3], action: i64, draw: f64) -> (i64, f64) {
+    let k = outcome(probabilities, draw).unwrap_or(0);
+    ((action + k as i64 - 1).rem_euclid(4), probabilities[k])
 }
 
 /// How steps go, for all envs of one config.
@@ -84,7 +95,7 @@ impl Turn for Straight {
     }
 }
 
-/// Slips by the draw: `chance::outcome` of three probabilities, whose sums are known.
+/// [`slipped`] with sums that are known before.
 #[derive(Clone, Copy)]
 struct Slips {
     sums: [f64; 3],
@@ -153,7 +164,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::toy_text::chance::outcome;
 
     proptest! {
         #[test]
@@ -164,9 +174,8 @@ mod tests {
         ) {
             let side = (1.0 - rate) / 2.0;
             let probs = [side, rate, side];
-            let k = outcome(probs, draw).unwrap_or(0);
-            let expected = ((direction as i64 + k as i64 - 1).rem_euclid(4) as usize, probs[k]);
-            prop_assert_eq!(Slips::of(probs).turn::<4>(direction, draw), expected);
+            let (expected, prob) = slipped(probs, direction as i64, draw);
+            prop_assert_eq!(Slips::of(probs).turn::<4>(direction, draw), (expected as usize, prob));
         }
     }
 }

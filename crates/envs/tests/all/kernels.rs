@@ -221,9 +221,12 @@ impl ByField<2> for Fragile {
         slots: Range<usize>,
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
-        _left: &mut Vec<Range<usize>>,
+        left: &mut Vec<Range<usize>>,
     ) {
         assert!(config.fault != "step", "a kernel's own");
+        if config.fault == "left" {
+            left.push(0..1);
+        }
         assert_eq!(actions.leaf::<i64>(0, slots.clone()).len(), slots.len());
         let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
         for (row, count) in counts.iter_mut().enumerate() {
@@ -257,18 +260,22 @@ fn a_panic_of_an_env_by_field_loses_its_slots_and_no_more() {
     assert_eq!(failures(&begin(&mut envs).unwrap().unwrap()), [0usize; 0]);
     assert_eq!(failures(&step(&mut envs)), [0, 1]);
 
-    let mut envs = fragile("draw");
-    begin(&mut envs).unwrap().unwrap();
-    assert_eq!(failures(&step(&mut envs)), [0, 1]);
+    for fault in ["draw", "left"] {
+        let mut envs = fragile(fault);
+        begin(&mut envs).unwrap().unwrap();
+        assert_eq!(failures(&step(&mut envs)), [0, 1], "{fault}");
+    }
 
     for fault in ["again", "panic again"] {
         let mut envs = fragile(fault);
-        begin(&mut envs).unwrap().unwrap();
+        envs.reset(&Slots::All, &[Begin::Index(3), Begin::Index(4)], None, Want::all()).unwrap().unwrap();
         (0..3).for_each(|_| assert_eq!(failures(&step(&mut envs)), [0usize; 0]));
         let batch = step(&mut envs);
         assert_eq!(failures(&batch), [0, 1], "{fault}");
         for failed in &batch.failures {
             assert_eq!(failed.failure.phase, Phase::Reset, "{fault}");
+            // The episode that did not begin is none of an index.
+            assert_eq!((failed.begin, failed.episode), (Begin::Own, 1), "{fault}");
         }
         assert_eq!([0, 1].map(|row| batch.kind(row)), [RowKind::Failed; 2]);
         // The reset rebuilds the envs.

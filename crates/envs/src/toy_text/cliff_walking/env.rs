@@ -11,8 +11,8 @@ use envcore::{
 use serde::{Deserialize, Serialize};
 
 use super::draw;
-use crate::toy_text::chance::{Chance, outcome};
-use crate::toy_text::walk::{FEW, Transition, Transitions, Walk, table};
+use crate::toy_text::chance::Chance;
+use crate::toy_text::walk::{FEW, Transition, Transitions, Walk, slipped, table};
 
 pub(super) const ROWS: usize = 4;
 pub(super) const COLUMNS: usize = 12;
@@ -100,12 +100,7 @@ impl<const SLIPPERY: bool> Env for CliffWalking<SLIPPERY> {
     #[inline(always)]
     fn step(&mut self, a: &Discrete<4>) -> Result<(Step<Self>, Record)> {
         let draw = self.streams.rng().random();
-        let (direction, prob) = if self.is_slippery {
-            let k = outcome(SLIPS, draw).unwrap_or(0);
-            ((a.0 + k as i64 - 1).rem_euclid(4), SLIPS[k])
-        } else {
-            (a.0, 1.0)
-        };
+        let (direction, prob) = if self.is_slippery { slipped(SLIPS, a.0, draw) } else { (a.0, 1.0) };
         let Transition { next, reward, is_over } = walked(self.cell, direction);
         self.cell = next.into();
         let step = Step::new(*a, self.cell as i64, REWARDS[usize::from(reward)], Chance { prob });

@@ -10,9 +10,9 @@ use envcore::{
 use serde::{Deserialize, Serialize};
 
 use super::draw;
-use super::lake::{Field, Lake, usual};
+use super::lake::{Lake, usual};
 use crate::toy_text::chance::{Chance, check_probability, outcome};
-use crate::toy_text::walk::{FEW, Walk};
+use crate::toy_text::walk::{FEW, Transition, Walk, slipped};
 
 /// FrozenLake's options. `SIDE` says which of Gymnasium's maps is the usual one.
 #[derive(Clone, Debug, PartialEq, Config)]
@@ -95,8 +95,7 @@ impl<const SIDE: usize> FrozenLake<SIDE> {
         // Ice that is not slippery draws a number, too.
         let draw = self.streams.rng().random();
         let Some(slips) = self.slips else { return (action, 1.0) };
-        let k = outcome(slips, draw).unwrap_or(0);
-        ((action + k as i64 - 1).rem_euclid(4), slips[k])
+        slipped(slips, action, draw)
     }
 }
 
@@ -123,15 +122,10 @@ impl<const SIDE: usize> Env for FrozenLake<SIDE> {
     #[inline(always)]
     fn step(&mut self, a: &Discrete<4>) -> Result<(Step<Self>, Record)> {
         let (direction, prob) = self.slip(a.0);
-        let cell = self.lake.next(self.now.cell, direction);
-        self.now = LakeState { cell, action: Some(a.0 as u8) };
-        let [goal, hole, ice] = self.rewards;
-        let (reward, over) = match self.lake.fields[cell] {
-            Field::Goal => (goal, true),
-            Field::Hole => (hole, true),
-            Field::Start | Field::Ice => (ice, false),
-        };
-        Ok((Step::new(*a, cell as i64, reward, Chance { prob }).terminated_if(over), Record::empty()))
+        let Transition { next, reward, is_over } = self.lake.walked(self.now.cell, direction);
+        self.now = LakeState { cell: next.into(), action: Some(a.0 as u8) };
+        let step = Step::new(*a, next.into(), self.rewards[usize::from(reward)], Chance { prob });
+        Ok((step.terminated_if(is_over), Record::empty()))
     }
 
     fn reset(&mut self, is_done: Option<&Vec<i8>>) -> Result<i64> {

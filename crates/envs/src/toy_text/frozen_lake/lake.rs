@@ -99,9 +99,22 @@ impl Lake {
         Ok(Lake { rows, columns, fields: fields.into(), starts })
     }
 
+    /// Where a step in a direction leads. Rewards are numbered as in `reward_schedule`. A map has at most
+    /// 65,536 fields, so that each has a number of 16 bits.
+    #[inline]
+    pub(super) fn walked(&self, cell: usize, direction: i64) -> Transition {
+        let next = self.next(cell, direction);
+        let (reward, is_over) = match self.fields[next] {
+            Field::Goal => (0, true),
+            Field::Hole => (1, true),
+            Field::Start | Field::Ice => (2, false),
+        };
+        Transition { next: next as u16, reward, is_over }
+    }
+
     /// The field that a step in a direction leads to: 0 left, 1 down, 2 right, 3 up.
     #[inline]
-    pub(super) fn next(&self, cell: usize, direction: i64) -> usize {
+    fn next(&self, cell: usize, direction: i64) -> usize {
         let column = cell % self.columns;
         match direction {
             0 if column > 0 => cell - 1,
@@ -113,8 +126,7 @@ impl Lake {
     }
 }
 
-/// The steps on Gymnasium's maps; `None` for a name that none of them has. Rewards are numbered as in
-/// `reward_schedule`.
+/// The steps on Gymnasium's maps; `None` for a name that none of them has.
 pub(super) fn usual(map_name: Option<&str>) -> Option<&'static Transitions<4>> {
     static USUAL: LazyLock<[Transitions<4>; 2]> =
         LazyLock::new(|| [steps_on(&FOUR.map(|row| row.into())), steps_on(&EIGHT.map(|row| row.into()))]);
@@ -127,15 +139,7 @@ pub(super) fn usual(map_name: Option<&str>) -> Option<&'static Transitions<4>> {
 
 fn steps_on(map: &[Vec<u8>]) -> Transitions<4> {
     let lake = Lake::new(map).expect("Gymnasium's maps are maps");
-    table(lake.fields.len(), |cell, direction| {
-        let next = lake.next(cell, direction as i64);
-        let (reward, is_over) = match lake.fields[next] {
-            Field::Goal => (0, true),
-            Field::Hole => (1, true),
-            Field::Start | Field::Ice => (2, false),
-        };
-        Transition { next: next as u16, reward, is_over }
-    })
+    table(lake.fields.len(), |cell, direction| lake.walked(cell, direction as i64))
 }
 
 /// Gymnasium's `generate_random_map`.
