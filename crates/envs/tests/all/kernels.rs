@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::common::count::Told;
 use crate::common::oracle::{Naive, Oracle};
 use crate::common::{config, rows_of, source};
 use envcore::{
@@ -150,7 +151,7 @@ impl Env for Fragile {
     type Config = FragileConfig;
     type Obs = f64;
     type Act = Discrete<2>;
-    type Info = ();
+    type Info = Told;
 
     const CAPS: Caps = Caps::SAVE;
 
@@ -228,9 +229,11 @@ impl ByField<2> for Fragile {
             left.push(0..1);
         }
         assert_eq!(actions.leaf::<i64>(0, slots.clone()).len(), slots.len());
-        let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
+        let (mut infos, columns) = rows.columns_and_infos();
+        let StepColumns { reward, terminated, truncated, mut observation } = columns;
         for (row, count) in counts.iter_mut().enumerate() {
             *count += 1.0;
+            infos.leaf(0)[row] = *count as i64;
             (reward[row], terminated[row], truncated[row]) = (1.0, *count >= 3.0, false);
             observation.leaf(0)[row] = *count;
         }
@@ -297,6 +300,19 @@ fn a_panic_of_an_env_by_field_loses_its_slots_and_no_more() {
     assert!(envs.load(0, &state).is_err());
     let batch = step(&mut envs);
     assert_eq!(batch.observation[0].as_fixed().unwrap().as_slice::<f64>(), [3.0, 3.0]);
+}
+
+#[test]
+fn a_kernel_tells_infos_of_steps_alone() {
+    let mut envs = fragile("");
+    envs.reset(&Slots::All, &[Begin::Own; 2], None, Want::all()).unwrap().unwrap();
+    for due in [1, 2, 3, 0, 1] {
+        let batch =
+            envs.step(&Slots::All, &[ColumnIn::scalars(&[0i64, 1], &[2])], Want::all()).unwrap().unwrap();
+        let told = batch.infos.columns[0].as_fixed().unwrap().as_slice::<i64>();
+        assert_eq!(told, [due, due]);
+        assert_eq!(batch.infos.masks[0].as_slice::<bool>(), [due > 0; 2]);
+    }
 }
 
 #[test]
