@@ -48,7 +48,8 @@ impl LeafPool {
 
     fn column(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Result<Column> {
         match &self.block {
-            None => Ok(Column::Values(vec![Value::None; rows])),
+            // `vec!` would clone each value by a call.
+            None => Ok(Column::Values(std::iter::repeat_with(|| Value::None).take(rows).collect())),
             Some(_) => Ok(Column::Fixed(self.fixed(part, rows, host)?)),
         }
     }

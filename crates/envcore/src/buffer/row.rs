@@ -62,6 +62,7 @@ impl Row<'_> {
     }
 
     /// Writes the next leaf as a text. A [`Text`] is written without an allocation.
+    #[inline]
     pub fn text(&mut self, text: impl Into<Text>) {
         self.value(Value::Text(text.into()));
     }
@@ -77,13 +78,18 @@ impl Row<'_> {
     }
 
     /// Writes the next leaf, which must not be of fixed shape.
+    #[inline]
     pub fn value(&mut self, value: Value) {
         let place = self.next();
         if place.fixed {
             mismatch(self.leaf - 1, place.dtype(), "a loose value");
         }
         // SAFETY: the column has a `Value` for that row, which belongs to this writer alone.
-        unsafe { *place.ptr.cast::<Value>().add(self.row) = value }
+        let last = unsafe { std::mem::replace(&mut *place.ptr.cast::<Value>().add(self.row), value) };
+        // Most rows had no value yet, and to drop a value is a call.
+        if matches!(last, Value::None) {
+            std::mem::forget(last);
+        }
     }
 
     /// Writes the next leaf from the bytes of its elements, in row-major order.

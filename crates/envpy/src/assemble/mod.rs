@@ -4,10 +4,11 @@ mod finals;
 mod fragments;
 mod gymnasium_029;
 mod infos;
+mod texts;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use envcore::{Batch, Column, DType, Finals, Infos, LeafKind, RowKind, SlotError, Space, Text, Tree, Value};
+use envcore::{Batch, Column, DType, Finals, Infos, LeafKind, RowKind, SlotError, Space, Tree, Value};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,6 +21,7 @@ use crate::values;
 pub(crate) use finals::FinalObservations;
 pub(crate) use fragments::FragmentArrays;
 pub(crate) use gymnasium_029::InfoLayout;
+use texts::ShownTexts;
 
 /// One leaf, with all that is needed to make its arrays.
 struct LeafShape {
@@ -30,13 +32,8 @@ struct LeafShape {
     /// as for `Box`.
     scalar: bool,
     is_text: bool,
-    /// By row, the text of the last batch: an env that shows the same text again costs no new
-    /// `str`.
-    kept: Mutex<Vec<Option<ShownText>>>,
+    shown: Mutex<ShownTexts>,
 }
-
-/// A text, and the `str` that it is in Python.
-type ShownText = (Text, Py<PyString>);
 
 /// A space's leaves and tree, with all that is needed to make arrays.
 pub(crate) struct Shapes {
@@ -53,14 +50,14 @@ impl Shapes {
                     shape: t.shape.clone(),
                     scalar: t.is_discrete_scalar() && t.dtype != DType::Bool,
                     is_text: false,
-                    kept: Mutex::default(),
+                    shown: Mutex::default(),
                 },
                 kind => LeafShape {
                     fixed: None,
                     shape: Vec::new(),
                     scalar: true,
                     is_text: matches!(kind, LeafKind::Text { .. }),
-                    kept: Mutex::default(),
+                    shown: Mutex::default(),
                 },
             })
         };
@@ -120,23 +117,15 @@ impl LeafShape {
             }
             (column, _) => {
                 let values = column.as_values().unwrap_or_default();
+                let shown = self.shown().again(py, values);
+                if let Some(tuple) = shown {
+                    return Ok(tuple.into_any());
+                }
                 // Making an object may run other code: nothing is borrowed meanwhile.
-                let mut kept = std::mem::take(&mut *self.kept());
-                kept.resize_with(values.len(), || None);
-                let items = values.iter().zip(&mut kept).map(|(value, kept)| match (value, kept) {
-                    (Value::Text(text), Some((last, shown))) if text.is_shared_with(last) => {
-                        Ok(shown.bind(py).clone().into_any())
-                    }
-                    (Value::Text(text), kept) => {
-                        let shown = PyString::new(py, text);
-                        *kept = Some((text.clone(), shown.clone().unbind()));
-                        Ok(shown.into_any())
-                    }
-                    (value, _) => self.loose(py, value),
-                });
-                let items = items.collect::<PyResult<Vec<_>>>()?;
-                *self.kept() = kept;
-                Ok(PyTuple::new(py, items)?.into_any())
+                let mut texts = std::mem::take(&mut *self.shown());
+                let tuple = texts.show(py, values, |value| self.loose(py, value))?;
+                *self.shown() = texts;
+                Ok(tuple.into_any())
             }
         }
     }
@@ -197,8 +186,8 @@ impl LeafShape {
         self.fixed.as_ref().expect("only leaves of fixed shape have elements")
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<Option<ShownText>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shown(&self) -> std::sync::MutexGuard<'_, ShownTexts> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
