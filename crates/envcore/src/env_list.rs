@@ -61,10 +61,10 @@ impl<E: Env> EnvList<E> {
     }
 
     /// Steps the slots from `at` to `slots.end`, and writes the rows from `at - slots.start`
-    /// on. `SINGLE` says that observation and action have one leaf and that there are few infos,
-    /// which lets the compiler check all rows at once. `BEGIN` says that slots to be skipped begin an episode.
+    /// on. `FEW` says that actions have one leaf, and observations and infos few, which lets
+    /// the compiler check all rows at once. `BEGIN` says that slots to be skipped begin an episode.
     #[inline(always)]
-    fn play<const SINGLE: bool, const BEGIN: bool>(
+    fn play<const FEW: bool, const BEGIN: bool>(
         &mut self,
         slots: &Range<usize>,
         at: &Cell<usize>,
@@ -98,22 +98,22 @@ impl<E: Env> EnvList<E> {
                 }
                 continue;
             }
-            let act = E::Act::read(&mut reader.row::<SINGLE>(slot));
+            let act = E::Act::read(&mut reader.row::<FEW>(slot));
             // What a step gives stays where the env put it, because boards are large to move.
             let stepped = match env.step(&act) {
                 Err(error) => Err(error),
                 Ok((ref step, ref mut record)) => {
-                    let written = show(&step.obs, &mut observation.row::<SINGLE>(row));
+                    let written = show(&step.obs, &mut observation.row::<FEW>(row));
                     reward[row] = step.reward;
                     (terminated[row], truncated[row]) = (step.is_terminated, step.is_truncated);
                     if leaves.own > 0 {
-                        step.info.write(&mut infos.row::<SINGLE>(row));
+                        step.info.write(&mut infos.row::<FEW>(row));
                     }
                     if E::CAPS.contains(Caps::EVENTS) {
                         tell_events(env, infos.start() + row, side);
                     }
                     if E::CAPS.contains(Caps::ACTION_MASK) {
-                        tell_mask(env, leaves.space, &mut infos.row::<SINGLE>(row));
+                        tell_mask(env, leaves.space, &mut infos.row::<FEW>(row));
                     }
                     if record.is_empty() {
                         written
@@ -231,13 +231,12 @@ impl<E: Env> EnvList<E> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        let is_single = actions.0.is_single() && rows.columns().observation.is_single();
-        let single = is_single && rows.has_few_infos();
+        let few = actions.0.is_single() && rows.has_few_leaves();
         let at = Cell::new(first);
         // One guard is around the whole run. After a panic, the run continues with the next slot.
         while at.get() < slots.end {
             let run = guard(Phase::Step, || {
-                if single {
+                if few {
                     self.play::<true, BEGIN>(&slots, &at, skip, actions, rows, side);
                 } else {
                     self.play::<false, BEGIN>(&slots, &at, skip, actions, rows, side);

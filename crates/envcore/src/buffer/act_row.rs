@@ -9,7 +9,7 @@ use crate::space::{DType, Element, Value};
 #[derive(Clone, Copy)]
 pub(crate) struct ActReader<'a> {
     places: &'a [Place],
-    /// A copy of the first place; `Observations::only` says why.
+    /// A copy of the first place; `FewPlaces` says why.
     only: Option<Place>,
     first_slot: usize,
     slots: usize,

@@ -118,7 +118,7 @@ impl<'a> RowsMut<'a> {
                 reward: std::slice::from_raw_parts_mut(reward, len),
                 terminated: std::slice::from_raw_parts_mut(terminated, len),
                 truncated: std::slice::from_raw_parts_mut(truncated, len),
-                observation: Observations { only: places.observation.first().copied(), places, start, len },
+                observation: Observations { few: FewPlaces::of(&places.observation), places, start, len },
             }
         }
     }
@@ -144,9 +144,9 @@ impl<'a> RowsMut<'a> {
         (InfosMut::new(self.places, self.start, self.len), self.columns())
     }
 
-    /// Whether there are so few infos as the writers of [`InfosMut::row::<true>`](InfosMut::row) require.
-    pub(crate) fn has_few_infos(&self) -> bool {
-        self.places.info.len() <= InfosMut::FEW
+    /// Whether observations and infos have so few leaves as the writers of `row::<true>` require.
+    pub(crate) fn has_few_leaves(&self) -> bool {
+        self.places.observation.len() <= Observations::FEW && self.places.info.len() <= InfosMut::FEW
     }
 
     /// Sets row `row`'s reward and flags.
@@ -331,11 +331,32 @@ impl InfoColumns<'_> {
     }
 }
 
+/// Copies of the first leaves' places. The compiler can tell that no row that is written changes a
+/// copy, and so checks the copies once for all rows.
+struct FewPlaces<const FEW: usize> {
+    places: [Place; FEW],
+    count: usize,
+}
+
+impl<const FEW: usize> FewPlaces<FEW> {
+    #[inline(always)]
+    fn of(places: &[Place]) -> Self {
+        let mut few = [Place::nowhere(DType::U8, 0); FEW];
+        few.iter_mut().zip(places).for_each(|(few, place)| *few = *place);
+        FewPlaces { places: few, count: places.len().min(FEW) }
+    }
+
+    #[inline(always)]
+    fn all(&self) -> &[Place] {
+        &self.places[..self.count]
+    }
+}
+
 /// The infos of a window's rows.
 pub(crate) struct InfosMut<'a> {
     places: &'a Places,
-    /// Copies of the first leaves' places and of those of their masks, as in [`Observations`].
-    few: [[Place; InfosMut::FEW]; 2],
+    few: FewPlaces<{ InfosMut::FEW }>,
+    few_masks: FewPlaces<{ InfosMut::FEW }>,
     start: usize,
     len: usize,
     draft: PhantomData<&'a mut Column>,
@@ -347,11 +368,8 @@ impl<'a> InfosMut<'a> {
 
     #[inline]
     fn new(places: &'a Places, start: usize, len: usize) -> Self {
-        let mut few = [[Place::nowhere(DType::U8, 0); InfosMut::FEW]; 2];
-        for (few, places) in few.iter_mut().zip([&places.info, &places.info_mask]) {
-            few.iter_mut().zip(places).for_each(|(few, place)| *few = *place);
-        }
-        InfosMut { places, few, start, len, draft: PhantomData }
+        let (few, few_masks) = (FewPlaces::of(&places.info), FewPlaces::of(&places.info_mask));
+        InfosMut { places, few, few_masks, start, len, draft: PhantomData }
     }
 
     /// The number in the batch of the window's first row.
@@ -379,10 +397,7 @@ impl<'a> InfosMut<'a> {
     pub(crate) fn row<const FEW: bool>(&mut self, row: usize) -> Row<'_> {
         assert!(row < self.len);
         let (places, masks) = match FEW {
-            true => {
-                let count = self.places.info.len();
-                (&self.few[0][..count], &self.few[1][..count])
-            }
+            true => (self.few.all(), self.few_masks.all()),
             false => (&self.places.info[..], &self.places.info_mask[..]),
         };
         Row { places, masks: Some(masks), leaf: 0, row: self.start + row, draft: PhantomData }
@@ -392,14 +407,15 @@ impl<'a> InfosMut<'a> {
 /// The observations of a window's rows.
 pub struct Observations<'a> {
     places: &'a Places,
-    /// A copy of the first leaf's place. The compiler can tell that no row that is written
-    /// changes the copy, and so checks the copy once for all rows.
-    only: Option<Place>,
+    few: FewPlaces<{ Observations::FEW }>,
     start: usize,
     len: usize,
 }
 
 impl Observations<'_> {
+    /// How many leaves the writers of `row::<true>` have at most.
+    const FEW: usize = 4;
+
     /// All elements of leaf `leaf`, in row-major order, rows first.
     ///
     /// # Panics
@@ -415,16 +431,11 @@ impl Observations<'_> {
         }
     }
 
-    /// Whether observations have one leaf, which the writers of `row::<true>` require.
-    pub(crate) fn is_single(&self) -> bool {
-        self.places.observation.len() == 1
-    }
-
-    /// A writer of row `row`'s observation. `SINGLE` says that observations have one leaf.
+    /// A writer of row `row`'s observation. `FEW` says that observations have few leaves.
     #[inline(always)]
-    pub(crate) fn row<const SINGLE: bool>(&mut self, row: usize) -> Row<'_> {
+    pub(crate) fn row<const FEW: bool>(&mut self, row: usize) -> Row<'_> {
         assert!(row < self.len);
-        let places = if SINGLE { self.only.as_slice() } else { &self.places.observation };
+        let places = if FEW { self.few.all() } else { &self.places.observation };
         Row { places, masks: None, leaf: 0, row: self.start + row, draft: PhantomData }
     }
 }
