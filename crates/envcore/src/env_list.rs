@@ -15,6 +15,7 @@ use crate::call::{Call, CallKind, listed, settle};
 use crate::caps::Caps;
 use crate::env::Env;
 use crate::error::{Error, Failure, Phase, Result};
+use crate::finding::find_value;
 use crate::frame::Frame;
 use crate::guard::{drop_guarded, guard};
 use crate::leaves::{FromRow, ToRow};
@@ -46,6 +47,8 @@ pub(crate) struct EnvList<E: Env> {
     info_leaves: usize,
     /// The argument that asks [`Env::reset`] for the current observation.
     observe: Vec<i8>,
+    /// Room for the slots that play in a step in which others begin.
+    playing: Vec<usize>,
 }
 
 impl<E: Env> EnvList<E> {
@@ -57,47 +60,35 @@ impl<E: Env> EnvList<E> {
         envs: Vec<Option<E>>,
     ) -> Self {
         let (id, info) = (spec.id.clone(), spec.info.clone());
-        EnvList { id, config, envs, info, info_leaves, observe: vec![0] }
+        let playing = vec![0; envs.len()];
+        EnvList { id, config, envs, info, info_leaves, observe: vec![0], playing }
     }
 
-    /// Steps the slots from `at` to `slots.end`, and writes the rows from `at - slots.start`
-    /// on. `FEW` says that actions have one leaf, and observations and infos few, which lets
-    /// the compiler check all rows at once. `BEGIN` says that slots to be skipped begin an episode.
+    /// Steps `playing`, and notes in `at` which slot's turn it is. Row i of `rows` belongs to the slot
+    /// `first` + i. `FEW` says that actions have one leaf, and observations and infos few, which lets the
+    /// compiler check all rows at once.
     #[inline(always)]
-    fn play<const FEW: bool, const BEGIN: bool>(
-        &mut self,
-        slots: &Range<usize>,
+    fn play<'e, const FEW: bool>(
+        leaves: &InfoLeaves<'_>,
+        playing: impl Iterator<Item = (usize, &'e mut Option<E>)>,
+        first: usize,
         at: &Cell<usize>,
-        skip: &[bool],
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
-    ) {
-        let next = at.get();
-        let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
+    ) where
+        E: 'e,
+    {
         let reader = actions.0;
         // Only this call uses the columns' rows, and each row is written once.
         let (mut infos, columns) = rows.with_infos();
         let StepColumns { reward, terminated, truncated, mut observation } = columns;
         let n = reward.len();
         let (terminated, truncated) = (&mut terminated[..n], &mut truncated[..n]);
-        let envs = self.envs[next..slots.end].iter_mut().zip(&skip[next..slots.end]);
-        for (slot, (place, &skipped)) in (next..).zip(envs) {
-            if skipped && !BEGIN {
-                continue;
-            }
+        for (slot, place) in playing {
             at.set(slot);
-            let row = slot - slots.start;
+            let row = slot - first;
             let env = place.as_mut().expect("runners step no slot that failed");
-            if skipped {
-                let row_in_batch = infos.start() + row;
-                let writers = [observation.row::<false>(row), infos.row::<false>(row)];
-                if let Err(error) = begin_own(env, writers, &leaves, row_in_batch, side) {
-                    side.failures.push((slot, Failure::error(Phase::Reset, error)));
-                    drop_guarded(place.take());
-                }
-                continue;
-            }
             let act = E::Act::read(&mut reader.row::<FEW>(slot));
             // What a step gives stays where the env put it, because boards are large to move.
             let stepped = match env.step(&act) {
@@ -126,6 +117,37 @@ impl<E: Env> EnvList<E> {
             if let Err(error) = stepped {
                 side.failures.push((slot, Failure::error(Phase::Step, error)));
                 drop_guarded(place.take());
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn play_turn<const FEW: bool>(
+        &mut self,
+        turn: &Turn<'_>,
+        first: usize,
+        at: &Cell<usize>,
+        actions: StepArgs<'_>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
+        match turn {
+            Turn::Range(slots, skip) => {
+                let envs = self.envs[slots.clone()].iter_mut().zip(&skip[slots.clone()]);
+                let playing = slots.clone().zip(envs).filter(|(_, (_, skipped))| !**skipped);
+                let playing = playing.map(|(slot, (env, _))| (slot, env));
+                Self::play::<FEW>(&leaves, playing, first, at, actions, rows, side);
+            }
+            Turn::Listed(slots) => {
+                let (mut rest, mut passed) = (&mut self.envs[..], 0);
+                let playing = slots.iter().map(|&slot| {
+                    let (env, later) =
+                        std::mem::take(&mut rest)[slot - passed..].split_first_mut().expect("slots ascend");
+                    (rest, passed) = (later, slot + 1);
+                    (slot, env)
+                });
+                Self::play::<FEW>(&leaves, playing, first, at, actions, rows, side);
             }
         }
     }
@@ -190,26 +212,14 @@ impl<E: Env> EnvList<E> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
+        let few = rows.has_few_leaves();
         let at = Cell::new(0);
         while at.get() < slots.len() {
             let run = guard(Phase::Reset, || {
-                let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
-                let (mut infos, StepColumns { mut observation, .. }) = rows.with_infos();
-                while let Some(&slot) = slots.get(at.get()) {
-                    // As in `reset`: the CPU cannot predict which env is next.
-                    if let Some(&later) = slots.get(at.get() + AHEAD) {
-                        simd::prefetch(&self.envs[later]);
-                    }
-                    let row = slot - first;
-                    infos.clear(row);
-                    let row_in_batch = infos.start() + row;
-                    let writers = [observation.row::<false>(row), infos.row::<false>(row)];
-                    let env = self.envs[slot].as_mut().expect("runners step no slot that failed");
-                    if let Err(error) = begin_own(env, writers, &leaves, row_in_batch, side) {
-                        side.failures.push((slot, Failure::error(Phase::Reset, error)));
-                        drop_guarded(self.envs[slot].take());
-                    }
-                    at.set(at.get() + 1);
+                if few {
+                    self.begin_from::<true>(slots, first, &at, rows, side);
+                } else {
+                    self.begin_from::<false>(slots, first, &at, rows, side);
                 }
             });
             let Err(failure) = run else { break };
@@ -220,13 +230,43 @@ impl<E: Env> EnvList<E> {
         }
     }
 
-    /// Steps the slots from `first` to `slots.end`. Row i of `rows` belongs to the slot
-    /// `slots.start` + i. `BEGIN` says that slots to be skipped begin an episode.
-    pub(crate) fn step_from<const BEGIN: bool>(
+    /// The same for the slots from the place `at` on. `FEW` is that of [`play`](Self::play).
+    #[inline(always)]
+    fn begin_from<const FEW: bool>(
         &mut self,
+        slots: &[usize],
         first: usize,
-        slots: Range<usize>,
-        skip: &[bool],
+        at: &Cell<usize>,
+        rows: &mut RowsMut<'_>,
+        side: &mut Side,
+    ) {
+        let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
+        let (mut infos, StepColumns { mut observation, .. }) = rows.with_infos();
+        while let Some(&slot) = slots.get(at.get()) {
+            // As in `reset`: the CPU cannot predict which env is next.
+            if let Some(&later) = slots.get(at.get() + AHEAD) {
+                simd::prefetch(&self.envs[later]);
+            }
+            let row = slot - first;
+            if !leaves.space.leaves().is_empty() {
+                infos.clear(row);
+            }
+            let row_in_batch = infos.start() + row;
+            let writers = [observation.row::<FEW>(row), infos.row::<FEW>(row)];
+            let env = self.envs[slot].as_mut().expect("runners step no slot that failed");
+            if let Err(error) = begin_own(env, writers, &leaves, row_in_batch, side) {
+                side.failures.push((slot, Failure::error(Phase::Reset, error)));
+                drop_guarded(self.envs[slot].take());
+            }
+            at.set(at.get() + 1);
+        }
+    }
+
+    /// Steps `turn`. Row i of `rows` belongs to the slot `first` + i.
+    pub(crate) fn step_turn(
+        &mut self,
+        mut turn: Turn<'_>,
+        first: usize,
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
@@ -234,18 +274,36 @@ impl<E: Env> EnvList<E> {
         let few = actions.0.is_single() && rows.has_few_leaves();
         let at = Cell::new(first);
         // One guard is around the whole run. After a panic, the run continues with the next slot.
-        while at.get() < slots.end {
+        loop {
             let run = guard(Phase::Step, || {
                 if few {
-                    self.play::<true, BEGIN>(&slots, &at, skip, actions, rows, side);
+                    self.play_turn::<true>(&turn, first, &at, actions, rows, side);
                 } else {
-                    self.play::<false, BEGIN>(&slots, &at, skip, actions, rows, side);
+                    self.play_turn::<false>(&turn, first, &at, actions, rows, side);
                 }
             });
             let Err(failure) = run else { break };
             side.failures.push((at.get(), failure));
             self.lose(at.get());
-            at.set(at.get() + 1);
+            turn = turn.after(at.get());
+        }
+    }
+}
+
+/// The slots that play in a step.
+pub(crate) enum Turn<'a> {
+    /// Those of a range that are not skipped.
+    Range(Range<usize>, &'a [bool]),
+    /// Some slots, in ascending order.
+    Listed(&'a [usize]),
+}
+
+impl Turn<'_> {
+    /// The slots after `slot`.
+    fn after(self, slot: usize) -> Self {
+        match self {
+            Turn::Range(slots, skip) => Turn::Range(slot + 1..slots.end, skip),
+            Turn::Listed(slots) => Turn::Listed(&slots[slots.partition_point(|one| *one <= slot)..]),
         }
     }
 }
@@ -259,7 +317,8 @@ impl<E: Env> Chunk for EnvList<E> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        self.step_from::<false>(slots.start, slots, skip, actions, rows, side);
+        let first = slots.start;
+        self.step_turn(Turn::Range(slots, skip), first, actions, rows, side);
     }
 
     fn begins_in_step(&self) -> bool {
@@ -270,12 +329,20 @@ impl<E: Env> Chunk for EnvList<E> {
         &mut self,
         slots: Range<usize>,
         over: &[bool],
-        _due: &[usize],
+        due: &[usize],
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        self.step_from::<true>(slots.start, slots, over, actions, rows, side);
+        if due.is_empty() {
+            return self.step(slots, over, actions, rows, side);
+        }
+        let first = slots.start;
+        let mut playing = std::mem::take(&mut self.playing);
+        let count = find_value(false, &over[slots], first, &mut playing);
+        self.step_turn(Turn::Listed(&playing[..count]), first, actions, rows, side);
+        self.playing = playing;
+        self.begin_all(due, first, rows, side);
     }
 
     fn reset(&mut self, resets: &[ResetArgs], rows: &mut RowsMut<'_>, side: &mut Side) {

@@ -6,8 +6,8 @@
 //! modes: what an action led to is the next observation, or the final one where the episode ended.
 
 use crate::buffer::{Batch, Buffers, Column, Extra, Infos, Part, RowKind, StepLeaf, StepMemory, StepPools};
-use crate::episode::find;
 use crate::error::{Error, Result};
+use crate::finding::find;
 use crate::space::{DType, LeafKind, Space, Tree, Value};
 use crate::vec_config::AutoresetMode;
 use crate::vec_env::Spec;

@@ -128,13 +128,13 @@ pub unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt")]
 fn avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "fma,avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "fma,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
 fn avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
@@ -165,7 +165,11 @@ impl SimdLevel {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl");
-            let has_256 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let has_256 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("popcnt");
             let has = match (has_256, has_512) {
                 (true, true) => SimdLevel::Avx512,
                 (true, false) => SimdLevel::Avx2,

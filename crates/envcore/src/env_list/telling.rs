@@ -59,9 +59,7 @@ pub(super) fn tell_mask<E: Env>(env: &E, space: &Space, infos: &mut Row<'_>) {
 
 /// Begins the next episode of `env`'s own stream, and writes what it shows and tells to row `row`
 /// of the batch, by writers of the row's observation and infos.
-///
-/// The function is not inlined, because the loop of steps is faster without it.
-#[inline(never)]
+#[inline(always)]
 pub(super) fn begin_own<E: Env>(
     env: &mut E,
     [mut observation, mut infos]: [Row<'_>; 2],

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::passes::{AddUp, EndNextStep, Over, find};
+use super::passes::{AddUp, EndNextStep, Over};
 use super::{Episodes, Report};
 use crate::begin::Begin;
 use crate::buffer::{Extra, FINAL_FRAME, FINAL_OBSERVATION, RowKind, RowsMut, StepColumns};
+use crate::finding::find;
 use crate::simd;
 use crate::source::ResetArgs;
 use crate::space::{Array, Value};

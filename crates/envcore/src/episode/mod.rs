@@ -18,8 +18,6 @@ mod space_checks;
 
 pub(crate) use checks::Tried;
 pub(crate) use lives::{Life, Lives, Status, check_seed, restart_seed};
-pub(crate) use passes::find;
-pub use passes::where_true;
 pub(crate) use rules::Rules;
 pub(crate) use saved::saved_life;
 

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::lives::Lives;
-use super::passes::{BeginNextStep, find};
+use super::passes::BeginNextStep;
 use super::{Episodes, Report};
 use crate::buffer::{RowsMut, StepColumns};
 use crate::error::{Failure, Phase};
+use crate::finding::find;
 use crate::simd;
 use crate::source::StepArgs;
 

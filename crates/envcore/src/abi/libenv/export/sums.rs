@@ -6,7 +6,7 @@
 //! end an episode.
 
 use crate::buffer::{Batch, RowKind};
-use crate::episode::find;
+use crate::finding::find;
 use crate::simd::Kernel;
 
 /// The sums of each slot's current and last episode.
