@@ -90,7 +90,7 @@ impl<P: Planes> ToRow for MinAtarSeen<P> {
         Ok(Leaf::tensor(DType::Bool, &shape, Bounds::of(DType::Bool), false).into())
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&self, row: &mut Row<'_>) {
         self.write_board(row.fixed::<bool>());
     }

@@ -43,7 +43,7 @@ impl ToRow for MiniGridSeen {
         Err(envcore::Error::Space("the space of a level depends on its config".into()))
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&self, row: &mut Row<'_>) {
         self.write_image(row.fixed::<u8>());
         row.scalar(self.direction());

@@ -63,7 +63,7 @@ impl ToRow for ConnectFourSeen {
         Ok(Leaf::real::<i8>(&[ROWS, COLUMNS]).bounded(-1, 1).into())
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&self, row: &mut Row<'_>) {
         self.write_board(row.fixed::<i8>());
     }

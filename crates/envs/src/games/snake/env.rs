@@ -57,7 +57,7 @@ impl ToRow for SnakeSeen {
         Err(Error::Space("the size of the board depends on the config".into()))
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&self, row: &mut Row<'_>) {
         self.write_planes(row.fixed::<f32>());
     }
