@@ -61,7 +61,7 @@ def collector(actors: int, seed: int) -> Iterator[Callable[[Any], corral.Rollout
 
         # Ray's workers have a low priority by default. The learner would wait for them beside any
         # other program.
-        os.environ.setdefault("RAY_worker_niceness", "0")  # noqa: SIM112 - Ray spells it so
+        os.environ.setdefault("RAY_worker_niceness", "0")
         with make_pools(make_envs, CONFIG.num_envs, actors, seed=seed) as pools:
 
             def collect(weights: Any) -> corral.Rollout:

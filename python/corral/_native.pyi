@@ -242,7 +242,12 @@ class VecEnv:
     ]: ...
     def send_arrays(self, actions: dict[int, Any], size: int) -> bool: ...
     def step_arrays(
-        self, actions: dict[int, Any], size: int, class_: type[Any], copies: bool
+        self,
+        actions: dict[int, Any],
+        size: int,
+        class_: type[Any],
+        copies: bool,
+        again: bytes | bytearray,
     ) -> Any: ...
     def recv_timesteps(
         self, class_: type[Any], copies: bool, timeout: float | None, min_rows: int, max_rows: int

@@ -12,6 +12,7 @@ from gymnasium import spaces
 
 from corral import _native
 from corral.managers import BaseEnvTimestep, parcel
+from corral.managers.fleet import Fleet
 from corral.managers.hosted_env import HostedEnv
 from corral.managers.members import HostedMembers
 from tests.managers.envs import Timestep
@@ -274,3 +275,65 @@ def test_the_last_padding_of_a_leaf_is_not_looked_at() -> None:
     leaf[:16] = [1, 11, 1, 0, 3, *[0] * 11]
     leaf[16:40] = np.arange(3.0).view(np.uint8)
     assert_same(_native.unpack_array(leaf), np.arange(3.0))
+
+
+class Shows(Keeps):
+    """Shows `[number, its last seed, episode]`; every step ends an episode."""
+
+    kept: ClassVar[list[Any]] = []
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.seeded, self.episode = -1, -1
+
+    def seed(self, seed: int) -> None:
+        self.seeded = seed
+
+    def reset(self) -> Any:
+        self.episode += 1
+        return np.array([self.number, self.seeded, self.episode], np.float32)
+
+    def step(self, action: Any) -> Any:
+        return super().step(action)._replace(done=True)
+
+
+@pytest.mark.parametrize("kind", ["base", "sync", "packed"])
+def test_resets_without_a_seed_and_new_arguments_are_sent_by_the_step_itself(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[list[int]] = []
+    send = Fleet._send_resets
+
+    def noted(self: Fleet, env_ids: list[int]) -> None:
+        sent.append(env_ids)
+        send(self, env_ids)
+
+    def shown(manager: Any) -> list[list[float]]:
+        return [obs.tolist() for _, obs in sorted(manager.ready_obs.items())]
+
+    monkeypatch.setattr(Fleet, "_send_resets", noted)
+    actions = dict.fromkeys(range(2), np.zeros(1))
+    with launched(kind, each(Shows, 2), episode_num=5) as manager:
+        assert sent == [[0, 1]]
+        manager.step(actions)
+        assert shown(manager) == [[0, -1, 1], [1, -1, 1]]
+        assert sent == [[0, 1]]
+        # A seed is told, by the manager; it counts once.
+        manager.seed({1: 7})
+        manager.step(actions)
+        assert shown(manager) == [[0, -1, 2], [1, 7, 2]]
+        assert sent == [[0, 1], [0, 1]]
+        manager.step(actions)
+        assert shown(manager) == [[0, -1, 3], [1, 7, 3]]
+        assert sent == [[0, 1], [0, 1]]
+        manager.step({0: actions[0]})
+        assert manager.ready_obs[0].tolist() == [0, -1, 4]
+        # The fifth episode is the last one.
+        assert manager.step({0: actions[0]})[0].done
+        assert sorted(manager.ready_obs) == [1]
+        assert not manager.done
+        for _ in range(2):
+            manager.step(dict.fromkeys(manager.ready_obs, np.zeros(1)))
+        assert manager.done
+        assert manager.ready_obs == {}
+        assert sent == [[0, 1], [0, 1]]

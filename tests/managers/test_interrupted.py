@@ -30,12 +30,21 @@ class Ends(Keeps):
     kept: ClassVar[list[Any]] = []
 
 
+class AllEnd(Ends):
+    """Every step ends an episode."""
+
+    def step(self, action: Any) -> Any:
+        return super().step(action)._replace(done=True)
+
+
 AFTER = {
     "a step": (HostedMembers, "step"),
     "actions": (HostedMembers, "send"),
     "rows": (HostedMembers, "receive"),
     "rows are opened": (HostedMembers, "opened"),
     "rows have landed": (Fleet, "_land_any"),
+    "steps have landed": (Fleet, "_land_steps"),
+    "a reset was sent": (Fleet, "_note_reset"),
     "an episode has ended": (Fleet, "_end_episodes"),
     "a reset is noted": (Fleet, "_send_resets"),
 }
@@ -49,11 +58,17 @@ class Stop(BaseException):
 @pytest.mark.parametrize("before", [False, True], ids=["after", "before"])
 @pytest.mark.parametrize("when", AFTER)
 @pytest.mark.parametrize("shape", [(1,), None], ids=["arrays", "ints"])
+@pytest.mark.parametrize("env", [Ends, AllEnd])
 def test_an_interrupt_at_any_point_loses_no_env(
-    kind: str, before: bool, when: str, shape: Any, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    before: bool,
+    when: str,
+    shape: Any,
+    env: type[Ends],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     action = 0 if shape is None else np.zeros(shape)
-    with launched(kind, each(Ends, 3)) as manager:
+    with launched(kind, each(env, 3)) as manager:
         manager.step(dict.fromkeys(manager.ready_obs, action))
         owner, name = AFTER[when]
         real = getattr(owner, name)

@@ -94,11 +94,16 @@ class Members:
         """
         return self.envs.native.recv(timeout, min_rows, max_rows)
 
-    def step(self, actions: dict[int, Any]) -> Any:
+    def step(self, actions: dict[int, Any], again: bytearray) -> Any:
         """Puts envs in flight with their actions, while no other is, and waits for all.
 
+        Args:
+            actions: by env.
+            again: by env 1 where an episode that ends is followed by another at once.
+
         Returns:
-            What `opened` takes; False where that takes two calls, and nothing has moved.
+            What `opened` takes; False where that takes two calls, and nothing has moved. With a
+            dict, the envs of `again` whose episodes ended are in flight to be reset.
 
         Raises:
             InvalidActionError: as `send`.
@@ -229,13 +234,13 @@ class HostedMembers(Members):
         limits = timeout, min_rows, max_rows
         return self.envs.native.recv_timesteps(BaseEnvTimestep, self._copies, *limits)
 
-    def step(self, actions: dict[int, Any]) -> Any:
+    def step(self, actions: dict[int, Any], again: bytearray) -> Any:
         """As `Members.step`. A parent that shares a CPU with a worker keeps it from running until
         the parent waits. With one call it waits soonest."""
         if self.action_space is not None or not self._are_arrays:
             return False
         what = self._action_size, BaseEnvTimestep, self._copies
-        return self.envs.native.step_arrays(actions, *what)
+        return self.envs.native.step_arrays(actions, *what, again)
 
     def timesteps(self, batch: Batch) -> list[BaseEnvTimestep]:
         """As `Members.timesteps`."""

@@ -1,13 +1,14 @@
 //! What `corral.managers` sends and receives, without the arrays of all rows that other callers are
 //! given: for a few small envs those take longer than the rows.
 
-use envcore::{Batch, ColumnIn, DType, LeafKind, Slots};
+use envcore::{Batch, Begin, ColumnIn, DType, LeafKind, Slots};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyType};
 
 use super::held::HeldState;
 use super::{Maybe, VecEnv};
 use crate::assemble::Assembler;
+use crate::errors::OrRaise;
 use crate::parcel;
 
 impl VecEnv {
@@ -37,7 +38,8 @@ impl VecEnv {
 
     /// Puts envs in flight as [`put_arrays`](Self::put_arrays) does, and waits for all that are. Returns
     /// what [`receive_timesteps`](Self::receive_timesteps) would, or the exception that it would raise;
-    /// `False` where nothing has moved.
+    /// `False` where nothing has moved. `again` has a byte for each slot: where it is 1, an episode that
+    /// ends is followed by another at once, if the result is a dict. Its reset is in flight then.
     ///
     /// # Errors
     /// As `put_arrays`.
@@ -47,6 +49,7 @@ impl VecEnv {
         size: usize,
         class: &Bound<'py, PyType>,
         copies: bool,
+        again: &[u8],
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = actions.py();
         let mut state = self.lock(py)?;
@@ -54,7 +57,12 @@ impl VecEnv {
             return Ok(PyBool::new(py, false).to_owned().into_any());
         }
         self.finish_call(py, &mut state)
-            .and_then(|batch| self.timesteps_of(&state, batch, class, copies))
+            .and_then(|batch| {
+                if self.has_timesteps(&batch, copies) {
+                    self.begin_again(py, &mut state, &batch, again)?;
+                }
+                self.timesteps_of(&state, batch, class, copies)
+            })
             .or_else(|error| Ok(error.into_value(py).into_bound(py).into_any()))
     }
 
@@ -71,6 +79,32 @@ impl VecEnv {
         self.timesteps_of(&state, batch, class, copies)
     }
 
+    /// Puts the slots of `again` whose episodes have ended in flight to begin their next ones.
+    fn begin_again(
+        &self,
+        py: Python<'_>,
+        state: &mut HeldState,
+        batch: &Batch,
+        again: &[u8],
+    ) -> PyResult<()> {
+        let ended = batch.terminated.as_slice::<bool>().iter().enumerate().filter(|(_, ended)| **ended);
+        let slots = ended.map(|(row, _)| batch.slots.at(row));
+        let due: Vec<usize> = slots.filter(|slot| again.get(*slot) == Some(&1)).collect();
+        if due.is_empty() {
+            return Ok(());
+        }
+        let (begin, envs) = (vec![Begin::Own; due.len()], &mut state.envs);
+        self.aside(py, || envs.send_reset(&Slots::List(due), &begin, None)).or_raise(py)
+    }
+
+    /// Whether the rows become timesteps here. A row of an array of one axis is no array but a number.
+    fn has_timesteps(&self, batch: &Batch, copies: bool) -> bool {
+        match self.spec.observation.leaves().first().map(|leaf| &leaf.kind) {
+            Some(LeafKind::Fixed(tensor)) => (copies || !tensor.shape.is_empty()) && parcel::is_plain(batch),
+            _ => false,
+        }
+    }
+
     fn timesteps_of<'py>(
         &self,
         state: &HeldState,
@@ -79,10 +113,7 @@ impl VecEnv {
         copies: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         match self.spec.observation.leaves().first().map(|leaf| &leaf.kind) {
-            // A row of an array of one axis is no array but a number.
-            Some(LeafKind::Fixed(tensor))
-                if (copies || !tensor.shape.is_empty()) && parcel::is_plain(&batch) =>
-            {
+            Some(LeafKind::Fixed(tensor)) if self.has_timesteps(&batch, copies) => {
                 Ok(parcel::timesteps(class, batch, &tensor.shape, copies)?.into_any())
             }
             _ => Ok(state.finish(class.py(), batch, Assembler::receive)?.into_any()),
