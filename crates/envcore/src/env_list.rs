@@ -121,6 +121,7 @@ impl<E: Env> EnvList<E> {
         }
     }
 
+    /// Steps the slots of `turn` as [`play`](Self::play) does.
     #[inline(always)]
     fn play_turn<const FEW: bool>(
         &mut self,
@@ -230,7 +231,7 @@ impl<E: Env> EnvList<E> {
         }
     }
 
-    /// The same for the slots from the place `at` on. `FEW` is that of [`play`](Self::play).
+    /// Begins the next episodes of `slots` from place `at` on. `FEW` is that of [`play`](Self::play).
     #[inline(always)]
     fn begin_from<const FEW: bool>(
         &mut self,
@@ -274,7 +275,8 @@ impl<E: Env> EnvList<E> {
         let few = actions.0.is_single() && rows.has_few_leaves();
         let at = Cell::new(first);
         // One guard is around the whole run. After a panic, the run continues with the next slot.
-        loop {
+        while let Some(slot) = turn.first() {
+            at.set(slot);
             let run = guard(Phase::Step, || {
                 if few {
                     self.play_turn::<true>(&turn, first, &at, actions, rows, side);
@@ -299,6 +301,13 @@ pub(crate) enum Turn<'a> {
 }
 
 impl Turn<'_> {
+    fn first(&self) -> Option<usize> {
+        match self {
+            Turn::Range(slots, _) => slots.clone().next(),
+            Turn::Listed(slots) => slots.first().copied(),
+        }
+    }
+
     /// The slots after `slot`.
     fn after(self, slot: usize) -> Self {
         match self {
