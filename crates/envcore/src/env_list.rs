@@ -2,6 +2,8 @@
 //!
 //! This chunk is generic over the env's type, so that a step costs no dynamic call,
 //! allocation or lock. It guards its envs, so that no panic leaves the chunk.
+//!
+//! Above 400 lines because each of its loops goes on after a panic in the same way.
 
 mod telling;
 
@@ -125,7 +127,7 @@ impl<E: Env> EnvList<E> {
     #[inline(always)]
     fn play_turn<const FEW: bool>(
         &mut self,
-        turn: &Turn<'_>,
+        turn: &PlayingSlots<'_>,
         first: usize,
         at: &Cell<usize>,
         actions: StepArgs<'_>,
@@ -134,13 +136,13 @@ impl<E: Env> EnvList<E> {
     ) {
         let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
         match turn {
-            Turn::Range(slots, skip) => {
+            PlayingSlots::Range(slots, skip) => {
                 let envs = self.envs[slots.clone()].iter_mut().zip(&skip[slots.clone()]);
                 let playing = slots.clone().zip(envs).filter(|(_, (_, skipped))| !**skipped);
                 let playing = playing.map(|(slot, (env, _))| (slot, env));
                 Self::play::<FEW>(&leaves, playing, first, at, actions, rows, side);
             }
-            Turn::Listed(slots) => {
+            PlayingSlots::Listed(slots) => {
                 let (mut rest, mut passed) = (&mut self.envs[..], 0);
                 let playing = slots.iter().map(|&slot| {
                     let (env, later) =
@@ -266,7 +268,7 @@ impl<E: Env> EnvList<E> {
     /// Steps `turn`. Row i of `rows` belongs to the slot `first` + i.
     pub(crate) fn step_turn(
         &mut self,
-        mut turn: Turn<'_>,
+        mut turn: PlayingSlots<'_>,
         first: usize,
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
@@ -293,26 +295,28 @@ impl<E: Env> EnvList<E> {
 }
 
 /// The slots that play in a step.
-pub(crate) enum Turn<'a> {
+pub(crate) enum PlayingSlots<'a> {
     /// Those of a range that are not skipped.
     Range(Range<usize>, &'a [bool]),
     /// Some slots, in ascending order.
     Listed(&'a [usize]),
 }
 
-impl Turn<'_> {
+impl PlayingSlots<'_> {
     fn first(&self) -> Option<usize> {
         match self {
-            Turn::Range(slots, _) => slots.clone().next(),
-            Turn::Listed(slots) => slots.first().copied(),
+            PlayingSlots::Range(slots, _) => slots.clone().next(),
+            PlayingSlots::Listed(slots) => slots.first().copied(),
         }
     }
 
     /// The slots after `slot`.
     fn after(self, slot: usize) -> Self {
         match self {
-            Turn::Range(slots, skip) => Turn::Range(slot + 1..slots.end, skip),
-            Turn::Listed(slots) => Turn::Listed(&slots[slots.partition_point(|one| *one <= slot)..]),
+            PlayingSlots::Range(slots, skip) => PlayingSlots::Range(slot + 1..slots.end, skip),
+            PlayingSlots::Listed(slots) => {
+                PlayingSlots::Listed(&slots[slots.partition_point(|one| *one <= slot)..])
+            }
         }
     }
 }
@@ -327,7 +331,7 @@ impl<E: Env> Chunk for EnvList<E> {
         side: &mut Side,
     ) {
         let first = slots.start;
-        self.step_turn(Turn::Range(slots, skip), first, actions, rows, side);
+        self.step_turn(PlayingSlots::Range(slots, skip), first, actions, rows, side);
     }
 
     fn begins_in_step(&self) -> bool {
@@ -349,7 +353,7 @@ impl<E: Env> Chunk for EnvList<E> {
         let first = slots.start;
         let mut playing = std::mem::take(&mut self.playing);
         let count = find_value(false, &over[slots], first, &mut playing);
-        self.step_turn(Turn::Listed(&playing[..count]), first, actions, rows, side);
+        self.step_turn(PlayingSlots::Listed(&playing[..count]), first, actions, rows, side);
         self.playing = playing;
         self.begin_all(due, first, rows, side);
     }
