@@ -35,6 +35,7 @@ def main() -> None:
             answers.write(json.dumps(told, default=repr) + "\n")
             answers.flush()
 
+        tell({"started": True})
         try:
             examine = _plugin if asked.pop("face") == "corral" else _foreign
             for told in examine(**asked):

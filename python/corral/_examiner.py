@@ -53,10 +53,12 @@ class Examiner:
         os.close(self._reader)
 
     def answers(self, limit: float | None) -> Iterator[dict[str, Any]]:
-        """What it tells, until it ends or is silent for `limit` seconds."""
+        """What it tells, until it ends or is silent for `limit` seconds. The limit is the library's:
+        the start of Python and its imports, up to the first answer, has none."""
         rest = b""
+        started = False
         while True:
-            until = None if limit is None else time.monotonic() + limit
+            until = None if limit is None or not started else time.monotonic() + limit
             while b"\n" not in rest:
                 left = None if until is None else max(0.0, until - time.monotonic())
                 if not select.select([self._reader], [], [], left)[0]:
@@ -67,7 +69,9 @@ class Examiner:
                     return
                 rest += more
             line, _, rest = rest.partition(b"\n")
-            yield json.loads(line)
+            if started:
+                yield json.loads(line)
+            started = True
 
     def ended(self, limit: float | None) -> str:
         """How it ended before it was done, in words."""

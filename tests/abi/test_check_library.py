@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import corral
-from corral import errors, plugins
+from corral import _examiner, errors, plugins
 from corral._examiner import Examiner
 from corral.checking import check_library
 from tests.abi.test_plugin import CC, HERE, build
@@ -34,8 +34,7 @@ def command(*words: Any) -> subprocess.CompletedProcess[str]:
 
 
 def test_each_env_has_its_verdict_whatever_the_others_do(sick: Path) -> None:
-    # Beside other tests a process may need seconds to start.
-    done = command(sick, "--json", "--steps", 20, "--timeout", 15)
+    done = command(sick, "--json", "--steps", 20, "--timeout", 3)
     assert done.returncode == 1, done.stderr
     told = json.loads(done.stdout)
     verdicts = {one["env"].partition("/")[2]: one for one in told["envs"]}
@@ -50,11 +49,25 @@ def test_each_env_has_its_verdict_whatever_the_others_do(sick: Path) -> None:
     assert last("Crashes-v0")["name"] == last("Hangs-v0")["name"] == "spaces"
     assert "was ended by SIGSEGV (Segmentation fault)" in last("Crashes-v0")["detail"]
     assert "check sick/Crashes-v0 --load" in last("Crashes-v0")["advice"]
-    assert "gave no answer in 15 s" in last("Hangs-v0")["detail"]
+    assert "gave no answer in 3 s" in last("Hangs-v0")["detail"]
     assert last("Unbuilt-v0")["name"] == "made"
     assert "the file of its model is missing" in last("Unbuilt-v0")["detail"]
     assert "most (9)" not in told["spaces"]["sick/Plain-v0"]
     assert told["spaces"]["sick/Crashes-v0"]["observation"]["count"] == "int32 () 0 to 1001"
+
+
+def test_the_time_that_python_takes_to_start_is_not_the_librarys(
+    sick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command_of = _examiner._command
+
+    def slow(path: int, module: str, function: str) -> list[str]:
+        *python, program = command_of(path, module, function)
+        return [*python, f"import time; time.sleep(4); {program}"]
+
+    monkeypatch.setattr(_examiner, "_command", slow)
+    checked = check_library(sick, env="Sound-v0", steps=5, timeout=3)
+    assert [verdict.env for verdict in checked.verdicts] == ["sick/Sound-v0"]
 
 
 def test_options_go_to_the_env_that_is_named(sick: Path) -> None:
@@ -75,7 +88,7 @@ def test_options_go_to_the_env_that_is_named(sick: Path) -> None:
 
 
 def test_options_without_an_env_go_to_all_and_who_knows_them_not_says_so(sick: Path) -> None:
-    checked = check_library(sick, options={"most": 9}, steps=10, timeout=15)
+    checked = check_library(sick, options={"most": 9}, steps=10, timeout=3)
     found = {verdict.env.partition("/")[2]: verdict for verdict in checked.verdicts}
     assert list(found) == ENVS
     assert found["Sound-v0"].passed
