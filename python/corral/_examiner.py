@@ -53,8 +53,8 @@ class Examiner:
         os.close(self._reader)
 
     def answers(self, limit: float | None) -> Iterator[dict[str, Any]]:
-        """What it tells, until it ends or is silent for `limit` seconds. The limit is the library's:
-        the start of Python and its imports, up to the first answer, has none."""
+        """What the process tells, until it ends or is silent for `limit` seconds. The limit is the
+        library's: the start of Python and its imports, up to the first answer, has none."""
         rest = b""
         started = False
         while True:
