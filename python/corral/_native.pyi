@@ -247,7 +247,7 @@ class VecEnv:
         size: int,
         class_: type[Any],
         copies: bool,
-        again: bytes | bytearray,
+        again: bool,
     ) -> Any: ...
     def recv_timesteps(
         self, class_: type[Any], copies: bool, timeout: float | None, min_rows: int, max_rows: int

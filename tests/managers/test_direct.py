@@ -16,7 +16,7 @@ from corral.managers.fleet import Fleet
 from corral.managers.hosted_env import HostedEnv
 from corral.managers.members import HostedMembers
 from tests.managers.envs import Timestep
-from tests.managers.managers import each, every_manager, launched
+from tests.managers.managers import each, every_manager, launched, managed
 from tests.support import assert_same
 
 ONE = np.ones(1, np.float32)
@@ -286,7 +286,7 @@ class Shows(Keeps):
         super().__init__(number)
         self.seeded, self.episode = -1, -1
 
-    def seed(self, seed: int) -> None:
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         self.seeded = seed
 
     def reset(self) -> Any:
@@ -313,7 +313,7 @@ def test_resets_without_a_seed_and_new_arguments_are_sent_by_the_step_itself(
 
     monkeypatch.setattr(Fleet, "_send_resets", noted)
     actions = dict.fromkeys(range(2), np.zeros(1))
-    with launched(kind, each(Shows, 2), episode_num=5) as manager:
+    with launched(kind, each(Shows, 2)) as manager:
         assert sent == [[0, 1]]
         manager.step(actions)
         assert shown(manager) == [[0, -1, 1], [1, -1, 1]]
@@ -326,14 +326,30 @@ def test_resets_without_a_seed_and_new_arguments_are_sent_by_the_step_itself(
         manager.step(actions)
         assert shown(manager) == [[0, -1, 3], [1, 7, 3]]
         assert sent == [[0, 1], [0, 1]]
-        manager.step({0: actions[0]})
-        assert manager.ready_obs[0].tolist() == [0, -1, 4]
-        # The fifth episode is the last one.
-        assert manager.step({0: actions[0]})[0].done
+
+
+@pytest.mark.parametrize("kind", ["base", "sync", "packed"])
+def test_a_last_episode_of_rows_without_infos_is_the_last(kind: str) -> None:
+    with launched(kind, each(Shows, 2), episode_num=2) as manager:
+        manager.step(dict.fromkeys(manager.ready_obs, np.zeros(1)))
+        assert [obs[2] for obs in manager.ready_obs.values()] == [1, 1]
+        timesteps = manager.step({0: np.zeros(1)})
+        assert timesteps[0].done
         assert sorted(manager.ready_obs) == [1]
         assert not manager.done
-        for _ in range(2):
-            manager.step(dict.fromkeys(manager.ready_obs, np.zeros(1)))
+        manager.step({1: np.zeros(1)})
         assert manager.done
         assert manager.ready_obs == {}
-        assert sent == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["base", "sync", "packed"])
+def test_a_seed_that_is_repeated_reaches_each_reset(kind: str) -> None:
+    with managed(kind, each(Shows, 2)) as manager:
+        manager.seed(5, dynamic_seed=False)
+        manager.launch()
+        for episode in range(3):
+            assert [obs[1:].tolist() for obs in manager.ready_obs.values()] == [
+                [5, episode],
+                [6, episode],
+            ]
+            manager.step(dict.fromkeys(manager.ready_obs, np.zeros(1)))

@@ -73,10 +73,10 @@ def test_an_interrupt_at_any_point_loses_no_env(
         owner, name = AFTER[when]
         real = getattr(owner, name)
 
-        def stopped(*args: Any) -> Any:
+        def stopped(*args: Any, **kwargs: Any) -> Any:
             if before:
                 raise Stop
-            real(*args)
+            real(*args, **kwargs)
             raise Stop
 
         with monkeypatch.context() as patch:

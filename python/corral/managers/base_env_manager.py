@@ -327,8 +327,6 @@ class BaseEnvManager:
             ArgumentError, ArgumentTypeError: nothing has changed.
         """
         given = self._seeds.give(seed, dynamic_seed)
-        if self._fleet is not None:
-            self._fleet.heed_seeds()
         if 0 in given and hasattr(self._declared.action, "seed"):
             self._declared.action.seed(given[0])
 

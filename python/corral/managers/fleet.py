@@ -8,6 +8,8 @@ Above 400 lines because all that changes a state stands here.
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import time
 from collections.abc import Callable, Iterable, Set
 from typing import Any
@@ -57,9 +59,6 @@ class Fleet:
         self.resets = 0
         self.is_closed = False
         self.may_be_torn = False
-        # By env 1 where its next reset has no seed and no new arguments. The native half sends such
-        # resets itself, at once: a worker need not wait for Python.
-        self._again = bytearray(env_num)
         # When resets that are in flight were sent, by the monotonic clock.
         self._sent: dict[int, float] = {}
         # When resets that failed go out again.
@@ -162,21 +161,19 @@ class Fleet:
         Raises:
             EnvError: as `collect`.
         """
-        received = None
+        received, again = None, False
         if actions and not self.resets and not self.in_step:
-            received = self._depart(actions, self._play)
+            again = self._resets_at_once()
+            received = self._depart(actions, functools.partial(self.members.step, again=again))
         if received is None:
             self.send(actions)
         elif type(received) is dict:
-            self._land_steps(received, self._again)
+            self._land_steps(received, again)
         else:
             self.collect(received=received)
         while self.in_step:
             # All that is in flight comes at once, so that an error carries all timesteps.
             self.collect(len(self.in_step) + self.resets)
-
-    def _play(self, actions: dict[int, Any]) -> Any:
-        return self.members.step(actions, self._again)
 
     def _depart(self, actions: dict[int, Any], send: Callable[[dict[int, Any]], Any]) -> Any:
         """What `send` returns, which puts envs in flight, or raises an `Exception` or returns False
@@ -316,10 +313,10 @@ class Fleet:
             if over := self._land_any(timesteps):
                 self._end_episodes(over)
         else:
-            self._land_steps(timesteps, b"")
+            self._land_steps(timesteps, again=False)
 
-    def _land_steps(self, timesteps: dict[int, BaseEnvTimestep], again: bytes | bytearray) -> None:
-        """Takes in rows of steps without infos. The envs of `again` whose episodes are over are
+    def _land_steps(self, timesteps: dict[int, BaseEnvTimestep], again: bool) -> None:
+        """Takes in rows of steps without infos. With `again`, the envs whose episodes are over are
         being reset already."""
         self.in_step.difference_update(timesteps)
         self.landed.update(timesteps)
@@ -327,7 +324,7 @@ class Fleet:
         for env_id, (observation, _, done, _) in timesteps.items():
             if not done:
                 shown[env_id] = observation
-            elif again and again[env_id]:
+            elif again:
                 self._note_reset(env_id)
             else:
                 over.append(env_id)
@@ -343,20 +340,19 @@ class Fleet:
         self._sent[env_id] = time.monotonic()
         self.resets += 1
 
-    def _goes_on(self, env_id: int) -> bool:
-        """Whether an env whose episode ends is reset, without a seed and new arguments."""
-        life = self.lives[env_id]
-        return (
-            self._config.auto_reset
-            and life.episodes + 1 < self._config.episode_num
-            and not self.members.films
-            and not self._seeds.has_next(env_id)
-            and life.has_heard(life.param, self._seeds.dynamic[env_id])
-        )
+    def _resets_at_once(self) -> bool:
+        """Whether envs whose episodes end are reset, all of them without a seed and new arguments.
+        The native half sends such resets itself: a worker need not wait for Python.
 
-    def heed_seeds(self) -> None:
-        """Has all envs given their seeds at their next resets."""
-        self._again[:] = bytes(len(self._again))
+        An env that takes actions was told its arguments at its last reset. Only `seed` adds to
+        them without a reset."""
+        config = self._config
+        return (
+            config.auto_reset
+            and config.episode_num == math.inf
+            and not self.members.films
+            and not self._seeds.has_any()
+        )
 
     def _land_any(self, timesteps: dict[int, BaseEnvTimestep]) -> list[int]:
         """Takes in rows of steps and of resets; the envs whose episodes are over."""
@@ -366,7 +362,6 @@ class Fleet:
             if life.order is not None:
                 life.knows = life.order.param, life.order.dynamic_seed
                 self._end_reset(env_id, EnvState.RUN)
-                self._again[env_id] = self._goes_on(env_id)
                 self.shown[env_id] = timestep.obs
                 if films:
                     self.members.film(env_id, is_first=True)

@@ -94,16 +94,16 @@ class Members:
         """
         return self.envs.native.recv(timeout, min_rows, max_rows)
 
-    def step(self, actions: dict[int, Any], again: bytearray) -> Any:
+    def step(self, actions: dict[int, Any], again: bool) -> Any:
         """Puts envs in flight with their actions, while no other is, and waits for all.
 
         Args:
             actions: by env.
-            again: by env 1 where an episode that ends is followed by another at once.
+            again: whether an env whose episode ends is reset at once.
 
         Returns:
             What `opened` takes; False where that takes two calls, and nothing has moved. With a
-            dict, the envs of `again` whose episodes ended are in flight to be reset.
+            dict and `again`, the envs whose episodes ended are in flight to be reset.
 
         Raises:
             InvalidActionError: as `send`.
@@ -234,7 +234,7 @@ class HostedMembers(Members):
         limits = timeout, min_rows, max_rows
         return self.envs.native.recv_timesteps(BaseEnvTimestep, self._copies, *limits)
 
-    def step(self, actions: dict[int, Any], again: bytearray) -> Any:
+    def step(self, actions: dict[int, Any], again: bool) -> Any:
         """As `Members.step`. A parent that shares a CPU with a worker keeps it from running until
         the parent waits. With one call it waits soonest."""
         if self.action_space is not None or not self._are_arrays:

@@ -60,9 +60,9 @@ class Seeds:
             for env_id, one in given.items()
         }
 
-    def has_next(self, env_id: int) -> bool:
-        """Whether an env's next reset has a seed."""
-        return env_id in self._next or env_id in self._repeated
+    def has_any(self) -> bool:
+        """Whether the next reset of any env has a seed."""
+        return bool(self._next or self._repeated)
 
     def take(self, env_id: int) -> int | None:
         """The seed of an env's next reset, which counts once; None where it goes on."""

@@ -1,7 +1,7 @@
 //! What `corral.managers` sends and receives, without the arrays of all rows that other callers are
 //! given: for a few small envs those take longer than the rows.
 
-use envcore::{Batch, Begin, ColumnIn, DType, LeafKind, Slots};
+use envcore::{Batch, Begin, ColumnIn, DType, LeafKind, Slots, where_true};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyType};
 
@@ -38,8 +38,8 @@ impl VecEnv {
 
     /// Puts envs in flight as [`put_arrays`](Self::put_arrays) does, and waits for all that are. Returns
     /// what [`receive_timesteps`](Self::receive_timesteps) would, or the exception that it would raise;
-    /// `False` where nothing has moved. `again` has a byte for each slot: where it is 1, an episode that
-    /// ends is followed by another at once, if the result is a dict. Its reset is in flight then.
+    /// `False` where nothing has moved. With `again` and a dict as the result, the slots whose episodes
+    /// ended are in flight to be reset.
     ///
     /// # Errors
     /// As `put_arrays`.
@@ -49,7 +49,7 @@ impl VecEnv {
         size: usize,
         class: &Bound<'py, PyType>,
         copies: bool,
-        again: &[u8],
+        again: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = actions.py();
         let mut state = self.lock(py)?;
@@ -58,8 +58,8 @@ impl VecEnv {
         }
         self.finish_call(py, &mut state)
             .and_then(|batch| {
-                if self.has_timesteps(&batch, copies) {
-                    self.begin_again(py, &mut state, &batch, again)?;
+                if again && self.has_timesteps(&batch, copies) {
+                    self.begin_again(py, &mut state, &batch)?;
                 }
                 self.timesteps_of(&state, batch, class, copies)
             })
@@ -79,20 +79,13 @@ impl VecEnv {
         self.timesteps_of(&state, batch, class, copies)
     }
 
-    /// Puts the slots of `again` whose episodes have ended in flight to begin their next ones.
-    fn begin_again(
-        &self,
-        py: Python<'_>,
-        state: &mut HeldState,
-        batch: &Batch,
-        again: &[u8],
-    ) -> PyResult<()> {
-        let ended = batch.terminated.as_slice::<bool>().iter().enumerate().filter(|(_, ended)| **ended);
-        let slots = ended.map(|(row, _)| batch.slots.at(row));
-        let due: Vec<usize> = slots.filter(|slot| again.get(*slot) == Some(&1)).collect();
-        if due.is_empty() {
+    /// Puts the slots whose episodes have ended in flight to begin their next ones.
+    fn begin_again(&self, py: Python<'_>, state: &mut HeldState, batch: &Batch) -> PyResult<()> {
+        let ended = where_true(batch.terminated.as_slice::<bool>());
+        if ended.is_empty() {
             return Ok(());
         }
+        let due: Vec<usize> = ended.into_iter().map(|row| batch.slots.at(row)).collect();
         let (begin, envs) = (vec![Begin::Own; due.len()], &mut state.envs);
         self.aside(py, || envs.send_reset(&Slots::List(due), &begin, None)).or_raise(py)
     }

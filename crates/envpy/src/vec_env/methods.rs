@@ -219,18 +219,17 @@ impl VecEnv {
 
     /// Steps the envs that `actions` names with arrays in leaves of `size` bytes, while no other env is
     /// in flight. The result is that of `recv_timesteps`, or the exception that it would have raised;
-    /// False where the arrays are not of one dtype and one shape, and nothing has moved. `again` has a
-    /// byte for each slot: where it is 1 and the result is a dict, an episode that ends is followed by
-    /// another at once, whose reset is in flight then.
+    /// False where the arrays are not of one dtype and one shape, and nothing has moved. With
+    /// `again` and a dict as the result, the envs whose episodes ended are in flight to be reset.
     fn step_arrays<'py>(
         &self,
         actions: &Bound<'py, PyDict>,
         size: usize,
         class_: &Bound<'py, PyType>,
         copies: bool,
-        again: Vec<u8>,
+        again: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.play_arrays(actions, size, class_, copies, &again)
+        self.play_arrays(actions, size, class_, copies, again)
     }
 
     /// As `recv`, for vec envs whose leaves are an array and a parcel of `corral.managers`. Where
