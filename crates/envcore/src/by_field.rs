@@ -15,7 +15,7 @@ use crate::buffer::RowsMut;
 use crate::call::Call;
 use crate::caps::Caps;
 use crate::env::Env;
-use crate::env_list::{EnvList, PlayingSlots};
+use crate::env_list::EnvList;
 use crate::env_source::EnvSource;
 use crate::error::{Error, Failure, Phase, Result};
 use crate::frame::Frame;
@@ -281,10 +281,7 @@ impl<E: ByField<N>, const N: usize> FieldChunk<E, N> {
     ) {
         for slot in (first..slots.end).filter(|slot| !skip[*slot]) {
             match self.push(slot, Phase::Step) {
-                Ok(()) => {
-                    let turn = PlayingSlots::Range(slot..slot + 1, skip);
-                    self.list.step_turn(turn, slots.start, actions, rows, side)
-                }
+                Ok(()) => self.list.step_slots(&[slot], slots.start, actions, rows, side),
                 Err(failure) => {
                     side.failures.push((slot, failure));
                     self.list.lose(slot);

@@ -2,8 +2,6 @@
 //!
 //! This chunk is generic over the env's type, so that a step costs no dynamic call,
 //! allocation or lock. It guards its envs, so that no panic leaves the chunk.
-//!
-//! Above 400 lines because each of its loops goes on after a panic in the same way.
 
 mod telling;
 
@@ -49,7 +47,7 @@ pub(crate) struct EnvList<E: Env> {
     info_leaves: usize,
     /// The argument that asks [`Env::reset`] for the current observation.
     observe: Vec<i8>,
-    /// Room for the slots that play in a step in which others begin.
+    /// Room for the slots that play in a step.
     playing: Vec<usize>,
 }
 
@@ -66,29 +64,29 @@ impl<E: Env> EnvList<E> {
         EnvList { id, config, envs, info, info_leaves, observe: vec![0], playing }
     }
 
-    /// Steps `playing`, and notes in `at` which slot's turn it is. Row i of `rows` belongs to the slot
-    /// `first` + i. `FEW` says that actions have one leaf, and observations and infos few, which lets the
-    /// compiler check all rows at once.
+    /// Steps `slots`, and notes in `at` whose turn it is; the rest is as for
+    /// [`step_slots`](Self::step_slots). `FEW` says that actions have one leaf, and observations and infos
+    /// few, which lets the compiler check all rows at once.
     #[inline(always)]
-    fn play<'e, const FEW: bool>(
-        leaves: &InfoLeaves<'_>,
-        playing: impl Iterator<Item = (usize, &'e mut Option<E>)>,
+    fn play<const FEW: bool>(
+        &mut self,
+        slots: &[usize],
         first: usize,
         at: &Cell<usize>,
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
         side: &mut Side,
-    ) where
-        E: 'e,
-    {
+    ) {
+        let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
         let reader = actions.0;
         // Only this call uses the columns' rows, and each row is written once.
         let (mut infos, columns) = rows.with_infos();
         let StepColumns { reward, terminated, truncated, mut observation } = columns;
         let n = reward.len();
         let (terminated, truncated) = (&mut terminated[..n], &mut truncated[..n]);
-        for (slot, place) in playing {
+        for &slot in slots {
             at.set(slot);
+            let place = &mut self.envs[slot];
             let row = slot - first;
             let env = place.as_mut().expect("runners step no slot that failed");
             let act = E::Act::read(&mut reader.row::<FEW>(slot));
@@ -119,38 +117,6 @@ impl<E: Env> EnvList<E> {
             if let Err(error) = stepped {
                 side.failures.push((slot, Failure::error(Phase::Step, error)));
                 drop_guarded(place.take());
-            }
-        }
-    }
-
-    /// Steps the slots of `turn` as [`play`](Self::play) does.
-    #[inline(always)]
-    fn play_turn<const FEW: bool>(
-        &mut self,
-        turn: &PlayingSlots<'_>,
-        first: usize,
-        at: &Cell<usize>,
-        actions: StepArgs<'_>,
-        rows: &mut RowsMut<'_>,
-        side: &mut Side,
-    ) {
-        let leaves = InfoLeaves { space: &self.info, own: self.info_leaves };
-        match turn {
-            PlayingSlots::Range(slots, skip) => {
-                let envs = self.envs[slots.clone()].iter_mut().zip(&skip[slots.clone()]);
-                let playing = slots.clone().zip(envs).filter(|(_, (_, skipped))| !**skipped);
-                let playing = playing.map(|(slot, (env, _))| (slot, env));
-                Self::play::<FEW>(&leaves, playing, first, at, actions, rows, side);
-            }
-            PlayingSlots::Listed(slots) => {
-                let (mut rest, mut passed) = (&mut self.envs[..], 0);
-                let playing = slots.iter().map(|&slot| {
-                    let (env, later) =
-                        std::mem::take(&mut rest)[slot - passed..].split_first_mut().expect("slots ascend");
-                    (rest, passed) = (later, slot + 1);
-                    (slot, env)
-                });
-                Self::play::<FEW>(&leaves, playing, first, at, actions, rows, side);
             }
         }
     }
@@ -265,10 +231,10 @@ impl<E: Env> EnvList<E> {
         }
     }
 
-    /// Steps `turn`. Row i of `rows` belongs to the slot `first` + i.
-    pub(crate) fn step_turn(
+    /// Steps `slots`, which ascend. Row i of `rows` belongs to the slot `first` + i.
+    pub(crate) fn step_slots(
         &mut self,
-        mut turn: PlayingSlots<'_>,
+        mut slots: &[usize],
         first: usize,
         actions: StepArgs<'_>,
         rows: &mut RowsMut<'_>,
@@ -277,46 +243,19 @@ impl<E: Env> EnvList<E> {
         let few = actions.0.is_single() && rows.has_few_leaves();
         let at = Cell::new(first);
         // One guard is around the whole run. After a panic, the run continues with the next slot.
-        while let Some(slot) = turn.first() {
+        while let Some(&slot) = slots.first() {
             at.set(slot);
             let run = guard(Phase::Step, || {
                 if few {
-                    self.play_turn::<true>(&turn, first, &at, actions, rows, side);
+                    self.play::<true>(slots, first, &at, actions, rows, side);
                 } else {
-                    self.play_turn::<false>(&turn, first, &at, actions, rows, side);
+                    self.play::<false>(slots, first, &at, actions, rows, side);
                 }
             });
             let Err(failure) = run else { break };
             side.failures.push((at.get(), failure));
             self.lose(at.get());
-            turn = turn.after(at.get());
-        }
-    }
-}
-
-/// The slots that play in a step.
-pub(crate) enum PlayingSlots<'a> {
-    /// Those of a range that are not skipped.
-    Range(Range<usize>, &'a [bool]),
-    /// Some slots, in ascending order.
-    Listed(&'a [usize]),
-}
-
-impl PlayingSlots<'_> {
-    fn first(&self) -> Option<usize> {
-        match self {
-            PlayingSlots::Range(slots, _) => slots.clone().next(),
-            PlayingSlots::Listed(slots) => slots.first().copied(),
-        }
-    }
-
-    /// The slots after `slot`.
-    fn after(self, slot: usize) -> Self {
-        match self {
-            PlayingSlots::Range(slots, skip) => PlayingSlots::Range(slot + 1..slots.end, skip),
-            PlayingSlots::Listed(slots) => {
-                PlayingSlots::Listed(&slots[slots.partition_point(|one| *one <= slot)..])
-            }
+            slots = &slots[slots.partition_point(|slot| *slot <= at.get())..];
         }
     }
 }
@@ -331,7 +270,10 @@ impl<E: Env> Chunk for EnvList<E> {
         side: &mut Side,
     ) {
         let first = slots.start;
-        self.step_turn(PlayingSlots::Range(slots, skip), first, actions, rows, side);
+        let mut playing = std::mem::take(&mut self.playing);
+        let count = find_value(false, &skip[slots], first, &mut playing);
+        self.step_slots(&playing[..count], first, actions, rows, side);
+        self.playing = playing;
     }
 
     fn begins_in_step(&self) -> bool {
@@ -347,14 +289,8 @@ impl<E: Env> Chunk for EnvList<E> {
         rows: &mut RowsMut<'_>,
         side: &mut Side,
     ) {
-        if due.is_empty() {
-            return self.step(slots, over, actions, rows, side);
-        }
         let first = slots.start;
-        let mut playing = std::mem::take(&mut self.playing);
-        let count = find_value(false, &over[slots], first, &mut playing);
-        self.step_turn(PlayingSlots::Listed(&playing[..count]), first, actions, rows, side);
-        self.playing = playing;
+        self.step(slots, over, actions, rows, side);
         self.begin_all(due, first, rows, side);
     }
 
