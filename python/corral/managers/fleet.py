@@ -59,6 +59,8 @@ class Fleet:
         self.resets = 0
         self.is_closed = False
         self.may_be_torn = False
+        # Whether envs play on without end, and nobody films them.
+        self._plays_on = config.auto_reset and config.episode_num == math.inf and not members.films
         # When resets that are in flight were sent, by the monotonic clock.
         self._sent: dict[int, float] = {}
         # When resets that failed go out again.
@@ -346,13 +348,7 @@ class Fleet:
 
         An env that takes actions was told its arguments at its last reset. Only `seed` adds to
         them without a reset."""
-        config = self._config
-        return (
-            config.auto_reset
-            and config.episode_num == math.inf
-            and not self.members.films
-            and not self._seeds.has_any()
-        )
+        return self._plays_on and not self._seeds.has_any()
 
     def _land_any(self, timesteps: dict[int, BaseEnvTimestep]) -> list[int]:
         """Takes in rows of steps and of resets; the envs whose episodes are over."""
