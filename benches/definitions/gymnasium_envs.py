@@ -46,6 +46,7 @@ def bench(id: str, theirs: str | None) -> Bench:
             )
         )
     return Bench(
+        group="envs",
         name=f"gymnasium-{id}",
         what=id,
         size=f"{num_envs:,} envs, 1 thread",

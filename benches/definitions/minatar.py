@@ -37,6 +37,7 @@ def bench(game: str, on_a_gpu: float | None) -> Bench:
     if on_a_gpu is not None:
         others.append(Limit("gymnax on an A100, as published", on_a_gpu))
     return Bench(
+        group="envs",
         name=f"minatar-{game}",
         what=id,
         size="1,024 envs, 1 thread",

@@ -26,6 +26,7 @@ def package(id: str, view: str) -> AbstractContextManager[Turns]:
 
 def bench(id: str) -> Bench:
     return Bench(
+        group="envs",
         name=f"minigrid-{id.removeprefix('MiniGrid-')}",
         what=id,
         size="1,024 envs, 1 thread",
@@ -44,6 +45,7 @@ def bench(id: str) -> Bench:
 
 
 PICTURES = Bench(
+    group="envs",
     name="minigrid-pictures",
     what="MiniGrid-DoorKey-8x8-v0, view=rgb",
     size="1,024 envs, 1 thread",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -101,6 +102,18 @@ def test_every_definition_loads_and_says_whom_it_is_measured_against() -> None:
     assert listed.returncode == 0, listed.stderr
     for name in ("cartpole-4096", "cartpole-1-native", "maze-1024", "slow-env", "python-64"):
         assert name in listed.stdout
+
+
+def test_a_group_chooses_its_benches_and_no_others() -> None:
+    listed = corral("bench", "envs", "--list", "--json", "--benches", ROOT / "benches")
+    names = [one["name"] for one in json.loads(listed.stdout)]
+    assert {name.partition("-")[0] for name in names} == {
+        "gymnasium",
+        "minigrid",
+        "minatar",
+        "games",
+    }
+    assert len(names) > 20
 
 
 def test_ratios_misses_and_what_is_broken_are_told(root: Path) -> None:

@@ -111,6 +111,7 @@ class Bench:
         ours: the contender whose rate is divided by the others'.
         theirs: whom it is measured against.
         per_call: show microseconds a step instead of steps a second.
+        group: a name that chooses all benches that have it.
     """
 
     name: str
@@ -119,3 +120,4 @@ class Bench:
     ours: Contender
     theirs: Sequence[Contender | Limit] = field(default=())
     per_call: bool = False
+    group: str = ""

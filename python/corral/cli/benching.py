@@ -28,8 +28,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="ID|NAME",
-            help="Ids of envs; or, in a checkout of corral, names of its benches, parts of them, "
-            "or globs.",
+            help="Ids of envs; or, in a checkout of corral, names of its benches or of groups of "
+            "them, parts of names, or globs.",
         ),
     ] = None,
     quick: Annotated[
@@ -149,10 +149,17 @@ def _json(figure: run.Figure) -> dict[str, Any]:
 
 def _chosen(loaded: dict[Path, Sequence[Bench]], names: list[str]) -> list[tuple[Path, Bench]]:
     every = [(file, bench) for file, benches in loaded.items() for bench in benches]
+    groups = {bench.group for _, bench in every if bench.group}
+
+    def is_meant(bench: Bench, name: str) -> bool:
+        if name in groups:
+            return name == bench.group
+        return name in bench.name or fnmatch(bench.name, name)
+
     chosen = [
         (file, bench)
         for file, bench in every
-        if not names or any(name in bench.name or fnmatch(bench.name, name) for name in names)
+        if not names or any(is_meant(bench, name) for name in names)
     ]
     if not chosen:
         there = ", ".join(bench.name for _, bench in every)
