@@ -136,14 +136,21 @@ def test_no_two_arrays_of_a_batch_or_of_two_share_memory() -> None:
                 assert not np.shares_memory(one, other)
 
 
+BOARDS = Case("Boards of bools", "MinAtar-Breakout-v1", 9)
+
+
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("case", CASES[1:4], ids=str)
+@pytest.mark.parametrize("case", [*CASES[1:4], BOARDS], ids=str)
 def test_changing_a_returned_array_changes_no_later_result(case: Case, mode: str) -> None:
     ours, untouched = case.make_vec(4, mode), case.make_vec(4, mode)
 
     def scribble(result: Any) -> None:
         for array in arrays(result):
-            array.fill(None if array.dtype == object else 1)
+            if array.dtype == object:
+                array.fill(None)
+            else:
+                # No valid bool has these bytes.
+                array.reshape(-1).view(np.uint8).fill(7)
 
     def both(call: Any, what: str) -> Any:
         got, expected = call(ours), call(untouched)

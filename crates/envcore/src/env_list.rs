@@ -90,11 +90,14 @@ impl<E: Env> EnvList<E> {
             let row = slot - first;
             let env = place.as_mut().expect("runners step no slot that failed");
             let act = E::Act::read(&mut reader.row::<FEW>(slot));
-            // What a step gives stays where the env put it, because boards are large to move.
-            let stepped = match env.step(&act) {
-                Err(error) => Err(error),
+            // What a step gives stays where the env put it, because boards are large to move. A row
+            // without fault leaves at once: to move a result takes longer than to write most rows.
+            let error = match env.step(&act) {
+                Err(error) => error,
                 Ok((ref step, ref mut record)) => {
-                    let written = show(&step.obs, &mut observation.row::<FEW>(row));
+                    let mut shown = observation.row::<FEW>(row);
+                    step.obs.write(&mut shown);
+                    let is_complete = shown.is_complete();
                     reward[row] = step.reward;
                     (terminated[row], truncated[row]) = (step.is_terminated, step.is_truncated);
                     if leaves.own > 0 {
@@ -106,18 +109,17 @@ impl<E: Env> EnvList<E> {
                     if E::CAPS.contains(Caps::ACTION_MASK) {
                         tell_mask(env, leaves.space, &mut infos.row::<FEW>(row));
                     }
-                    if record.is_empty() {
-                        written
-                    } else {
-                        let record = std::mem::replace(record, Record::empty());
-                        written.and_then(|()| leaves.write_record(record, infos.reborrow(), row, side))
+                    if is_complete && record.is_empty() {
+                        continue;
                     }
+                    let record = std::mem::replace(record, Record::empty());
+                    let told = leaves.write_record(record, infos.reborrow(), row, side);
+                    let Err(error) = shown.complete().and(told) else { continue };
+                    error
                 }
             };
-            if let Err(error) = stepped {
-                side.failures.push((slot, Failure::error(Phase::Step, error)));
-                drop_guarded(place.take());
-            }
+            side.failures.push((slot, Failure::error(Phase::Step, error)));
+            drop_guarded(place.take());
         }
     }
 

@@ -66,9 +66,12 @@ impl LeafPool {
             None => pool.take()?,
         };
         let mut fixed = Fixed::new(lease, *dtype, *elements, rows);
-        if *dtype == DType::Bool {
-            // The block's last user may have left bytes that are not valid bools.
-            fixed.zero();
+        // The block's last user may have left bytes that are not valid bools.
+        match part {
+            _ if *dtype != DType::Bool => {}
+            // A writer of a row clears the row, which is in the nearest cache then.
+            Part::Observation(_) => fixed.distrust(),
+            _ => fixed.zero(),
         }
         Ok(fixed)
     }

@@ -37,6 +37,7 @@ impl Column {
                 let row_bytes = a.row_bytes();
                 // An implementation of `VecEnv` may give columns of other leaves than its spec's.
                 assert!((a.dtype, a.elements) == (b.dtype, b.elements), "a row of another leaf");
+                b.check_bools(from..from + 1);
                 let row = &b.bytes()[from * row_bytes..(from + 1) * row_bytes];
                 a.bytes_mut()[to * row_bytes..(to + 1) * row_bytes].copy_from_slice(row);
             }
@@ -73,6 +74,8 @@ pub struct Fixed {
     dtype: DType,
     elements: usize,
     rows: usize,
+    /// Whether each byte of a column of bools is known to be a valid one.
+    is_trusted: bool,
 }
 
 impl Fixed {
@@ -86,7 +89,13 @@ impl Fixed {
         let bytes = row_bytes.and_then(|bytes| bytes.checked_mul(rows));
         assert!(bytes.is_some_and(|bytes| bytes <= lease.len()), "a lease too small for its column");
         assert!(lease.as_ptr() as usize & (dtype.size() - 1) == 0, "a misaligned lease");
-        Fixed { lease, dtype, elements, rows }
+        Fixed { lease, dtype, elements, rows, is_trusted: true }
+    }
+
+    /// Says that any byte may be in the column. Bools are checked when somebody reads them.
+    #[inline]
+    pub(super) fn distrust(&mut self) {
+        self.is_trusted = false;
     }
 
     /// Element type.
@@ -130,7 +139,7 @@ impl Fixed {
     pub(crate) fn put_bytes(&mut self, row: usize, at: usize, bytes: &[u8]) {
         let row_bytes = self.row_bytes();
         assert!(at + bytes.len() <= row_bytes, "more bytes than a row has");
-        assert!(self.dtype != DType::Bool || bytes.iter().all(|byte| *byte <= 1), "bytes that are no bool");
+        assert!(self.dtype != DType::Bool || are_bools(bytes), "bytes that are no bool");
         let from = row * row_bytes + at;
         self.bytes_mut()[from..from + bytes.len()].copy_from_slice(bytes);
     }
@@ -205,16 +214,17 @@ impl Fixed {
     /// # Panics
     /// Where `T` is not the column's dtype.
     pub fn as_slice<T: Element>(&self) -> &[T] {
-        self.expect::<T>();
+        self.expect::<T>(0..self.rows);
         // SAFETY: as in `bytes`; `new` checked the alignment, and the dtype is T's. Any bits are
-        // a valid number. A column of bools began as zeros or was copied bool by bool, and
-        // whatever writes to it writes valid bools (`Row`, `put_bytes`, `make_bools`).
+        // a valid number. A column of bools has been checked, or it began as zeros or was copied
+        // bool by bool, and whatever writes to it writes valid bools (`Row`, `put_bytes`,
+        // `make_bools`).
         unsafe { std::slice::from_raw_parts(self.lease.as_ptr().cast(), self.rows * self.elements) }
     }
 
     /// All rows' elements, for writing; see [`as_slice`](Self::as_slice).
     pub fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
-        self.expect::<T>();
+        self.expect::<T>(0..self.rows);
         // SAFETY: as in `as_slice`, and `&mut self` is the only access.
         unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr().cast(), self.rows * self.elements) }
     }
@@ -222,8 +232,8 @@ impl Fixed {
     /// The elements of one row.
     #[inline]
     pub fn row<T: Element>(&self, row: usize) -> &[T] {
-        self.expect::<T>();
         assert!(row < self.rows);
+        self.expect::<T>(row..row + 1);
         // SAFETY: as in `as_slice`, but only for this row, because threads may write others.
         unsafe {
             let first = self.lease.as_ptr().cast::<T>().add(row * self.elements);
@@ -237,8 +247,8 @@ impl Fixed {
     /// Nobody else may use those rows while the slice lives.
     #[allow(clippy::mut_from_ref)]
     pub(super) unsafe fn rows_mut<T: Element>(&self, from: usize, count: usize) -> &mut [T] {
-        self.expect::<T>();
         assert!(from <= self.rows && count <= self.rows - from);
+        self.expect::<T>(from..from + count);
         // SAFETY: as in `as_slice`; the caller guarantees that nobody else uses the rows.
         unsafe {
             let first = self.lease.as_ptr().cast::<T>().add(from * self.elements);
@@ -249,6 +259,7 @@ impl Fixed {
     /// Sets every byte to 0.
     pub fn zero(&mut self) {
         self.bytes_mut().fill(0);
+        self.is_trusted = true;
     }
 
     /// Gives up the column for its memory.
@@ -260,7 +271,22 @@ impl Fixed {
         self.lease.as_ptr()
     }
 
-    fn expect<T: Element>(&self) {
+    #[inline]
+    fn expect<T: Element>(&self, rows: Range<usize>) {
         assert!(self.dtype == T::DTYPE, "a {} column read as {}", self.dtype, T::DTYPE);
+        self.check_bools(rows);
     }
+
+    #[inline]
+    fn check_bools(&self, rows: Range<usize>) {
+        if self.dtype == DType::Bool && !self.is_trusted {
+            let bytes = &self.bytes()[rows.start * self.elements..rows.end * self.elements];
+            assert!(are_bools(bytes), "bools were read of a row that nobody wrote");
+        }
+    }
+}
+
+/// Whether each byte is a valid `bool`.
+pub(super) fn are_bools(bytes: &[u8]) -> bool {
+    bytes.iter().fold(0, |all, byte| all | byte) <= 1
 }

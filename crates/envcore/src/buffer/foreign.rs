@@ -7,6 +7,7 @@
 use std::ffi::c_void;
 
 use crate::buffer::act_row::ActReader;
+use crate::buffer::column::are_bools;
 use crate::buffer::place::{Place, Places};
 use crate::buffer::rows::RowsMut;
 use crate::space::{DType, Space, Value};
@@ -106,7 +107,7 @@ impl RowsMut<'_> {
             // (`addresses`).
             let bytes = unsafe { std::slice::from_raw_parts_mut(first, len * place.elements) };
             // As a rule there is nothing to write, and to look is quicker.
-            if bytes.iter().fold(0, |all, byte| all | byte) > 1 {
+            if !are_bools(bytes) {
                 bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
             }
         }

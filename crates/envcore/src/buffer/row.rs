@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::buffer::column::Column;
+use crate::buffer::column::{Column, are_bools};
 use crate::buffer::place::Place;
 use crate::error::{Error, Result};
 use crate::object::Object;
@@ -10,7 +10,8 @@ use crate::space::{Array, DType, Element, Text, Value};
 
 /// Writes one row, leaf by leaf in the space's order.
 ///
-/// The contents of a leaf are unspecified until written, so every element must be written.
+/// The contents of a leaf are unspecified until written, so every element must be written. Bools alone
+/// are false at first.
 ///
 /// # Panics
 /// Every method panics where the leaf is of another kind, dtype or size than what is
@@ -27,7 +28,7 @@ pub struct Row<'a> {
 
 impl Row<'_> {
     /// The next leaf's elements, to be written in row-major order. Images can be drawn
-    /// directly into them.
+    /// directly into them. Bools are false at first.
     #[inline(always)]
     pub fn fixed<T: Element>(&mut self) -> &mut [T] {
         let place = self.next();
@@ -35,9 +36,13 @@ impl Row<'_> {
             mismatch(self.leaf - 1, place.dtype(), T::DTYPE.name());
         }
         // SAFETY: the column has that row of `elements` elements of T. The row belongs to
-        // this writer alone, which is borrowed while the slice lives.
+        // this writer alone, which is borrowed while the slice lives. Bytes that are no valid bools
+        // may be in the row until it is cleared.
         unsafe {
             let first = place.ptr.cast::<T>().add(self.row * place.elements);
+            if T::DTYPE == DType::Bool {
+                first.write_bytes(0, place.elements);
+            }
             std::slice::from_raw_parts_mut(first, place.elements)
         }
     }
@@ -84,11 +89,15 @@ impl Row<'_> {
         if place.fixed {
             mismatch(self.leaf - 1, place.dtype(), "a loose value");
         }
-        // SAFETY: the column has a `Value` for that row, which belongs to this writer alone.
-        let last = unsafe { std::mem::replace(&mut *place.ptr.cast::<Value>().add(self.row), value) };
-        // Most rows had no value yet, and to drop a value is a call.
-        if matches!(last, Value::None) {
-            std::mem::forget(last);
+        // SAFETY: the column has a `Value` for that row, which belongs to this writer alone. A value
+        // that is overwritten is no value, which owns nothing.
+        unsafe {
+            let at = place.ptr.cast::<Value>().add(self.row);
+            // Most rows had no value yet.
+            if !matches!(*at, Value::None) {
+                drop(std::mem::take(&mut *at));
+            }
+            at.write(value);
         }
     }
 
@@ -104,7 +113,7 @@ impl Row<'_> {
         }
         let size = place.elements * dtype.size();
         assert!(bytes.len() == size, "{} bytes written to a leaf of {size}", bytes.len());
-        assert!(dtype != DType::Bool || bytes.iter().all(|byte| *byte <= 1), "bytes that are no bool");
+        assert!(dtype != DType::Bool || are_bools(bytes), "bytes that are no bool");
         // SAFETY: the column has that row of `size` bytes, which belongs to this writer
         // alone; the bytes are valid elements of the dtype.
         unsafe {
@@ -132,7 +141,13 @@ impl Row<'_> {
     /// Errors unless every leaf was written.
     #[inline(always)]
     pub(crate) fn complete(&self) -> Result<()> {
-        if self.leaf == self.places.len() { Ok(()) } else { Err(incomplete(self.leaf, self.places.len())) }
+        if self.is_complete() { Ok(()) } else { Err(incomplete(self.leaf, self.places.len())) }
+    }
+
+    /// Whether every leaf was written.
+    #[inline(always)]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.leaf == self.places.len()
     }
 
     #[inline(always)]

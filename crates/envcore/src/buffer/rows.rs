@@ -9,7 +9,7 @@
 use std::marker::PhantomData;
 
 use crate::buffer::batch::RowKind;
-use crate::buffer::column::Column;
+use crate::buffer::column::{Column, are_bools};
 use crate::buffer::lease::Part;
 use crate::buffer::place::{Place, Places};
 use crate::buffer::row::Row;
@@ -214,10 +214,16 @@ impl<'a> RowsMut<'a> {
     pub(crate) fn elements_of<T: Element>(&mut self, part: Part) -> &[T] {
         let place = self.place_of(part);
         assert!(place.fixed && place.dtype == T::DTYPE, "{part:?} is not of {}", T::DTYPE);
-        // SAFETY: as in `Observations::leaf`.
+        let count = self.len * place.elements;
+        // SAFETY: as in `Observations::leaf`; bools are checked.
         unsafe {
             let first = place.ptr.cast::<T>().add(self.start * place.elements);
-            std::slice::from_raw_parts(first, self.len * place.elements)
+            let bytes = std::slice::from_raw_parts(first.cast::<u8>(), size_of::<T>() * count);
+            assert!(
+                T::DTYPE != DType::Bool || are_bools(bytes),
+                "bools were read of a row that nobody wrote"
+            );
+            std::slice::from_raw_parts(first, count)
         }
     }
 
@@ -416,7 +422,7 @@ impl Observations<'_> {
     /// How many leaves the writers of `row::<true>` have at most.
     const FEW: usize = 4;
 
-    /// All elements of leaf `leaf`, in row-major order, rows first.
+    /// All elements of leaf `leaf`, in row-major order, rows first. Bools are false at first.
     ///
     /// # Panics
     /// Where there is no such leaf, or the leaf is not of fixed shape and `T`s.
@@ -424,9 +430,13 @@ impl Observations<'_> {
         let place = self.places.observation[leaf];
         assert!(place.fixed && place.dtype == T::DTYPE, "leaf {leaf} is not of {}", T::DTYPE);
         // SAFETY: the column has rows start..start + len of `elements` elements of T. They
-        // belong to this window alone, which is borrowed as long.
+        // belong to this window alone, which is borrowed as long. Bytes that are no valid bools may be
+        // there until they are cleared.
         unsafe {
             let first = place.ptr.cast::<T>().add(self.start * place.elements);
+            if T::DTYPE == DType::Bool {
+                first.write_bytes(0, self.len * place.elements);
+            }
             std::slice::from_raw_parts_mut(first, self.len * place.elements)
         }
     }
@@ -451,10 +461,14 @@ mod tests {
         pool.draft(Slots::All, 2, None).unwrap()
     }
 
-    fn pool() -> BatchPool {
+    fn pool_with(finals: bool) -> BatchPool {
         let observation = Leaf::real::<bool>(&[3]).named("awake");
         let info = Space::from(Leaf::real::<bool>(&[]).named("asked"));
-        BatchPool::new(&Layout { observation: observation.into(), info, finals: true, capacity: 2 }).unwrap()
+        BatchPool::new(&Layout { observation: observation.into(), info, finals, capacity: 2 }).unwrap()
+    }
+
+    fn pool() -> BatchPool {
+        pool_with(true)
     }
 
     /// Every place of a draft whose column is of bools.
@@ -499,6 +513,41 @@ mod tests {
             assert!(bytes.contains(&1));
             assert_eq!(batch.kind(1), RowKind::Failed);
         }
+    }
+
+    #[test]
+    fn bytes_that_the_last_user_of_a_block_left_are_never_seen_as_bools() {
+        let mut pool = pool_with(false);
+        let soiled = |pool: &mut BatchPool| {
+            let mut draft = draft(pool);
+            let place = draft.rows_mut().places().observation[0];
+            // SAFETY: the column has two rows of three bytes, and there is no reference to them.
+            unsafe { place.ptr.write_bytes(7, 6) }
+            draft
+        };
+        let used = soiled(&mut pool);
+        drop(pool.finish(used));
+        let mut draft = draft(&mut pool);
+        assert_eq!(draft.rows_mut().observation(0).fixed::<bool>(), [false; 3]);
+        let batch = pool.finish(draft);
+        let column = batch.observation[0].as_fixed().unwrap();
+        assert_eq!(column.bytes(), [0, 0, 0, 7, 7, 7], "the block came back");
+        assert_eq!(column.row::<bool>(0), [false; 3]);
+        let reads: [&dyn Fn(); 2] =
+            [&|| drop(column.row::<bool>(1).to_vec()), &|| drop(column.as_slice::<bool>().to_vec())];
+        for read in reads {
+            let read = std::panic::AssertUnwindSafe(read);
+            assert!(std::panic::catch_unwind(|| read()).is_err(), "nobody wrote the second row");
+        }
+        let mut whole = soiled(&mut pool);
+        let mut rows = whole.rows_mut();
+        let part = Part::Observation(0);
+        assert!(
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rows.elements_of::<bool>(part).len()))
+                .is_err()
+        );
+        assert_eq!(rows.columns().observation.leaf::<bool>(0), [false; 6]);
+        assert_eq!(rows.elements_of::<bool>(part), [false; 6]);
     }
 
     #[test]

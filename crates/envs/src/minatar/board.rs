@@ -50,8 +50,8 @@ pub trait Planes: Copy + Send + 'static {
     /// The sets, in order.
     fn planes(&self) -> &[u128];
 
-    /// Writes a 1 where a cell is in a set, else a 0: rows, then columns, then channels.
-    fn write(&self, out: &mut [bool]);
+    /// Marks in `out`, which is all false, the cells of each set: rows, then columns, then channels.
+    fn mark(&self, out: &mut [bool]);
 }
 
 impl<const C: usize> Planes for [u128; C] {
@@ -62,8 +62,7 @@ impl<const C: usize> Planes for [u128; C] {
     }
 
     #[inline]
-    fn write(&self, out: &mut [bool]) {
-        out.fill(false);
+    fn mark(&self, out: &mut [bool]) {
         let (cells, _) = out.as_chunks_mut::<C>();
         let (first, second) = cells.split_at_mut(64);
         for (channel, plane) in self.iter().enumerate() {
@@ -92,7 +91,7 @@ impl<P: Planes> ToRow for MinAtarSeen<P> {
 
     #[inline(always)]
     fn write(&self, row: &mut Row<'_>) {
-        self.write_board(row.fixed::<bool>());
+        self.0.mark(row.fixed::<bool>());
     }
 }
 
@@ -100,6 +99,7 @@ impl<P: Planes> MinAtarSeen<P> {
     /// Writes all cells: rows, then columns, then channels.
     #[inline]
     pub fn write_board(&self, out: &mut [bool]) {
-        self.0.write(out);
+        out.fill(false);
+        self.0.mark(out);
     }
 }

@@ -2,6 +2,7 @@
 
 use envcore::{Result, Text};
 
+use super::mission;
 use crate::minigrid::aim::Aim;
 use crate::minigrid::builder::{LevelBuilder, LevelGenerator, any_of};
 use crate::minigrid::cell::{GridCell, Thing};
@@ -36,7 +37,7 @@ impl LevelGenerator for Fetch {
         level.place_agent(level.everywhere())?;
         let wanted = level.one(&things[..self.things]);
         let words = level.one(&["get a", "go get a", "fetch a", "go fetch a", "you must fetch a"]);
-        let mission = format!("{words} {} {}", wanted.colour().name(), wanted.thing().name());
-        Ok((mission.into(), Aim::Fetch { thing: wanted.code() }))
+        let mission = mission(format!("{words} {} {}", wanted.colour().name(), wanted.thing().name()));
+        Ok((mission, Aim::Fetch { thing: wanted.code() }))
     }
 }

@@ -2,6 +2,7 @@
 
 use envcore::{Result, Text};
 
+use super::mission;
 use crate::minigrid::aim::Aim;
 use crate::minigrid::builder::{LevelBuilder, LevelGenerator, any_of};
 use crate::minigrid::cell::{Colour, GridCell, Thing};
@@ -54,8 +55,8 @@ impl LevelGenerator for GoToDoor {
         }
         level.place_agent(room)?;
         let wanted = level.int(0, 4) as usize;
-        let mission = format!("go to the {} door", colours[wanted].name());
-        Ok((mission.into(), Aim::Beside { place: level.number(doors[wanted]) }))
+        let mission = mission(format!("go to the {} door", colours[wanted].name()));
+        Ok((mission, Aim::Beside { place: level.number(doors[wanted]) }))
     }
 }
 
@@ -86,7 +87,7 @@ impl LevelGenerator for GoToObject {
         }
         level.place_agent(level.everywhere())?;
         let ((thing, colour), spot) = level.one(&things);
-        let mission = format!("go to the {} {}", colour.name(), thing.name());
-        Ok((mission.into(), Aim::Beside { place: level.number(spot) }))
+        let mission = mission(format!("go to the {} {}", colour.name(), thing.name()));
+        Ok((mission, Aim::Beside { place: level.number(spot) }))
     }
 }

@@ -2,6 +2,7 @@
 
 use envcore::{Result, Text};
 
+use super::mission;
 use crate::minigrid::aim::Aim;
 use crate::minigrid::builder::{LevelBuilder, LevelGenerator};
 use crate::minigrid::cell::Thing;
@@ -40,7 +41,7 @@ impl LevelGenerator for KeyCorridor {
         rooms.add((0, row), Thing::Key, Some(colour))?;
         rooms.place_agent((1, self.rows / 2))?;
         rooms.connect_all()?;
-        let mission = format!("pick up the {} ball", wanted.colour().name());
-        Ok((mission.into(), Aim::PickUp { thing: wanted.code() }))
+        let mission = mission(format!("pick up the {} ball", wanted.colour().name()));
+        Ok((mission, Aim::PickUp { thing: wanted.code() }))
     }
 }

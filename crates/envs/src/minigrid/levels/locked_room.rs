@@ -2,6 +2,7 @@
 
 use envcore::{Result, Text};
 
+use super::mission;
 use crate::minigrid::aim::Aim;
 use crate::minigrid::builder::{LevelBuilder, LevelGenerator};
 use crate::minigrid::cell::{Colour, GridCell, Thing};
@@ -63,9 +64,9 @@ impl LevelGenerator for LockedRoom {
         level.set(key, GridCell::new(Thing::Key, colours[locked]));
         level.place_agent(Area { top: (LEFT, 0), size: (RIGHT - LEFT, SIDE) })?;
         let [locked, keeper] = [locked, keeper].map(|room| colours[room].name());
-        let mission = format!(
+        let mission = mission(format!(
             "get the {locked} key from the {keeper} room, unlock the {locked} door and go to the goal"
-        );
-        Ok((mission.into(), Aim::Goal))
+        ));
+        Ok((mission, Aim::Goal))
     }
 }

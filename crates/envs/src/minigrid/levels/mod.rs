@@ -38,5 +38,35 @@ pub(super) use put_near::PutNear;
 pub(super) use red_blue_doors::RedBlueDoors;
 pub(super) use unlock::{Unlock, UnlockPickup};
 
+use std::collections::HashSet;
+use std::sync::{LazyLock, Mutex};
+
+use envcore::Text;
+
 /// The mission of levels where a goal is all.
-const TO_THE_GOAL: envcore::Text = envcore::Text::from_static("get to the green goal square");
+const TO_THE_GOAL: Text = Text::from_static("get to the green goal square");
+
+/// A mission that was put together from words.
+///
+/// All levels together have a few hundred, each of which is kept for good: a text that the program
+/// holds is quick to pass on, because nobody counts who has it. A thread never waits for another one
+/// here, which a fork of the process may have left in the middle.
+fn mission(words: String) -> Text {
+    static KEPT: LazyLock<Mutex<HashSet<&str>>> = LazyLock::new(Mutex::default);
+    let Ok(mut kept) = KEPT.try_lock() else { return words.into() };
+    let text = kept.get(&*words).copied().unwrap_or_else(|| words.leak());
+    kept.insert(text);
+    Text::from_static(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mission_is_kept_once() {
+        let [one, two] = [(); 2].map(|()| mission("fetch a grey key".into()));
+        assert!(one.is_shared_with(&two) && one == *"fetch a grey key");
+        assert_ne!(one, mission("fetch a grey ball".into()));
+    }
+}

@@ -2,6 +2,7 @@
 
 use envcore::{Result, Text};
 
+use super::mission;
 use crate::minigrid::aim::Aim;
 use crate::minigrid::builder::{LevelBuilder, LevelGenerator, any_of};
 use crate::minigrid::cell::{Colour, GridCell, Thing};
@@ -53,9 +54,14 @@ impl LevelGenerator for PutNear {
             }
         };
         let [((thing, colour), _), ((other, its), place)] = [moved, target].map(|k| things[k as usize]);
-        let mission =
-            format!("put the {} {} near the {} {}", colour.name(), thing.name(), its.name(), other.name());
+        let mission = mission(format!(
+            "put the {} {} near the {} {}",
+            colour.name(),
+            thing.name(),
+            its.name(),
+            other.name()
+        ));
         let thing = GridCell::new(thing, colour).code();
-        Ok((mission.into(), Aim::PutNear { thing, place: level.number(place) }))
+        Ok((mission, Aim::PutNear { thing, place: level.number(place) }))
     }
 }

@@ -3,6 +3,7 @@
 
 use envcore::{Result, Text};
 
+use super::mission;
 use crate::minigrid::aim::Aim;
 use crate::minigrid::builder::{LevelBuilder, LevelGenerator};
 use crate::minigrid::cell::{GridCell, Thing};
@@ -55,7 +56,7 @@ impl LevelGenerator for UnlockPickup {
         }
         rooms.add((0, 0), Thing::Key, Some(colour))?;
         rooms.place_agent((0, 0))?;
-        let mission = format!("pick up the {} box", wanted.colour().name());
-        Ok((mission.into(), Aim::PickUp { thing: wanted.code() }))
+        let mission = mission(format!("pick up the {} box", wanted.colour().name()));
+        Ok((mission, Aim::PickUp { thing: wanted.code() }))
     }
 }
