@@ -12,6 +12,7 @@ GAMES = ("Catch-v0", "Snake-v0", "2048-v0", "ConnectFour-v0")
 BENCHES = [
     Bench(
         group="envs",
+        one_cpu=True,
         name=f"games-{id.split('-')[0]}",
         what=id,
         size="1,024 envs, 1 thread",

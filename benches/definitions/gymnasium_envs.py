@@ -47,6 +47,7 @@ def bench(id: str, theirs: str | None) -> Bench:
         )
     return Bench(
         group="envs",
+        one_cpu=True,
         name=f"gymnasium-{id}",
         what=id,
         size=f"{num_envs:,} envs, 1 thread",

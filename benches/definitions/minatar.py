@@ -38,6 +38,7 @@ def bench(game: str, on_a_gpu: float | None) -> Bench:
         others.append(Limit("gymnax on an A100, as published", on_a_gpu))
     return Bench(
         group="envs",
+        one_cpu=True,
         name=f"minatar-{game}",
         what=id,
         size="1,024 envs, 1 thread",

@@ -27,6 +27,7 @@ def package(id: str, view: str) -> AbstractContextManager[Turns]:
 def bench(id: str) -> Bench:
     return Bench(
         group="envs",
+        one_cpu=True,
         name=f"minigrid-{id.removeprefix('MiniGrid-')}",
         what=id,
         size="1,024 envs, 1 thread",
@@ -46,6 +47,7 @@ def bench(id: str) -> Bench:
 
 PICTURES = Bench(
     group="envs",
+    one_cpu=True,
     name="minigrid-pictures",
     what="MiniGrid-DoorKey-8x8-v0, view=rgb",
     size="1,024 envs, 1 thread",

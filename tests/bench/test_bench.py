@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -16,7 +17,18 @@ pytest.importorskip("typer", reason="the command's extras are not installed")
 pytest.importorskip("rich", reason="the command's extras are not installed")
 pytest.importorskip("matplotlib", reason="plots need matplotlib")
 
-from corral.bench import Bench, Contender, Loop, Program, Skip, files, record, run, units
+from corral.bench import (
+    Bench,
+    Contender,
+    Loop,
+    Program,
+    Skip,
+    cpus,
+    files,
+    record,
+    run,
+    units,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -262,3 +274,37 @@ def test_a_program_that_does_not_get_ready_is_skipped_with_its_last_words() -> N
 def test_names_are_looked_for_in_the_folders_above(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "tests")
     assert files.find_root(None) == ROOT / "benches"
+
+
+COUNTS_CPUS = """
+import os, sys
+print("ready", flush=True)
+for line in sys.stdin:
+    print(len(os.sched_getaffinity(0)), 1, flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no choice of CPUs here")
+def test_contenders_of_one_thread_take_turns_on_one_cpu_after_the_other() -> None:
+    usual = os.sched_getaffinity(0)
+    here: list[set[int]] = []
+    ours = Loop(lambda _: here.append(os.sched_getaffinity(0)), [0])
+    with Program([sys.executable, "-c", COUNTS_CPUS]) as program:
+        for one_cpu, count in [(True, 1), (False, len(usual))]:
+            here.clear()
+            bench = Bench(
+                "name",
+                "what",
+                "size",
+                Contender("ours", lambda: contextlib.nullcontext(ours)),
+                [Contender("theirs", lambda: contextlib.nullcontext(program))],
+                one_cpu=one_cpu,
+            )
+            (figure,) = run.play(bench, Path(), run.Pace(windows=2, seconds=0.01, warm_up=0.001))
+            assert figure.theirs is not None
+            assert figure.theirs.median == count
+            assert min(map(len, here)) == count
+            assert set().union(*here) == usual
+    assert os.sched_getaffinity(0) == usual
+    with cpus.one(len(usual)):
+        assert os.sched_getaffinity(0) == {min(usual)}

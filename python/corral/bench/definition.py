@@ -112,6 +112,8 @@ class Bench:
         theirs: whom it is measured against.
         per_call: show microseconds a step instead of steps a second.
         group: a name that chooses all benches that have it.
+        one_cpu: whether all take their turns on one CPU, another one in each window. This is for
+            those that use one thread: CPUs of a shared machine differ in speed.
     """
 
     name: str
@@ -121,3 +123,4 @@ class Bench:
     theirs: Sequence[Contender | Limit] = field(default=())
     per_call: bool = False
     group: str = ""
+    one_cpu: bool = False

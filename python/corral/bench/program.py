@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from corral.bench import cpus
 from corral.bench.definition import Skip
 
 # A group of its own in this session: if this process is killed, the system ends what is stopped.
@@ -70,7 +71,9 @@ class Program:
                 pipe.close()
 
     def play(self, seconds: float) -> float:
-        """Lets it run for about that long; how many steps a second it made."""
+        """Lets it run for about that long, on the CPUs that the caller may use; how many steps a
+        second it made."""
+        cpus.follow(self._process.pid)
         self._signal(signal.SIGCONT)
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):

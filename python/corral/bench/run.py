@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from corral.bench import cpus
 from corral.bench.definition import Bench, Contender, Limit, Skip, Turns
 from corral.bench.program import apart
 
@@ -96,7 +97,7 @@ def play(
                 if one is bench.ours:
                     raise
                 notes[one.name] = f"it failed: {type(error).__name__}: {error}"
-        rates = _windows(opened, notes, pace, on_window)
+        rates = _windows(opened, notes, pace, on_window, bench.one_cpu)
     return _figures(bench, rates, notes)
 
 
@@ -111,19 +112,24 @@ def _opened(one: Contender, bench: Bench, file: Path) -> Iterator[Turns]:
 
 
 def _windows(
-    opened: dict[str, Turns], notes: dict[str, str], pace: Pace, on_window: Callable[[], None]
+    opened: dict[str, Turns],
+    notes: dict[str, str],
+    pace: Pace,
+    on_window: Callable[[], None],
+    one_cpu: bool,
 ) -> dict[str, list[float]]:
     """Rates by contender. Who begins changes, so that nobody always follows the same one."""
     rates: dict[str, list[float]] = {name: [] for name in opened}
     for window in range(pace.windows):
         names = list(rates)
         first = window % len(names) if names else 0
-        for name in names[first:] + names[:first]:
-            try:
-                rates[name].append(opened[name].play(pace.seconds))
-            except Skip as why:
-                notes[name] = str(why)
-                del rates[name]
+        with cpus.one(window) if one_cpu else nullcontext():
+            for name in names[first:] + names[:first]:
+                try:
+                    rates[name].append(opened[name].play(pace.seconds))
+                except Skip as why:
+                    notes[name] = str(why)
+                    del rates[name]
         on_window()
     return rates
 
