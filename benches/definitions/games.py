@@ -16,7 +16,7 @@ BENCHES = [
         name=f"games-{id.split('-')[0]}",
         what=id,
         size="1,024 envs, 1 thread",
-        ours=Contender("corral", partial(ours, id)),
+        ours=Contender("corral", partial(ours, id), apart=True),
         theirs=[Contender("a bare Rust loop", partial(bare_loop, id), wanted=0.8)],
     )
     for id in GAMES

@@ -51,7 +51,7 @@ def bench(id: str, theirs: str | None) -> Bench:
         name=f"gymnasium-{id}",
         what=id,
         size=f"{num_envs:,} envs, 1 thread",
-        ours=Contender("corral", partial(ours, id, num_envs)),
+        ours=Contender("corral", partial(ours, id, num_envs), apart=True),
         theirs=others,
     )
 

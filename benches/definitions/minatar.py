@@ -42,7 +42,7 @@ def bench(game: str, on_a_gpu: float | None) -> Bench:
         name=f"minatar-{game}",
         what=id,
         size="1,024 envs, 1 thread",
-        ours=Contender("corral", partial(ours, id)),
+        ours=Contender("corral", partial(ours, id), apart=True),
         theirs=others,
     )
 

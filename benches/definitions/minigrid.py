@@ -31,7 +31,7 @@ def bench(id: str) -> Bench:
         name=f"minigrid-{id.removeprefix('MiniGrid-')}",
         what=id,
         size="1,024 envs, 1 thread",
-        ours=Contender("corral", partial(ours, id)),
+        ours=Contender("corral", partial(ours, id), apart=True),
         theirs=[
             Contender("a bare Rust loop", partial(bare_loop, id), wanted=0.8),
             Contender(
@@ -51,7 +51,7 @@ PICTURES = Bench(
     name="minigrid-pictures",
     what="MiniGrid-DoorKey-8x8-v0, view=rgb",
     size="1,024 envs, 1 thread",
-    ours=Contender("corral", partial(ours, "MiniGrid-DoorKey-8x8-v0", view="rgb")),
+    ours=Contender("corral", partial(ours, "MiniGrid-DoorKey-8x8-v0", view="rgb"), apart=True),
     theirs=[
         Contender(
             "minigrid with RGBImgObsWrapper in SyncVectorEnv, 64 envs",
