@@ -1,6 +1,7 @@
 //! A writer of one row.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 
 use crate::buffer::column::{Column, are_bools};
 use crate::buffer::place::Place;
@@ -67,7 +68,7 @@ impl Row<'_> {
     }
 
     /// Writes the next leaf as a text. A [`Text`] is written without an allocation.
-    #[inline]
+    #[inline(always)]
     pub fn text(&mut self, text: impl Into<Text>) {
         self.value(Value::Text(text.into()));
     }
@@ -83,21 +84,24 @@ impl Row<'_> {
     }
 
     /// Writes the next leaf, which must not be of fixed shape.
-    #[inline]
+    #[inline(always)]
     pub fn value(&mut self, value: Value) {
         let place = self.next();
         if place.fixed {
             mismatch(self.leaf - 1, place.dtype(), "a loose value");
         }
+        // Where the last value's drop panics, the new value leaks. If it had to be dropped then, it
+        // would have an address, and would be copied from there.
+        let value = ManuallyDrop::new(value);
         // SAFETY: the column has a `Value` for that row, which belongs to this writer alone. A value
         // that is overwritten is no value, which owns nothing.
         unsafe {
             let at = place.ptr.cast::<Value>().add(self.row);
             // Most rows had no value yet.
             if !matches!(*at, Value::None) {
-                drop(std::mem::take(&mut *at));
+                drop_last(&mut *at);
             }
-            at.write(value);
+            at.write(ManuallyDrop::into_inner(value));
         }
     }
 
@@ -164,6 +168,11 @@ impl Row<'_> {
 
 // These functions take values and not the writer, because a writer whose address nobody
 // has can live in registers.
+
+#[cold]
+fn drop_last(value: &mut Value) {
+    *value = Value::None;
+}
 
 #[cold]
 fn incomplete(written: usize, all: usize) -> Error {

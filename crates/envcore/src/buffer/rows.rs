@@ -536,8 +536,8 @@ mod tests {
         let reads: [&dyn Fn(); 2] =
             [&|| drop(column.row::<bool>(1).to_vec()), &|| drop(column.as_slice::<bool>().to_vec())];
         for read in reads {
-            let read = std::panic::AssertUnwindSafe(read);
-            assert!(std::panic::catch_unwind(|| read()).is_err(), "nobody wrote the second row");
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+            assert!(outcome.is_err(), "nobody wrote the second row");
         }
         let mut whole = soiled(&mut pool);
         let mut rows = whole.rows_mut();
