@@ -170,11 +170,14 @@ def test_an_actor_that_dies_again_and_again_is_an_error() -> None:
     pools.close()
 
 
-def test_k_of_n_arrive_and_the_others_follow() -> None:
+def test_k_of_n_arrive_and_the_others_follow(tmp_path: Path) -> None:
+    may_go_on = tmp_path / "go on"
+
     def sleeper(weights: Any) -> Callable[[Any], Any]:
         def act(seen: Any) -> Any:
-            # The actor of the env whose first pole leans most to the left is slow.
-            time.sleep(0.2 if len(seen) == 2 else 0.0)
+            # The actor of two envs waits until the other one's fragment is here.
+            while len(seen) == 2 and not may_go_on.exists():
+                time.sleep(0.01)
             return np.zeros(len(seen), np.int64)
 
         return act
@@ -183,6 +186,7 @@ def test_k_of_n_arrive_and_the_others_follow() -> None:
         assert [len(member.envs) for member in pools._members] == [2, 3]
         first = pools.collect(None, sleeper, 4, wait=1)
         assert [len(part.envs) for part in first] == [3]
+        may_go_on.touch()
         seen = [len(part.envs) for _ in range(3) for part in pools.collect(None, sleeper, 4)]
         assert sorted(seen) == [2, 2, 2, 3, 3, 3]
         with pytest.raises(errors.ArgumentError, match="wait"):

@@ -19,6 +19,11 @@ mod put_near;
 mod red_blue_doors;
 mod unlock;
 
+use std::collections::HashSet;
+use std::sync::{LazyLock, Mutex};
+
+use envcore::Text;
+
 pub(super) use crossing::Crossing;
 pub(super) use dist_shift::DistShift;
 pub(super) use door_key::DoorKey;
@@ -37,11 +42,6 @@ pub(super) use playground::Playground;
 pub(super) use put_near::PutNear;
 pub(super) use red_blue_doors::RedBlueDoors;
 pub(super) use unlock::{Unlock, UnlockPickup};
-
-use std::collections::HashSet;
-use std::sync::{LazyLock, Mutex};
-
-use envcore::Text;
 
 /// The mission of levels where a goal is all.
 const TO_THE_GOAL: Text = Text::from_static("get to the green goal square");
