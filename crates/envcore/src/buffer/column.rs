@@ -212,7 +212,7 @@ impl Fixed {
     /// All rows' elements.
     ///
     /// # Panics
-    /// Where `T` is not the column's dtype.
+    /// Where `T` is not the column's dtype, or is `bool` and nobody wrote one of the rows.
     pub fn as_slice<T: Element>(&self) -> &[T] {
         self.expect::<T>(0..self.rows);
         // SAFETY: as in `bytes`; `new` checked the alignment, and the dtype is T's. Any bits are
@@ -229,7 +229,7 @@ impl Fixed {
         unsafe { std::slice::from_raw_parts_mut(self.lease.as_ptr().cast(), self.rows * self.elements) }
     }
 
-    /// The elements of one row.
+    /// The elements of one row; panics as [`as_slice`](Self::as_slice) does, for this row.
     #[inline]
     pub fn row<T: Element>(&self, row: usize) -> &[T] {
         assert!(row < self.rows);
@@ -281,9 +281,17 @@ impl Fixed {
     fn check_bools(&self, rows: Range<usize>) {
         if self.dtype == DType::Bool && !self.is_trusted {
             let bytes = &self.bytes()[rows.start * self.elements..rows.end * self.elements];
-            assert!(are_bools(bytes), "bools were read of a row that nobody wrote");
+            expect_bools(bytes);
         }
     }
+}
+
+/// Panics unless each byte is a valid `bool`.
+pub(super) fn expect_bools(bytes: &[u8]) {
+    assert!(
+        are_bools(bytes),
+        "bools were read of a row that nobody wrote: a chunk writes all rows of its window"
+    );
 }
 
 /// Whether each byte is a valid `bool`.

@@ -54,7 +54,10 @@ const TO_THE_GOAL: Text = Text::from_static("get to the green goal square");
 fn mission(words: String) -> Text {
     static KEPT: LazyLock<Mutex<HashSet<&str>>> = LazyLock::new(Mutex::default);
     let Ok(mut kept) = KEPT.try_lock() else { return words.into() };
-    let text = kept.get(&*words).copied().unwrap_or_else(|| words.leak());
+    if let Some(text) = kept.get(&*words) {
+        return Text::from_static(text);
+    }
+    let text: &str = words.leak();
     kept.insert(text);
     Text::from_static(text)
 }
