@@ -2,7 +2,7 @@
 
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -297,6 +297,7 @@ class Fragment:
     def begin(self) -> None: ...
     def keep_actions(self, whole: npt.NDArray[Any]) -> None: ...
     def step(self, actions: Any) -> tuple[Any, dict[str, Any] | None]: ...
+    def play(self, policy: Callable[[Any], Any]) -> None: ...
     def recv(self, timeout: float) -> bool: ...
     def array(
         self, number: int, like: npt.NDArray[Any], shape: list[int]

@@ -50,6 +50,9 @@ def roll(
     actions: Any = None
     try:
         fragment.begin()
+        if plain is not None and not names and not source.keeps_actions:
+            fragment.play(plain)
+            return source.rollout()
         observations, told = fragment.shown()
         for step in range(asked.steps):
             if plain is not None:
@@ -68,7 +71,7 @@ def roll(
         with contextlib.suppress(Exception):
             if isinstance(error, KeyboardInterrupt):
                 fragment.recv(_GRACE)
-            if fragment.done > step:
+            if source.keeps_actions and fragment.done > step:
                 source.put(step, actions)
         with contextlib.suppress(Exception):
             error.rollout = source.rollout()  # type: ignore[attr-defined]

@@ -59,6 +59,8 @@ def _torch() -> Any:
     """PyTorch, where the program has imported it. Some programs put a stand-in in its place, which
     has no modules of neural networks, or cannot leave gradients out."""
     torch = sys.modules.get("torch")
+    if torch is None:
+        return None
     is_whole = hasattr(getattr(torch, "nn", None), "Module") and hasattr(torch, "inference_mode")
     return torch if is_whole else None
 

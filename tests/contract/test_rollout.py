@@ -410,21 +410,6 @@ def test_films_and_rollouts_do_not_go_together(tmp_path: Path) -> None:
     filmed.close()
 
 
-def test_ctrl_c_lets_the_step_end_and_leaves_what_was_played() -> None:
-    envs = made("next_step")
-    envs.reset()
-    calls = iter(range(100))
-
-    def policy(observations: Any) -> Any:
-        if next(calls) == 5:
-            raise KeyboardInterrupt
-        return choose(observations)
-
-    with pytest.raises(KeyboardInterrupt) as raised:
-        envs.rollout(policy, 20)
-    assert raised.value.rollout.steps == 5  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize(
     ("given", "error", "match"),
     [

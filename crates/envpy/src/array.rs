@@ -317,10 +317,12 @@ pub(crate) fn put_row(
     // elements are of one type, so that any bytes of one are valid in the other.
     unsafe {
         let to = to.cast_mut().add(row * size);
-        if room >= LARGE && from.addr().abs_diff(to.addr()) >= size {
+        if from.addr().abs_diff(to.addr()) < size {
+            ptr::copy(from, to, size);
+        } else if room >= LARGE {
             simd::copy_past_caches(from, to, size);
         } else {
-            ptr::copy(from, to, size);
+            simd::copy(from, to, size);
         }
     }
     true

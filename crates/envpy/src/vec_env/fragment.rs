@@ -29,6 +29,8 @@ struct Filling {
     arrays: FragmentArrays,
     /// `(steps, num_envs, …)`, where the actions are kept here.
     actions: Option<Py<PyUntypedArray>>,
+    /// The actions of the step in flight, where they are yet to be kept.
+    unkept: Option<Py<PyAny>>,
     awaited: Awaited,
     failures: Vec<SlotError>,
 }
@@ -61,6 +63,37 @@ impl Fragment {
         state.assembler.shown(py, fragment, arrays, fragment.done(), self.size().1)
     }
 
+    /// Puts all slots in flight with their actions, and keeps these.
+    fn send(&self, actions: &Bound<'_, PyAny>, state: &mut HeldState, filling: &mut Filling) -> PyResult<()> {
+        let py = actions.py();
+        if filling.fragment.is_full() {
+            return Err(to_py(py, Error::Argument(format!("a rollout has all of its {} steps", self.steps))));
+        }
+        self.envs.get().put(state, &Slots::All, actions, true)?;
+        if let Some((calls, _)) = &mut state.last_shown {
+            // Until this rollout has ended, nobody knows what the envs show.
+            *calls = u64::MAX;
+        }
+        filling.awaited = Awaited::Step;
+        let step = filling.fragment.done();
+        let is_kept = filling.actions.as_ref().is_none_or(|whole| {
+            // The CPU's nearest cache still has the actions, which the vec env has just read.
+            actions.cast().is_ok_and(|given| array::put_row(whole.bind(py), step, given))
+        });
+        filling.unkept = (!is_kept).then(|| actions.clone().unbind());
+        Ok(())
+    }
+
+    /// Makes a step. Returns what all slots show.
+    fn advance<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<WhatIsShown<'py>> {
+        let py = actions.py();
+        let mut state = self.envs.get().lock_for_rollout(py)?;
+        let mut filling = self.filling(py)?;
+        self.send(actions, &mut state, &mut filling)?;
+        self.receive(py, &mut state, &mut filling, None)?;
+        self.show(py, &state, &filling)
+    }
+
     fn size(&self) -> (usize, usize) {
         (self.steps, self.envs.get().spec.num_slots)
     }
@@ -74,7 +107,7 @@ impl Fragment {
         deadline: Option<Instant>,
     ) -> PyResult<bool> {
         let envs = self.envs.get();
-        let Filling { fragment, awaited, failures, .. } = filling;
+        let Filling { fragment, actions, unkept, awaited, failures, .. } = filling;
         while *awaited != Awaited::Nothing {
             let host = (*awaited == Awaited::Step).then(|| fragment.buffers());
             let mut batch = match envs.wait(py, state, ALL, deadline, host) {
@@ -100,6 +133,9 @@ impl Fragment {
                 let below = &mut state.envs;
                 envs.aside(py, || below.send_reset(&Slots::List(ended), &begin, None)).or_raise(py)?;
                 *awaited = Awaited::Reset;
+            }
+            if let (Some(actions), Some(given)) = (&*actions, unkept.take()) {
+                actions.bind(py).set_item(fragment.done() - 1, given)?;
             }
         }
         let failures = std::mem::take(failures);
@@ -128,8 +164,14 @@ impl Fragment {
         let fragment = envcore::Fragment::new(&of.spec, steps, infos, step_pools).or_raise(py)?;
         let arrays = assembler.blocks(py, &fragment, (steps, of.spec.num_slots))?;
         drop(state);
-        let filling =
-            Filling { fragment, arrays, actions: None, awaited: Awaited::Nothing, failures: Vec::new() };
+        let filling = Filling {
+            fragment,
+            arrays,
+            actions: None,
+            unkept: None,
+            awaited: Awaited::Nothing,
+            failures: Vec::new(),
+        };
         Ok(Fragment { envs, steps, filling: Mutex::new(filling) })
     }
 
@@ -138,6 +180,7 @@ impl Fragment {
         let envs = self.envs.get();
         let mut state = envs.lock_for_rollout(py)?;
         let mut filling = self.filling(py)?;
+        filling.unkept = None;
         // To show the envs once more takes as long as ten steps of small ones.
         if let Some((calls, last)) = &state.last_shown
             && *calls == state.calls
@@ -155,8 +198,8 @@ impl Fragment {
         Ok(())
     }
 
-    /// Lets `step` keep its actions in `whole`, `(steps, num_envs, …)`, an array of the action
-    /// space's dtype. Those of a step that raises are the caller's to keep.
+    /// Lets `step` and `play` keep the actions of the steps that are made in `whole`,
+    /// `(steps, num_envs, …)`, an array of the action space's dtype.
     fn keep_actions(&self, whole: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
         self.filling(whole.py())?.actions = Some(whole.clone().unbind());
         Ok(())
@@ -164,29 +207,20 @@ impl Fragment {
 
     /// Steps all slots, and returns what `shown` returns.
     fn step<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<WhatIsShown<'py>> {
-        let py = actions.py();
-        let envs = self.envs.get();
-        let mut state = envs.lock_for_rollout(py)?;
-        let mut filling = self.filling(py)?;
-        if filling.fragment.is_full() {
-            return Err(to_py(py, Error::Argument(format!("a rollout has all of its {} steps", self.steps))));
+        self.advance(actions)
+    }
+
+    /// Makes all steps that are missing. Calls `policy` with the observations for the actions of
+    /// each.
+    fn play(&self, policy: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = policy.py();
+        let (mut observations, _) = self.shown(py)?;
+        for _ in self.done(py)?..self.steps {
+            // Policies that are no Python code do not look for Ctrl-C.
+            py.check_signals()?;
+            (observations, _) = self.advance(&policy.call1((observations,))?)?;
         }
-        envs.put(&mut state, &Slots::All, actions, true)?;
-        if let Some((calls, _)) = &mut state.last_shown {
-            // Until this rollout has ended, nobody knows what the envs show.
-            *calls = u64::MAX;
-        }
-        filling.awaited = Awaited::Step;
-        let step = filling.fragment.done();
-        self.receive(py, &mut state, &mut filling, None)?;
-        if let Some(whole) = &filling.actions {
-            let whole = whole.bind(py);
-            let is_kept = actions.cast().is_ok_and(|given| array::put_row(whole, step, given));
-            if !is_kept {
-                whole.set_item(step, actions)?;
-            }
-        }
-        self.show(py, &state, &filling)
+        Ok(())
     }
 
     /// Waits, at most `timeout` seconds, for a step that Ctrl-C has interrupted. Returns whether
