@@ -8,7 +8,6 @@ Above 400 lines because all that changes a state stands here.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Set
@@ -31,6 +30,7 @@ from corral.managers.members import Landed, Members, ResetOrder
 from corral.managers.seeds import Seeds
 from corral.managers.timestep import BaseEnvTimestep, is_abnormal
 
+_INT = frozenset({int})
 # What is refused (other spaces, no env at all) is refused again.
 _FINAL = (ArgumentError, ArgumentTypeError, SpaceError, UnsupportedError)
 
@@ -91,8 +91,8 @@ class Fleet:
         """Whether the keys of `actions` are numbers of envs that take an action now."""
         return (
             actions.keys() <= self.shown.keys()
-            and set(map(type, actions)) <= {int}
-            and self.landed.keys().isdisjoint(actions)
+            and _INT.issuperset(map(type, actions))
+            and (not self.landed or self.landed.keys().isdisjoint(actions))
         )
 
     def settle(self, env_ids: Iterable[int], pardoned: Set[int] = frozenset()) -> None:
@@ -154,7 +154,7 @@ class Fleet:
     def send(self, actions: dict[int, Any]) -> None:
         """Puts envs in flight with their actions; nothing moves where one is wrong."""
         if actions:
-            self._depart(actions, self.members.send)
+            self._depart(self.members.send, actions)
 
     def step(self, actions: dict[int, Any]) -> None:
         """Puts envs in flight with their actions, and waits until none is; nothing moves where an
@@ -166,7 +166,7 @@ class Fleet:
         received, again = None, False
         if actions and not self.resets and not self.in_step:
             again = self._resets_at_once()
-            received = self._depart(actions, functools.partial(self.members.step, again=again))
+            received = self._depart(self.members.step, actions, again)
         if received is None:
             self.send(actions)
         elif type(received) is dict:
@@ -177,16 +177,17 @@ class Fleet:
             # All that is in flight comes at once, so that an error carries all timesteps.
             self.collect(len(self.in_step) + self.resets)
 
-    def _depart(self, actions: dict[int, Any], send: Callable[[dict[int, Any]], Any]) -> Any:
-        """What `send` returns, which puts envs in flight, or raises an `Exception` or returns False
-        where nothing has moved. Ctrl-C may end it at any point: the envs are said to be in flight
-        before they are."""
+    def _depart(self, send: Callable[..., Any], actions: dict[int, Any], *more: Any) -> Any:
+        """What `send(actions, *more)` returns, which puts envs in flight, or raises an `Exception`
+        or returns False where nothing has moved. Each of these envs is shown. Ctrl-C may end it at
+        any point: the envs are said to be in flight before they are."""
         shown = self.shown
         self.in_step.update(actions)
-        self.shown = {k: shown[k] for k in shown if k not in actions}
+        rest = len(shown) - len(actions)
+        self.shown = {k: shown[k] for k in shown if k not in actions} if rest else {}
         sent: Any = False
         try:
-            sent = send(actions)
+            sent = send(actions, *more)
         except Exception:
             self._stay(actions, shown)
             raise
@@ -321,7 +322,10 @@ class Fleet:
         """Takes in rows of steps without infos. With `again`, the envs whose episodes are over are
         being reset already."""
         self.in_step.difference_update(timesteps)
-        self.landed.update(timesteps)
+        if self.landed:
+            self.landed.update(timesteps)
+        else:
+            self.landed = timesteps
         shown, over = self.shown, []
         for env_id, (observation, _, done, _) in timesteps.items():
             if not done:
