@@ -70,7 +70,10 @@ impl Row<'_> {
     /// Writes the next leaf as a text. A [`Text`] is written without an allocation.
     #[inline(always)]
     pub fn text(&mut self, text: impl Into<Text>) {
-        self.value(Value::Text(text.into()));
+        let text = ManuallyDrop::new(text.into());
+        let at = self.next_value();
+        // SAFETY: as in `value`.
+        unsafe { at.write(Value::Text(ManuallyDrop::into_inner(text))) }
     }
 
     /// Writes the next leaf as an array of any shape.
@@ -86,22 +89,30 @@ impl Row<'_> {
     /// Writes the next leaf, which must not be of fixed shape.
     #[inline(always)]
     pub fn value(&mut self, value: Value) {
+        // Where the last value's drop panics, the new value leaks. If it had to be dropped then, it
+        // would have an address, and would be copied from there.
+        let value = ManuallyDrop::new(value);
+        let at = self.next_value();
+        // SAFETY: the place is that of a value, which belongs to this writer alone. What is
+        // overwritten owns nothing.
+        unsafe { at.write(ManuallyDrop::into_inner(value)) }
+    }
+
+    /// The place of the next leaf, which must not be of fixed shape, in this row. No value is there.
+    #[inline(always)]
+    fn next_value(&mut self) -> *mut Value {
         let place = self.next();
         if place.fixed {
             mismatch(self.leaf - 1, place.dtype(), "a loose value");
         }
-        // Where the last value's drop panics, the new value leaks. If it had to be dropped then, it
-        // would have an address, and would be copied from there.
-        let value = ManuallyDrop::new(value);
-        // SAFETY: the column has a `Value` for that row, which belongs to this writer alone. A value
-        // that is overwritten is no value, which owns nothing.
+        // SAFETY: the column has a `Value` for that row, which belongs to this writer alone.
         unsafe {
             let at = place.ptr.cast::<Value>().add(self.row);
             // Most rows had no value yet.
             if !matches!(*at, Value::None) {
                 drop_last(&mut *at);
             }
-            at.write(ManuallyDrop::into_inner(value));
+            at
         }
     }
 
