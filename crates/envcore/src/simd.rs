@@ -92,8 +92,9 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// Copies `bytes` bytes. From 4 KB on, the copy of the C library is one instruction of the CPU, which
-/// takes several times as long as loads and stores where `to` is in none of the nearer caches.
+/// Copies `bytes` bytes. From 4 KB on, the copy of glibc is one instruction of the CPU. To memory that
+/// is in none of the nearer caches, that instruction takes a quarter more time than loads and stores
+/// (0.31 µs, not 0.25, for 8 KB on a Zen 3).
 ///
 /// # Safety
 /// As [`std::ptr::copy_nonoverlapping`].
