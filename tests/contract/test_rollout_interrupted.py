@@ -38,7 +38,7 @@ class Dozing(gymnasium.Env[Any, Any]):
 
 
 @contextmanager
-def interrupted() -> Iterator[Callable[[float], None]]:
+def interrupted() -> Iterator[Callable[[float], object]]:
     """A function that lets Ctrl-C come after some seconds, as Python code sees it."""
 
     def interrupt(*_: Any) -> None:
@@ -46,7 +46,7 @@ def interrupted() -> Iterator[Callable[[float], None]]:
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds) and None
+        yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

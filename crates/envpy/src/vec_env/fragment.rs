@@ -84,16 +84,6 @@ impl Fragment {
         Ok(())
     }
 
-    /// Makes a step. Returns what all slots show.
-    fn advance<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<WhatIsShown<'py>> {
-        let py = actions.py();
-        let mut state = self.envs.get().lock_for_rollout(py)?;
-        let mut filling = self.filling(py)?;
-        self.send(actions, &mut state, &mut filling)?;
-        self.receive(py, &mut state, &mut filling, None)?;
-        self.show(py, &state, &filling)
-    }
-
     fn size(&self) -> (usize, usize) {
         (self.steps, self.envs.get().spec.num_slots)
     }
@@ -207,7 +197,12 @@ impl Fragment {
 
     /// Steps all slots, and returns what `shown` returns.
     fn step<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<WhatIsShown<'py>> {
-        self.advance(actions)
+        let py = actions.py();
+        let mut state = self.envs.get().lock_for_rollout(py)?;
+        let mut filling = self.filling(py)?;
+        self.send(actions, &mut state, &mut filling)?;
+        self.receive(py, &mut state, &mut filling, None)?;
+        self.show(py, &state, &filling)
     }
 
     /// Makes all steps that are missing. Calls `policy` with the observations for the actions of
@@ -218,7 +213,7 @@ impl Fragment {
         for _ in self.done(py)?..self.steps {
             // Policies that are no Python code do not look for Ctrl-C.
             py.check_signals()?;
-            (observations, _) = self.advance(&policy.call1((observations,))?)?;
+            (observations, _) = self.step(&policy.call1((observations,))?)?;
         }
         Ok(())
     }
