@@ -81,10 +81,17 @@ impl GridWorld {
     #[inline]
     fn write_partial(&self, image: &mut [u8]) {
         let size = self.sight.size;
-        self.look(|column, row, _, cell| {
-            let at = (column * size + row) * 3;
-            image[at..at + 3].copy_from_slice(&cell.encoded());
-        });
+        match <&mut [u8; USUAL * USUAL * 3]>::try_from(&mut *image) {
+            // The compiler knows that each field lies within an image of this length.
+            Ok(image) if size == USUAL => self.look_within::<USUAL>(USUAL, |column, row, _, cell| {
+                let at = (column * USUAL + row) * 3;
+                image[at..at + 3].copy_from_slice(&cell.encoded());
+            }),
+            _ => self.look(|column, row, _, cell| {
+                let at = (column * size + row) * 3;
+                image[at..at + 3].copy_from_slice(&cell.encoded());
+            }),
+        }
     }
 
     fn write_full(&self, image: &mut [u8]) {
