@@ -20,7 +20,7 @@ use crate::frame::Frame;
 use crate::guard::{drop_guarded, guard};
 use crate::leaves::{FromRow, ToRow};
 use crate::record::Record;
-use crate::simd;
+use crate::simd::{self, Kernel};
 use crate::source::{Chunk, ResetArgs, Side, SourceSpec, StepArgs};
 use crate::space::{Options, Space, Value};
 use telling::{InfoLeaves, begin_own, show, tell, tell_events, tell_mask};
@@ -248,16 +248,39 @@ impl<E: Env> EnvList<E> {
         while let Some(&slot) = slots.first() {
             at.set(slot);
             let run = guard(Phase::Step, || {
-                if few {
-                    self.play::<true>(slots, first, &at, actions, rows, side);
-                } else {
-                    self.play::<false>(slots, first, &at, actions, rows, side);
-                }
+                simd::dispatch(Playing { list: self, slots, first, at: &at, actions, rows, side, few });
             });
             let Err(failure) = run else { break };
             side.failures.push((at.get(), failure));
             self.lose(at.get());
             slots = &slots[slots.partition_point(|slot| *slot <= at.get())..];
+        }
+    }
+}
+
+/// The step of some slots, which is compiled for CPUs with AVX2, too, so far as the env's own functions are
+/// inlined.
+struct Playing<'a, 'rows, E: Env> {
+    list: &'a mut EnvList<E>,
+    slots: &'a [usize],
+    first: usize,
+    at: &'a Cell<usize>,
+    actions: StepArgs<'a>,
+    rows: &'a mut RowsMut<'rows>,
+    side: &'a mut Side,
+    few: bool,
+}
+
+impl<E: Env> Kernel for Playing<'_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Playing { list, slots, first, at, actions, rows, side, few } = self;
+        if few {
+            list.play::<true>(slots, first, at, actions, rows, side);
+        } else {
+            list.play::<false>(slots, first, at, actions, rows, side);
         }
     }
 }

@@ -23,6 +23,11 @@ impl Default for MinAtarConfig {
 }
 
 impl MinAtarConfig {
+    /// Whether actions stand for the game's own moves alone.
+    pub(super) fn is_minimal(&self) -> bool {
+        self.use_minimal_action_set == Some(true)
+    }
+
     /// # Errors
     /// [`Error::OptionValue`] for what is no probability.
     pub(super) fn stickiness(&self) -> Result<f64> {

@@ -16,8 +16,8 @@ pub struct MinAtar<G> {
     last: MinAtarMove,
     stickiness: f64,
     ramps: bool,
-    /// The moves that actions stand for.
-    moves: &'static [MinAtarMove],
+    /// Whether actions stand for the game's own moves alone.
+    is_minimal: bool,
 }
 
 impl<G: MinAtarGame> MinAtar<G> {
@@ -33,8 +33,10 @@ impl<G: MinAtarGame> MinAtar<G> {
     }
 }
 
-fn moves<G: MinAtarGame>(config: &MinAtarConfig) -> &'static [MinAtarMove] {
-    if config.use_minimal_action_set == Some(true) { G::MOVES } else { MinAtarMove::ALL }
+/// The moves that actions stand for.
+#[inline]
+fn moves<G: MinAtarGame>(is_minimal: bool) -> &'static [MinAtarMove] {
+    if is_minimal { G::MOVES } else { MinAtarMove::ALL }
 }
 
 impl<G: MinAtarGame> Env for MinAtar<G> {
@@ -54,12 +56,12 @@ impl<G: MinAtarGame> Env for MinAtar<G> {
             last: MinAtarMove::Stay,
             stickiness: config.stickiness()?,
             ramps: config.difficulty_ramping,
-            moves: moves::<G>(config),
+            is_minimal: config.is_minimal(),
         })
     }
 
     fn action_space(config: &MinAtarConfig) -> Result<Space> {
-        Ok(Leaf::discrete(moves::<G>(config).len() as u64).into())
+        Ok(Leaf::discrete(moves::<G>(config.is_minimal()).len() as u64).into())
     }
 
     #[inline(always)]
@@ -67,7 +69,7 @@ impl<G: MinAtarGame> Env for MinAtar<G> {
         let rng = self.streams.rng();
         if rng.random() >= self.stickiness {
             // An action that nobody has checked may be any number.
-            self.last = self.moves.get(a.0 as usize).copied().unwrap_or(MinAtarMove::Stay);
+            self.last = moves::<G>(self.is_minimal).get(a.0 as usize).copied().unwrap_or(MinAtarMove::Stay);
         }
         let MinAtarTurn { reward, is_over } = self.game.play(self.last, self.ramps, rng);
         let step = Step::new(*a, self.seen(), reward.into(), ());
