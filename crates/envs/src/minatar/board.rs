@@ -61,7 +61,7 @@ impl<const C: usize> Planes for [u128; C] {
         self
     }
 
-    #[inline]
+    #[inline(always)]
     fn mark(&self, out: &mut [bool]) {
         let (cells, _) = out.as_chunks_mut::<C>();
         let (first, second) = cells.split_at_mut(64);
