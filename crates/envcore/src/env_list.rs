@@ -248,7 +248,7 @@ impl<E: Env> EnvList<E> {
         while let Some(&slot) = slots.first() {
             at.set(slot);
             let run = guard(Phase::Step, || {
-                simd::dispatch(Playing { list: self, slots, first, at: &at, actions, rows, side, few });
+                simd::dispatch(PlaySlots { list: self, slots, first, at: &at, actions, rows, side, few });
             });
             let Err(failure) = run else { break };
             side.failures.push((at.get(), failure));
@@ -260,7 +260,7 @@ impl<E: Env> EnvList<E> {
 
 /// The step of some slots, which is compiled for CPUs with AVX2, too, so far as the env's own functions are
 /// inlined.
-struct Playing<'a, 'rows, E: Env> {
+struct PlaySlots<'a, 'rows, E: Env> {
     list: &'a mut EnvList<E>,
     slots: &'a [usize],
     first: usize,
@@ -271,12 +271,12 @@ struct Playing<'a, 'rows, E: Env> {
     few: bool,
 }
 
-impl<E: Env> Kernel for Playing<'_, '_, E> {
+impl<E: Env> Kernel for PlaySlots<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Playing { list, slots, first, at, actions, rows, side, few } = self;
+        let PlaySlots { list, slots, first, at, actions, rows, side, few } = self;
         if few {
             list.play::<true>(slots, first, at, actions, rows, side);
         } else {
