@@ -43,9 +43,9 @@ def run(
 def run_suite(
     python: Path, suite: Path, *args: object, path: tuple[Path, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a file of tests by the venv's own pytest."""
-    options = ("-q", "-p", "no:cacheprovider", "--noconftest", *args)
-    return run(python, "-m", "pytest", *options, suite, path=path)
+    """Runs a file of tests by the venv's own pytest; `args` are more files, or its options."""
+    options = ("-q", "-p", "no:cacheprovider", "--noconftest")
+    return run(python, "-m", "pytest", *options, suite, *args, path=path)
 
 
 def ask(peer: str, module: str, request: dict[str, Any]) -> Any:
