@@ -6,6 +6,7 @@
 mod telling;
 
 use std::cell::Cell;
+use std::mem::needs_drop;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::begin::Begin;
 use crate::buffer::{RowsMut, StepColumns};
 use crate::call::{Call, CallKind, listed, settle};
 use crate::caps::Caps;
-use crate::env::Env;
+use crate::env::{Env, Step};
 use crate::error::{Error, Failure, Phase, Result};
 use crate::finding::find_value;
 use crate::frame::Frame;
@@ -90,34 +91,45 @@ impl<E: Env> EnvList<E> {
             let row = slot - first;
             let env = place.as_mut().expect("runners step no slot that failed");
             let act = E::Act::read(&mut reader.row::<FEW>(slot));
-            // What a step gives stays where the env put it, because boards are large to move. A row
-            // without fault leaves at once: to move a result takes longer than to write most rows.
-            let error = match env.step(&act) {
-                Err(error) => error,
-                Ok((ref step, ref mut record)) => {
-                    let mut shown = observation.row::<FEW>(row);
-                    step.obs.write(&mut shown);
-                    let is_complete = shown.is_complete();
-                    reward[row] = step.reward;
-                    (terminated[row], truncated[row]) = (step.is_terminated, step.is_truncated);
-                    if leaves.own > 0 {
-                        step.info.write(&mut infos.row::<FEW>(row));
-                    }
-                    if E::CAPS.contains(Caps::EVENTS) {
-                        tell_events(env, infos.start() + row, side);
-                    }
-                    if E::CAPS.contains(Caps::ACTION_MASK) {
-                        tell_mask(env, leaves.space, &mut infos.row::<FEW>(row));
-                    }
-                    if is_complete && record.is_empty() {
-                        continue;
-                    }
-                    let record = std::mem::replace(record, Record::empty());
-                    let told = leaves.write_record(record, infos.reborrow(), row, side);
-                    let Err(error) = shown.complete().and(told) else { continue };
-                    error
+            let mut take = |env: &mut E, step: &Step<E>, record: &mut Record| {
+                let mut shown = observation.row::<FEW>(row);
+                step.obs.write(&mut shown);
+                let is_complete = shown.is_complete();
+                reward[row] = step.reward;
+                (terminated[row], truncated[row]) = (step.is_terminated, step.is_truncated);
+                if leaves.own > 0 {
+                    step.info.write(&mut infos.row::<FEW>(row));
+                }
+                if E::CAPS.contains(Caps::EVENTS) {
+                    tell_events(env, infos.start() + row, side);
+                }
+                if E::CAPS.contains(Caps::ACTION_MASK) {
+                    tell_mask(env, leaves.space, &mut infos.row::<FEW>(row));
+                }
+                // A row without fault leaves at once: to move a result takes longer than to write most
+                // rows.
+                if is_complete && record.is_empty() {
+                    return None;
+                }
+                let record = std::mem::replace(record, Record::empty());
+                let told = leaves.write_record(record, infos.reborrow(), row, side);
+                shown.complete().and(told).err()
+            };
+            let error = if needs_drop::<E::Obs>() {
+                // What was moved out of a result is dropped by less code than the whole, which may be an
+                // error, too.
+                match env.step(&act) {
+                    Err(error) => Some(error),
+                    Ok((step, mut record)) => take(env, &step, &mut record),
+                }
+            } else {
+                // What a step gives stays where the env put it, because boards are large to move.
+                match env.step(&act) {
+                    Err(error) => Some(error),
+                    Ok((ref step, ref mut record)) => take(env, step, record),
                 }
             };
+            let Some(error) = error else { continue };
             side.failures.push((slot, Failure::error(Phase::Step, error)));
             drop_guarded(place.take());
         }

@@ -250,7 +250,7 @@ impl ToRow for Text {
     }
     #[inline]
     fn write(&self, row: &mut Row<'_>) {
-        row.text(self.clone());
+        row.shared_text(self);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::buffer::lease::Lease;
+use crate::buffer::values::ValueColumn;
 use crate::space::{DType, Element, Value};
 
 /// The rows of one leaf.
@@ -10,7 +11,7 @@ pub enum Column {
     /// The rows of a leaf of fixed shape, in one block.
     Fixed(Fixed),
     /// The rows of any other leaf, a value per row.
-    Values(Vec<Value>),
+    Values(ValueColumn),
 }
 
 impl Column {

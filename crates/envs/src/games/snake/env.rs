@@ -112,7 +112,7 @@ impl Env for Snake {
         Ok(Leaf::real::<f32>(&[rows, columns, PLANES]).bounded(0.0, 1.0).into())
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, a: &Discrete<4>) -> Result<(Step<Self>, Record)> {
         let world = Arc::make_mut(&mut self.world);
         let (has_eaten, is_over) = world.play(a.0 as usize, self.streams.rng());
@@ -140,9 +140,9 @@ impl Env for Snake {
 
     #[inline]
     fn action_mask(&self, mask: &mut [bool]) {
-        let reached = self.world.reached();
-        if reached.iter().any(Option::is_some) {
-            mask.iter_mut().zip(reached).for_each(|(is_allowed, field)| *is_allowed = field.is_some());
+        let free = self.world.free_moves();
+        if free.contains(&true) {
+            mask.copy_from_slice(&free);
         }
     }
 

@@ -94,29 +94,31 @@ impl SnakeWorld {
         fields.map(|(field, _)| field as u16).nth(chosen)
     }
 
-    /// The fields that the head reaches by each move; none where that ends the game in a wall or in
-    /// the snake.
+    /// Which moves do not end the game in a wall or in the snake.
     #[inline]
-    pub(super) fn reached(&self) -> [Option<u16>; MOVES] {
+    pub(super) fn free_moves(&self) -> [bool; MOVES] {
         let head = u32::from(self.head());
         let columns = self.columns as u32;
         let (row, column) = (head / columns, head % columns);
-        let if_free = |is_on_board: bool, field: u32| {
-            let is_free = is_on_board && (!self.taken[field as usize] || field == u32::from(self.tail()));
-            is_free.then_some(field as u16)
+        let is_free = |is_on_board: bool, field: u32| {
+            is_on_board && (!self.taken[field as usize] || field == u32::from(self.tail()))
         };
         [
-            if_free(row > 0, head.wrapping_sub(columns)),
-            if_free(column + 1 < columns, head + 1),
-            if_free(row + 1 < self.rows as u32, head + columns),
-            if_free(column > 0, head.wrapping_sub(1)),
+            is_free(row > 0, head.wrapping_sub(columns)),
+            is_free(column + 1 < columns, head + 1),
+            is_free(row + 1 < self.rows as u32, head + columns),
+            is_free(column > 0, head.wrapping_sub(1)),
         ]
     }
 
     /// Plays a move: whether a fruit was eaten, and whether the game is over.
     #[inline]
     pub(super) fn play(&mut self, action: usize, rng: &mut Rng) -> (bool, bool) {
-        let Some(field) = self.reached()[action] else { return (false, true) };
+        if !self.free_moves()[action] {
+            return (false, true);
+        }
+        let ahead = [-(self.columns as i16), 1, self.columns as i16, -1];
+        let field = self.head().wrapping_add_signed(ahead[action]);
         if self.fruit == Some(field) {
             self.grow(field);
             self.fruit = self.free_field(rng);
