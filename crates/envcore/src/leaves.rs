@@ -250,7 +250,7 @@ impl ToRow for Text {
     }
     #[inline]
     fn write(&self, row: &mut Row<'_>) {
-        row.shared_text(self);
+        row.text(self.clone());
     }
 }
 

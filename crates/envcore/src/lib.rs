@@ -147,7 +147,7 @@ pub use begin::Begin;
 pub use buffer::{
     ActRow, Actions, Batch, BatchPool, Buffers, Bytes, Column, ColumnIn, Draft, Extra, FINAL_FRAME,
     FINAL_OBSERVATION, Finals, Fixed, InfoColumns, Infos, Layout, Lease, Observations, Part, Pool, Row,
-    RowKind, RowsMut, Slots, StepColumns, StepPools, ValueColumn, check_room,
+    RowKind, RowsMut, Slots, StepColumns, StepPools, check_room,
 };
 pub use by_field::{ByField, Fields};
 pub use call::{Call, CallKind, Property};

@@ -39,7 +39,7 @@ impl ToRow for Heard {
     }
 
     fn write(&self, row: &mut Row<'_>) {
-        row.shared_text(&self.word);
+        row.text(self.word.clone());
         row.ragged(Array::new(&[self.echoes.len()], &self.echoes).expect("as many echoes as told"));
     }
 }

@@ -48,11 +48,6 @@ mod vec_env;
 
 use pyo3::prelude::*;
 
-/// The envs' memory lies together, as the envs are stepped. The C library's allocator puts much of it into
-/// the gaps that Python's objects leave.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// What there is on Linux alone.
 #[cfg(all(target_os = "linux", not(portable)))]
 mod linux {

@@ -226,7 +226,7 @@ impl Batch {
 
     /// The columns that are not of fixed shape, in the order of
     /// [`visit`](Self::visit).
-    pub(crate) fn loose_mut(&mut self) -> impl Iterator<Item = &mut [Value]> {
+    pub(crate) fn loose_mut(&mut self) -> impl Iterator<Item = &mut Vec<Value>> {
         let (final_observation, final_infos) = match &mut self.finals {
             Some(finals) => (&mut finals.observation[..], &mut finals.infos.columns[..]),
             None => (&mut [][..], &mut [][..]),
@@ -234,7 +234,7 @@ impl Batch {
         let columns = self.observation.iter_mut().chain(&mut self.infos.columns);
         columns.chain(final_observation).chain(final_infos).filter_map(|column| match column {
             Column::Fixed(_) => None,
-            Column::Values(values) => Some(&mut values[..]),
+            Column::Values(values) => Some(values),
         })
     }
 

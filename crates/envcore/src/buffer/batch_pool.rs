@@ -6,10 +6,9 @@ use crate::buffer::lease::{Buffers, Part, Pool};
 use crate::buffer::place::{Place, Places};
 use crate::buffer::rows::RowsMut;
 use crate::buffer::slots::Slots;
-use crate::buffer::values::{ValueColumn, ValuePool};
 use crate::buffer::window::Window;
 use crate::error::{Error, Result};
-use crate::space::{DType, LeafKind, Space};
+use crate::space::{DType, LeafKind, Space, Value};
 
 /// The leaves that a batch is laid out by.
 #[derive(Clone, Debug)]
@@ -24,44 +23,40 @@ pub struct Layout {
     pub capacity: usize,
 }
 
-/// Where the columns of a leaf come from.
-enum LeafPool {
-    /// Of a leaf of fixed shape: its dtype, the elements per row, and their pool.
-    Block(DType, usize, Pool),
-    /// Of texts. Columns of other values are new each time, because objects that nobody uses any more are
-    /// dropped at once.
-    Texts(ValuePool),
-    Others,
+struct LeafPool {
+    /// The dtype, the elements per row, and the pool; `None` for a leaf that is not of fixed
+    /// shape.
+    block: Option<(DType, usize, Pool)>,
 }
 
 impl LeafPool {
     /// A pool for one number per row.
     fn scalars(dtype: DType, capacity: usize) -> Self {
-        LeafPool::Block(dtype, 1, Pool::new(capacity.saturating_mul(dtype.size())))
+        LeafPool { block: Some((dtype, 1, Pool::new(capacity.saturating_mul(dtype.size())))) }
     }
 
     /// A pool per leaf of a space, whose blocks have `capacity` rows.
     fn of(space: &Space, capacity: usize) -> Vec<Self> {
         let pool = |leaf: &crate::Leaf| match &leaf.kind {
-            LeafKind::Fixed(t) => LeafPool::Block(t.dtype, t.elements(), Pool::new(capacity * t.row_bytes())),
-            LeafKind::Text { .. } => LeafPool::Texts(ValuePool::default()),
-            _ => LeafPool::Others,
+            LeafKind::Fixed(t) => {
+                LeafPool { block: Some((t.dtype, t.elements(), Pool::new(capacity * t.row_bytes()))) }
+            }
+            _ => LeafPool { block: None },
         };
         space.leaves().iter().map(pool).collect()
     }
 
     fn column(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Result<Column> {
-        match (self, part) {
-            (LeafPool::Block(..), _) => Ok(Column::Fixed(self.fixed(part, rows, host)?)),
-            // All rows of observations are written or cleared.
-            (LeafPool::Texts(pool), Part::Observation(_)) => Ok(Column::Values(pool.take(rows))),
-            _ => Ok(Column::Values(ValueColumn::none(rows))),
+        match &self.block {
+            // `vec!` would clone each value by a call.
+            None => Ok(Column::Values(std::iter::repeat_with(|| Value::None).take(rows).collect())),
+            Some(_) => Ok(Column::Fixed(self.fixed(part, rows, host)?)),
         }
     }
 
     #[inline]
     fn fixed(&self, part: Part, rows: usize, host: &mut Option<&mut dyn Buffers>) -> Result<Fixed> {
-        let LeafPool::Block(dtype, elements, pool) = self else { unreachable!("a leaf of fixed shape") };
+        let (dtype, elements, pool) = self.block.as_ref().expect("a leaf of fixed shape");
         let given = match host {
             Some(host) => host.lease(part, rows * elements * dtype.size()),
             None => None,
@@ -127,7 +122,8 @@ impl BatchPool {
         let leaves = self.observation.iter().chain(&self.info);
         leaves
             .chain([&self.reward, &self.terminated, &self.truncated, &self.flags, &self.kinds])
-            .map(|leaf| if let LeafPool::Block(_, _, pool) = leaf { pool.allocations() } else { 0 })
+            .filter_map(|leaf| leaf.block.as_ref())
+            .map(|(_, _, pool)| pool.allocations())
             .sum()
     }
 

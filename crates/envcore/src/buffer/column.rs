@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::buffer::lease::Lease;
-use crate::buffer::values::ValueColumn;
 use crate::space::{DType, Element, Value};
 
 /// The rows of one leaf.
@@ -11,7 +10,7 @@ pub enum Column {
     /// The rows of a leaf of fixed shape, in one block.
     Fixed(Fixed),
     /// The rows of any other leaf, a value per row.
-    Values(ValueColumn),
+    Values(Vec<Value>),
 }
 
 impl Column {

@@ -1,7 +1,7 @@
 //! Batch memory, the one place in the core that touches raw memory.
 //!
 //! `lease` is aligned memory that goes back to its pool. `column` has a leaf's rows in that
-//! memory, `values` those that are not of fixed shape, and `place` their addresses. `batch` has all columns, and `batch_pool` drafts
+//! memory, and `place` their addresses. `batch` has all columns, and `batch_pool` drafts
 //! batches. Envs write through `rows` and `row`, and threads share a `window`. `actions`
 //! has the checked actions, which envs read through `act_row`. `step_memory` has the batches of
 //! several steps. `room` tells whether there
@@ -24,7 +24,6 @@ mod row;
 mod rows;
 mod slots;
 mod step_memory;
-mod values;
 mod window;
 
 pub(crate) use act_row::ActReader;
@@ -50,5 +49,4 @@ pub(crate) use rows::InfosMut;
 pub use rows::{InfoColumns, Observations, RowsMut, StepColumns};
 pub use slots::Slots;
 pub use step_memory::{StepLeaf, StepMemory, StepPools};
-pub use values::ValueColumn;
 pub(crate) use window::Window;

@@ -76,19 +76,6 @@ impl Row<'_> {
         unsafe { at.write(Value::Text(ManuallyDrop::into_inner(text))) }
     }
 
-    /// Writes the next leaf as a text that the env keeps. Where the row has that text already, nothing is
-    /// done.
-    #[inline(always)]
-    pub fn shared_text(&mut self, text: &Text) {
-        let at = self.next_place();
-        // SAFETY: the place has a `Value`, which belongs to this writer alone.
-        unsafe {
-            if !matches!(&*at, Value::Text(last) if last.is_shared_with(text)) {
-                *at = Value::Text(text.clone());
-            }
-        }
-    }
-
     /// Writes the next leaf as an array of any shape.
     pub fn ragged(&mut self, array: Array) {
         self.value(Value::Array(array));
@@ -114,26 +101,19 @@ impl Row<'_> {
     /// The place of the next leaf, which must not be of fixed shape, in this row. No value is there.
     #[inline(always)]
     fn next_value(&mut self) -> *mut Value {
-        let at = self.next_place();
-        // SAFETY: the place has a `Value`, which belongs to this writer alone.
-        unsafe {
-            // Only columns that are used again have values.
-            if !matches!(*at, Value::None) {
-                drop_last(&mut *at);
-            }
-        }
-        at
-    }
-
-    /// The place of the next leaf, which must not be of fixed shape, in this row, with its last value.
-    #[inline(always)]
-    fn next_place(&mut self) -> *mut Value {
         let place = self.next();
         if place.fixed {
             mismatch(self.leaf - 1, place.dtype(), "a loose value");
         }
-        // SAFETY: the column has a `Value` for that row.
-        unsafe { place.ptr.cast::<Value>().add(self.row) }
+        // SAFETY: the column has a `Value` for that row, which belongs to this writer alone.
+        unsafe {
+            let at = place.ptr.cast::<Value>().add(self.row);
+            // Most rows had no value yet.
+            if !matches!(*at, Value::None) {
+                drop_last(&mut *at);
+            }
+            at
+        }
     }
 
     /// Writes the next leaf from the bytes of its elements, in row-major order.

@@ -452,8 +452,8 @@ impl Observations<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::{Batch, BatchPool, Fixed, Layout};
-    use crate::space::{Leaf, Space, Text, Value};
+    use crate::buffer::{BatchPool, Fixed, Layout};
+    use crate::space::{Leaf, Space};
     use crate::{Slots, buffer::Draft};
 
     fn draft(pool: &mut BatchPool) -> Draft {
@@ -512,37 +512,6 @@ mod tests {
             assert!(bytes.contains(&1));
             assert_eq!(batch.kind(1), RowKind::Failed);
         }
-    }
-
-    #[test]
-    fn a_text_that_a_row_has_already_stays_and_another_takes_its_place() {
-        let (observation, info) = (Leaf::text(9).named("word").into(), Leaf::text(9).named("heard").into());
-        let mut pool = BatchPool::new(&Layout { observation, info, finals: false, capacity: 2 }).unwrap();
-        let mut step = |words: [&Text; 2]| {
-            let mut draft = draft(&mut pool);
-            for (row, word) in words.into_iter().enumerate() {
-                draft.rows_mut().observation(row).shared_text(word);
-            }
-            pool.finish(draft)
-        };
-        let shown = |batch: &Batch, row: usize| match &batch.observation[0].as_values().unwrap()[row] {
-            Value::Text(text) => text.clone(),
-            other => panic!("{other:?}"),
-        };
-        let (here, like_here, there) = (Text::from("here"), Text::from("here"), Text::from("there"));
-        let batch = step([&here, &there]);
-        // This text, and no other with the same letters.
-        assert!(shown(&batch, 0).is_shared_with(&here) && shown(&batch, 1).is_shared_with(&there));
-        drop(batch);
-        let mut batch = step([&here, &like_here]);
-        assert!(shown(&batch, 0).is_shared_with(&here) && shown(&batch, 1).is_shared_with(&like_here));
-        // Nobody has written these infos.
-        assert!(batch.infos.columns[0].as_values().unwrap().iter().all(|value| matches!(value, Value::None)));
-        // A row that failed has no old text.
-        batch.clear_row(0);
-        assert!(matches!(batch.observation[0].as_values().unwrap()[0], Value::None));
-        drop(batch);
-        assert!(shown(&step([&there, &there]), 0).is_shared_with(&there));
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl ToRow for MiniGridSeen {
     fn write(&self, row: &mut Row<'_>) {
         self.write_image(row.fixed::<u8>());
         row.scalar(self.direction());
-        row.shared_text(&self.0.mission);
+        row.text(self.mission());
     }
 }
 

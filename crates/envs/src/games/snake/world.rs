@@ -17,17 +17,61 @@ pub(super) struct SnakeWorld {
     ring: Box<[u16]>,
     tail: usize,
     length: usize,
-    /// By field, whether the snake is there.
-    taken: Box<[bool]>,
+    /// The fields where the snake is.
+    taken: FieldSet,
     /// None only where the snake fills the board.
     pub(super) fruit: Option<u16>,
+}
+
+/// Fields of a board, which has at most 64 × 64.
+#[derive(Clone)]
+struct FieldSet([u64; 64]);
+
+impl Default for FieldSet {
+    fn default() -> Self {
+        FieldSet([0; 64])
+    }
+}
+
+impl FieldSet {
+    #[inline]
+    fn has(&self, field: u16) -> bool {
+        self.0[usize::from(field / 64)] >> (field % 64) & 1 == 1
+    }
+
+    #[inline]
+    fn insert(&mut self, field: u16) {
+        self.0[usize::from(field / 64)] |= 1 << (field % 64);
+    }
+
+    #[inline]
+    fn remove(&mut self, field: u16) {
+        self.0[usize::from(field / 64)] &= !(1 << (field % 64));
+    }
+
+    /// The field before which `k` others are not in the set, and which is not in it itself.
+    ///
+    /// # Panics
+    /// Where no field is.
+    fn nth_absent(&self, mut k: usize) -> u16 {
+        for (word, bits) in self.0.iter().enumerate() {
+            let mut absent = !bits;
+            let count = absent.count_ones() as usize;
+            if k < count {
+                (0..k).for_each(|_| absent &= absent - 1);
+                return (64 * word) as u16 + absent.trailing_zeros() as u16;
+            }
+            k -= count;
+        }
+        panic!("fewer fields are absent")
+    }
 }
 
 impl SnakeWorld {
     /// A board with a snake of one field, and a fruit beside it. It has two fields or more.
     pub(super) fn new(rows: usize, columns: usize) -> Self {
         let fields = rows * columns;
-        let (ring, taken) = (vec![0; fields].into_boxed_slice(), vec![false; fields].into_boxed_slice());
+        let (ring, taken) = (vec![0; fields].into_boxed_slice(), FieldSet::default());
         let mut world = SnakeWorld { rows, columns, ring, tail: 0, length: 0, taken, fruit: Some(1) };
         world.grow(0);
         world
@@ -41,7 +85,7 @@ impl SnakeWorld {
     }
 
     fn clear(&mut self) {
-        self.taken.fill(false);
+        self.taken = FieldSet::default();
         (self.tail, self.length) = (0, 0);
     }
 
@@ -73,12 +117,12 @@ impl SnakeWorld {
     fn grow(&mut self, field: u16) {
         self.ring[self.place(self.length)] = field;
         self.length += 1;
-        self.taken[usize::from(field)] = true;
+        self.taken.insert(field);
     }
 
     #[inline]
     fn drop_tail(&mut self) {
-        self.taken[usize::from(self.tail())] = false;
+        self.taken.remove(self.tail());
         self.tail = self.place(1);
         self.length -= 1;
     }
@@ -89,24 +133,21 @@ impl SnakeWorld {
         if free == 0 {
             return None;
         }
-        let chosen = rng.choice(free);
-        let fields = self.taken.iter().enumerate().filter(|(_, taken)| !**taken);
-        fields.map(|(field, _)| field as u16).nth(chosen)
+        Some(self.taken.nth_absent(rng.choice(free)))
     }
 
     /// Which moves do not end the game in a wall or in the snake.
     #[inline]
     pub(super) fn free_moves(&self) -> [bool; MOVES] {
-        let head = u32::from(self.head());
-        let columns = self.columns as u32;
+        let head = self.head();
+        let columns = self.columns as u16;
         let (row, column) = (head / columns, head % columns);
-        let is_free = |is_on_board: bool, field: u32| {
-            is_on_board && (!self.taken[field as usize] || field == u32::from(self.tail()))
-        };
+        let is_free =
+            |is_on_board: bool, field: u16| is_on_board && (!self.taken.has(field) || field == self.tail());
         [
             is_free(row > 0, head.wrapping_sub(columns)),
             is_free(column + 1 < columns, head + 1),
-            is_free(row + 1 < self.rows as u32, head + columns),
+            is_free(row + 1 < self.rows as u16, head + columns),
             is_free(column > 0, head.wrapping_sub(1)),
         ]
     }
@@ -152,13 +193,13 @@ impl SnakeWorld {
         let fields = self.ring.len();
         for field in snake {
             let beside = self.length == 0 || self.is_beside(self.head(), *field);
-            if usize::from(*field) >= fields || self.taken[usize::from(*field)] || !beside {
+            if usize::from(*field) >= fields || self.taken.has(*field) || !beside {
                 return None;
             }
             self.grow(*field);
         }
         let is_apart = match fruit {
-            Some(fruit) => self.taken.get(usize::from(fruit)) == Some(&false),
+            Some(fruit) => usize::from(fruit) < fields && !self.taken.has(fruit),
             None => self.length == fields,
         };
         self.fruit = fruit;
@@ -189,6 +230,19 @@ mod tests {
         }
         assert_eq!(world.snake().collect::<Vec<_>>(), [2, 5, 4, 3, 0, 1]);
         assert_eq!(world.play(2, &mut rng), (false, true));
+    }
+
+    #[test]
+    fn fields_beside_the_snake_are_counted_as_one_by_one() {
+        let mut rng = Rng::new(3);
+        for size in [2usize, 63, 64, 65, 128, 4096] {
+            let mut taken = FieldSet::default();
+            (0..size / 2).for_each(|_| taken.insert(rng.choice(size) as u16));
+            taken.insert(0);
+            let absent: Vec<u16> = (0..size as u16).filter(|field| !taken.has(*field)).collect();
+            let counted: Vec<u16> = (0..absent.len()).map(|k| taken.nth_absent(k)).collect();
+            assert_eq!(counted, absent, "{size} fields");
+        }
     }
 
     #[test]
