@@ -145,6 +145,8 @@ lint: build ## Check format, lints, types and stubs.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy --locked -p envcore --no-default-features -- -D warnings
+	# The lock of the crate outside the workspace must follow what the workspace asks for.
+	cargo update --quiet --workspace --locked --manifest-path examples/border/Cargo.toml
 	RUSTFLAGS="-D warnings --cfg portable" cargo check --locked --target-dir target/portable -p envcore -p envlib -p envpy
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 	$(BIN)/ruff format --check .
