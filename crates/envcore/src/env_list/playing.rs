@@ -81,8 +81,8 @@ impl<E: Env> EnvList<E> {
                 if E::CAPS.contains(Caps::ACTION_MASK) {
                     tell_mask(env, leaves.space, &mut infos.row::<FEW>(row));
                 }
-                // A row without fault leaves at once: to move a result takes longer than to write most
-                // rows.
+                // A row without fault is ready here. To take out its empty record takes longer than to write
+                // most rows.
                 if is_complete && record.is_empty() {
                     return None;
                 }
@@ -91,8 +91,8 @@ impl<E: Env> EnvList<E> {
                 shown.complete().and(told).err()
             };
             let error = if needs_drop::<E::Obs>() {
-                // What was moved out of a result is dropped by less code than the whole, which may be an
-                // error, too.
+                // The whole result may be an error, too, and takes more code to drop than a step that was
+                // moved out of it.
                 match env.step(&act) {
                     Err(error) => Some(error),
                     Ok((step, mut record)) => take(env, &step, &mut record),

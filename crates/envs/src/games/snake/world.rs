@@ -52,7 +52,7 @@ impl FieldSet {
     /// The field before which `k` others are not in the set, and which is not in it itself.
     ///
     /// # Panics
-    /// Where no field is.
+    /// Where there is no such field.
     fn nth_absent(&self, mut k: usize) -> u16 {
         for (word, bits) in self.0.iter().enumerate() {
             let mut absent = !bits;
@@ -63,7 +63,7 @@ impl FieldSet {
             }
             k -= count;
         }
-        panic!("fewer fields are absent")
+        panic!("the set lacks fewer fields than were asked for")
     }
 }
 
