@@ -341,8 +341,16 @@ class EpisodeTotals:
     def __new__(cls, num_envs: int) -> EpisodeTotals: ...
     def begin(self) -> None: ...
     def step(
-        self, rewards: npt.NDArray[np.float64], over: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]: ...
+        self,
+        rewards: npt.NDArray[np.float64],
+        terminations: npt.NDArray[np.bool_],
+        truncations: npt.NDArray[np.bool_],
+    ) -> tuple[
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.int64],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.int64],
+    ]: ...
 
 @final
 class Statistics:

@@ -1,13 +1,18 @@
 //! Returns and lengths of the episodes of a batch of envs, for adapters that tell of them.
 
-use envcore::Error;
+use envcore::{Error, where_true};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::errors::to_py;
 
-/// The numbers of the envs whose episodes ended, their returns and their lengths.
-type EndedInStep<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
+/// Which envs' episodes ended; the numbers of these envs, their returns and their lengths.
+type EndedInStep<'py> = (
+    Bound<'py, PyArray1<bool>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<i64>>,
+);
 
 /// What the episodes under way have come to.
 #[pyclass(module = "corral._native")]
@@ -16,7 +21,8 @@ pub(crate) struct EpisodeTotals {
     /// By env, how many steps there were before its episode.
     before: Vec<i64>,
     steps: i64,
-    // Of the episodes that ended in a step; kept for their memory.
+    // Whose episodes ended in a step, and what these came to; kept for their memory.
+    over: Vec<bool>,
     ended: Vec<i64>,
     ended_returns: Vec<f64>,
     lengths: Vec<i64>,
@@ -30,6 +36,7 @@ impl EpisodeTotals {
             returns: vec![0.0; num_envs],
             before: vec![0; num_envs],
             steps: 0,
+            over: vec![false; num_envs],
             ended: Vec::with_capacity(num_envs),
             ended_returns: Vec::with_capacity(num_envs),
             lengths: Vec::with_capacity(num_envs),
@@ -42,22 +49,29 @@ impl EpisodeTotals {
         self.before.fill(self.steps);
     }
 
-    /// Counts a step of every env. Where `over`, the episode ends with it, and the next one begins.
+    /// Counts a step of every env. Where an env terminated or was truncated, the episode ends with
+    /// the step, and the next one begins.
     fn step<'py>(
         &mut self,
         py: Python<'py>,
         rewards: PyReadonlyArray1<'py, f64>,
-        over: PyReadonlyArray1<'py, bool>,
+        terminations: PyReadonlyArray1<'py, bool>,
+        truncations: PyReadonlyArray1<'py, bool>,
     ) -> PyResult<EndedInStep<'py>> {
-        let (rewards, over) = (rewards.as_slice()?, over.as_slice()?);
-        if rewards.len() != self.returns.len() || over.len() != self.returns.len() {
+        let num_envs = self.returns.len();
+        let (rewards, terminated, truncated) =
+            (rewards.as_slice()?, terminations.as_slice()?, truncations.as_slice()?);
+        if [rewards.len(), terminated.len(), truncated.len()] != [num_envs; 3] {
             let message = format!(
-                "{} rewards and {} flags are not those of {} envs",
+                "{} rewards, {} terminations and {} truncations are not those of {num_envs} envs",
                 rewards.len(),
-                over.len(),
-                self.returns.len()
+                terminated.len(),
+                truncated.len(),
             );
             return Err(to_py(py, Error::Argument(message)));
+        }
+        for (over, flags) in self.over.iter_mut().zip(terminated.iter().zip(truncated)) {
+            *over = flags.0 | flags.1;
         }
         self.steps += 1;
         for (total, reward) in self.returns.iter_mut().zip(rewards) {
@@ -66,12 +80,13 @@ impl EpisodeTotals {
         self.ended.clear();
         self.ended_returns.clear();
         self.lengths.clear();
-        for (env, _) in over.iter().enumerate().filter(|(_, over)| **over) {
+        for env in where_true(&self.over) {
             self.ended.push(env as i64);
             self.ended_returns.push(std::mem::take(&mut self.returns[env]));
             self.lengths.push(self.steps - std::mem::replace(&mut self.before[env], self.steps));
         }
         Ok((
+            PyArray1::from_slice(py, &self.over),
             PyArray1::from_slice(py, &self.ended),
             PyArray1::from_slice(py, &self.ended_returns),
             PyArray1::from_slice(py, &self.lengths),

@@ -32,10 +32,10 @@ _OF_NATIVE = {
 _METHODS = ("render", "action_masks")
 # What a batch tells of the episodes that ended in it, and nothing of the envs' own; and what has no
 # mask.
-_OF_END = (
+_OF_END = {
     *("final_obs", "_final_obs", "final_info", "_final_info", "episode", "_episode"),
     *("env_id", "row_kind"),
-)
+}
 # What the runner tells of the step that ended an episode.
 _OF_STEP = ("failed", CUT)
 # What stands for an observation that there is not.
@@ -144,18 +144,20 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         if batch is None:
             raise errors.NothingPendingError("step_async comes before step_wait")
         observations, rewards, terminations, truncations, infos = batch
-        dones = terminations | truncations
         statistics = self._statistics
         episodes: Episodes | None = None
         if statistics is None:
+            dones = terminations | truncations
             (ended,) = dones.nonzero()
         else:
-            ended, episodes = statistics.step(rewards, dones)
-        of_end = {key: infos.pop(key) for key in _OF_END if key in infos}
+            dones, ended, episodes = statistics.step(rewards, terminations, truncations)
+        if infos.keys() <= _OF_END:
+            of_end, infos = infos, {}
+        else:
+            of_end = {key: infos.pop(key) for key in _OF_END & infos.keys()}
         told: Told | None = None
         if ended.size:
-            cuts = (truncations & ~terminations)[ended]
-            told = partial(self._told, ended, cuts, of_end, episodes)
+            told = partial(self._told, ended, (terminations, truncations), of_end, episodes)
         # Files are written as episodes end; nothing else of them is needed before it is read.
         is_logged = statistics is not None and statistics.monitors
         if not infos and not is_logged:
@@ -171,15 +173,17 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return observations, rewards.astype(np.float32), dones, each
 
     def _told(
-        self, ended: Any, cuts: Any, of_end: Info, episodes: Episodes | None
+        self, ended: Any, ends: tuple[Any, Any], of_end: Info, episodes: Episodes | None
     ) -> list[tuple[int, Info]]:
         """What the envs `ended` have to tell of the episodes that ended, with their numbers.
 
         Args:
-            cuts: which of them were truncated and not terminated.
+            ends: the terminations and truncations of all envs.
             of_end: what the runner tells of episodes that ended.
         """
         numbers = ended.tolist()
+        terminated, truncated = (flags[ended] for flags in ends)
+        cuts = truncated & ~terminated
         last_infos = of_end.get("final_info")
         lasts = rows_in(last_infos, numbers) if last_infos else [{} for _ in numbers]
         for last, final, cut in zip(lasts, self._finals(of_end, numbers), cuts.tolist()):

@@ -51,7 +51,9 @@ class Infos(list[Info]):
         # What every env whose dict was not made yet has.
         self._common: Info = {CUT: False}
         self._told = told
-        super().__init__([self._common] * num_envs)
+        # Grown in place: a list made of another list is filled twice.
+        list.append(self, self._common)
+        list.__imul__(self, num_envs)
 
     def _tell(self) -> None:
         told, self._told = self._told, None

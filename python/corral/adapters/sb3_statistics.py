@@ -57,14 +57,17 @@ class EpisodeStatistics:
         """All episodes begin anew."""
         self._totals.begin()
 
-    def step(self, rewards: Any, dones: Any) -> tuple[npt.NDArray[np.int64], Episodes]:
-        """Counts a step of every env; rewards float64 and dones bool `(num_envs,)`.
+    def step(
+        self, rewards: Any, terminations: Any, truncations: Any
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], Episodes]:
+        """Counts a step of every env; rewards float64, both flags bool, all `(num_envs,)`.
 
         Returns:
-            The numbers of the envs whose episodes ended, and these episodes.
+            Which envs' episodes ended, bool `(num_envs,)`; the numbers of these envs; and these
+            episodes.
         """
-        ended, returns, lengths = self._totals.step(rewards, dones)
-        return ended, Episodes(returns, lengths, time.time() - self._began)
+        dones, ended, returns, lengths = self._totals.step(rewards, terminations, truncations)
+        return dones, ended, Episodes(returns, lengths, time.time() - self._began)
 
     def log(self, told: list[tuple[int, dict[str, Any]]]) -> None:
         """Has the monitors of envs that ended write the episodes into their files.
