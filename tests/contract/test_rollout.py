@@ -149,6 +149,62 @@ def test_out_is_filled_anew() -> None:
         envs.rollout(choose, 20, out=np.zeros(3))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("num_envs", [3072, 3080, 3096])
+def test_rollouts_larger_than_the_caches_are_what_steps_give(num_envs: int) -> None:
+    """Whole blocks of envs; and a rest that steps by itself, and one that is a block."""
+    loop, envs = (
+        corral.make_vec("CartPole-v1", num_envs, seed=1, max_episode_steps=30) for _ in range(2)
+    )
+    seen, _ = loop.reset()
+    envs.reset()
+    steps = 100
+    rollout = envs.rollout(choose, steps)
+    for array in (rollout.observations, rollout.actions, rollout.rewards):
+        array.fill(7)
+    rollout.terminations.fill(True)
+    rollout.truncations.fill(True)
+    for _ in range(steps):
+        seen = loop.step(choose(seen))[0]
+    rollout = envs.rollout(choose, steps, out=rollout)
+    for step in range(steps):
+        actions = choose(seen)
+        assert_same(rollout.observations[step], seen)
+        assert_same(rollout.actions[step], actions)
+        seen, rewards, ends, cuts, _ = loop.step(actions)
+        assert_same(rollout.rewards[step], rewards)
+        assert_same(rollout.terminations[step], ends)
+        assert_same(rollout.truncations[step], cuts)
+    assert rollout.truncations.any()
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 2])
+def test_a_policy_may_return_part_of_the_array_that_keeps_its_actions(shift: int) -> None:
+    envs = corral.make_vec("CartPole-v1", 5, seed=1)
+    envs.reset()
+    rollout = envs.rollout(choose, 8)
+    rng = np.random.default_rng(0)
+    flat = rollout.actions.reshape(-1)
+    assert np.shares_memory(flat, rollout.actions)
+    returned = []
+
+    def policy(_: Any) -> Any:
+        first = min(max(5 * len(returned) + shift, 0), flat.size - 5)
+        given = flat[first : first + 5]
+        given[:] = rng.integers(0, 2, 5)
+        returned.append(given.copy())
+        return given
+
+    played = corral.make_vec("CartPole-v1", 5, seed=1)
+    seen, _ = played.reset()
+    for _ in range(8):
+        seen = played.step(choose(seen))[0]
+    rollout = envs.rollout(policy, 8, out=rollout)
+    for step, actions in enumerate(returned):
+        if shift == 0:
+            assert_same(rollout.actions[step], actions)
+        assert_same(rollout.observations[step + 1], played.step(actions)[0])
+
+
 def test_extras_of_the_policy_are_kept_by_name() -> None:
     envs = made("next_step")
     envs.reset()

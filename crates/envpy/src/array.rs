@@ -298,8 +298,8 @@ pub(crate) fn put<'a>(
 const LARGE: usize = 2 << 20;
 
 /// Copies `given` to the row `row` of `whole`, if both are C-contiguous arrays of NumPy's own class,
-/// of one element type that the core has, and `given` has as many elements as a row. Returns whether
-/// it did.
+/// of one element type that the core has, `given` has as many elements as a row, and the two do not
+/// overlap. Returns whether it did.
 pub(crate) fn put_row(
     whole: &Bound<'_, PyUntypedArray>,
     row: usize,
@@ -312,14 +312,17 @@ pub(crate) fn put_row(
     if !is_alike || !is_row {
         return false;
     }
-    // SAFETY: the row is within `whole` (checked), whose memory is written to while the GIL is held,
-    // and `given` has as many bytes. They may overlap: a policy may return a row of `whole`. The
-    // elements are of one type, so that any bytes of one are valid in the other.
+    // SAFETY: the row is within `whole` (checked).
+    let to = unsafe { to.cast_mut().add(row * size) };
+    // A policy may return a row of `whole`.
+    if from.addr().abs_diff(to.addr()) < size {
+        return false;
+    }
+    // SAFETY: `whole`, whose memory is written to while the GIL is held, has the row, and `given` has
+    // as many bytes, which do not overlap it (checked). The elements are of one type, so that any
+    // bytes of one are valid in the other.
     unsafe {
-        let to = to.cast_mut().add(row * size);
-        if from.addr().abs_diff(to.addr()) < size {
-            ptr::copy(from, to, size);
-        } else if room >= LARGE {
+        if room >= LARGE {
             simd::copy_past_caches(from, to, size);
         } else {
             simd::copy(from, to, size);

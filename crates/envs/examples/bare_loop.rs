@@ -97,6 +97,7 @@ impl Envs {
             terminated: &mut batch.terminated,
             truncated: &mut batch.truncated,
             left: &mut Vec::new(),
+            is_cold: false,
         });
         for slot in 0..self.envs.len() {
             if self.over[slot] {
@@ -190,6 +191,7 @@ impl Envs {
             terminated: &mut batch.terminated,
             truncated: &mut batch.truncated,
             left: &mut Vec::new(),
+            is_cold: false,
         });
         for slot in 0..self.envs.len() {
             self.age[slot] += 1;

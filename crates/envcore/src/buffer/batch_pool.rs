@@ -139,6 +139,7 @@ impl BatchPool {
             let why = format!("a batch of {rows} rows for {count} envs, of a pool for {capacity} rows");
             return Err(Error::Argument(why));
         }
+        let is_cold = host.as_ref().is_some_and(|host| host.is_cold());
         let host = &mut host;
         let finals = if self.finals {
             Some(Finals {
@@ -162,6 +163,7 @@ impl BatchPool {
             tolerated: Vec::new(),
         });
         let mut draft = Draft { batch, places: self.spare.take().unwrap_or_default() };
+        draft.places.is_cold = is_cold;
         draft.locate();
         Ok(draft)
     }

@@ -315,6 +315,12 @@ pub trait Buffers {
     /// Memory for `part` of at least `bytes` bytes, aligned for the part's dtype, or `None`
     /// for the runner's own memory.
     fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease>;
+
+    /// Whether this memory is in none of a core's own caches when it is lent. Loops over many rows do
+    /// well to fetch it ahead then.
+    fn is_cold(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

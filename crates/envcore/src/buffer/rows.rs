@@ -104,6 +104,13 @@ impl<'a> RowsMut<'a> {
         unsafe { place.ptr.add(self.start + row).write(kind as u8) }
     }
 
+    /// Whether the rows are in memory that none of a core's own caches has. A kernel does well to
+    /// [ask for](crate::simd::prefetch_far) what it writes a little later.
+    #[must_use]
+    pub fn is_cold(&self) -> bool {
+        self.places.is_cold
+    }
+
     /// The columns that a step writes, which a kernel writes whole.
     pub fn columns(&mut self) -> StepColumns<'_> {
         let place = |place: Option<Place>| place.expect("a draft has all its places").ptr;

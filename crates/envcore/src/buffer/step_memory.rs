@@ -96,6 +96,9 @@ impl StepPools {
     }
 }
 
+/// From this size on, what is kept of several steps is in no near cache when it is written again.
+const COLD: usize = 8 << 20;
+
 /// What a leaf's memory is for.
 pub struct StepLeaf {
     /// The leaf.
@@ -250,6 +253,10 @@ impl Buffers for StepMemory {
         // owner (checked). Windows of other steps lie elsewhere, and `copy` writes to this one
         // where the batch is not in it alone.
         Some(unsafe { Lease::kept(first, bytes, block.lender.clone()) })
+    }
+
+    fn is_cold(&self) -> bool {
+        self.blocks.iter().map(|block| block.lender.0.0.len()).sum::<usize>() >= COLD
     }
 }
 

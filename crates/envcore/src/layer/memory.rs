@@ -46,6 +46,10 @@ impl Buffers for FilteredBuffers<'_, '_> {
             _ => self.host.lease(part, bytes),
         }
     }
+
+    fn is_cold(&self) -> bool {
+        self.host.is_cold()
+    }
 }
 
 /// Replaces each column that has a fresh one.

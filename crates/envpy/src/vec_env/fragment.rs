@@ -69,17 +69,18 @@ impl Fragment {
         if filling.fragment.is_full() {
             return Err(to_py(py, Error::Argument(format!("a rollout has all of its {} steps", self.steps))));
         }
+        let step = filling.fragment.done();
+        // While these stores wait for memory, the vec env copies and checks the same actions, which
+        // the CPU's nearest caches have then.
+        let is_kept = filling.actions.as_ref().is_none_or(|whole| {
+            actions.cast().is_ok_and(|given| array::put_row(whole.bind(py), step, given))
+        });
         self.envs.get().put(state, &Slots::All, actions, true)?;
         if let Some((calls, _)) = &mut state.last_shown {
             // Until this rollout has ended, nobody knows what the envs show.
             *calls = u64::MAX;
         }
         filling.awaited = Awaited::Step;
-        let step = filling.fragment.done();
-        let is_kept = filling.actions.as_ref().is_none_or(|whole| {
-            // The CPU's nearest cache still has the actions, which the vec env has just read.
-            actions.cast().is_ok_and(|given| array::put_row(whole.bind(py), step, given))
-        });
         filling.unkept = (!is_kept).then(|| actions.clone().unbind());
         Ok(())
     }

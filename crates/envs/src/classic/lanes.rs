@@ -75,6 +75,8 @@ pub struct Columns<'a, L: Lanes<N, O>, const N: usize, const O: usize, const FUS
     pub truncated: &'a mut [bool],
     /// Gets those that must step themselves.
     pub left: &'a mut Vec<Range<usize>>,
+    /// Whether what a step writes is in memory that no near cache has.
+    pub is_cold: bool,
 }
 
 impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
@@ -88,14 +90,22 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
         if n < FEW {
             return self.left.push(0..n);
         }
-        self.truncated[..n].fill(false);
         let mut fields = self.fields.map(|field| field[..n].as_chunks_mut::<BLOCK>());
         let actions = self.actions.as_chunks::<BLOCK>();
         let observation = self.observation.as_chunks_mut::<O>().0[..n].as_chunks_mut::<BLOCK>();
         let reward = self.reward[..n].as_chunks_mut::<BLOCK>();
         let terminated = self.terminated[..n].as_chunks_mut::<BLOCK>();
+        let truncated = self.truncated[..n].as_chunks_mut::<BLOCK>();
+        truncated.1.fill(false);
         let mut between = L::Between::default();
         for i in 0..n / BLOCK {
+            if self.is_cold && i + 1 < n / BLOCK {
+                simd::prefetch_far(&observation.0[i + 1]);
+                simd::prefetch_far(&reward.0[i + 1]);
+                simd::prefetch_far(&terminated.0[i + 1]);
+                simd::prefetch_far(&truncated.0[i + 1]);
+            }
+            truncated.0[i].fill(false);
             let block = EnvBlock {
                 fields: fields.each_mut().map(|field| &mut field.0[i]),
                 actions: &actions.0[i],
@@ -202,6 +212,7 @@ fn step_by<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool>(
     rows: &mut RowsMut<'_>,
     left: &mut Vec<Range<usize>>,
 ) {
+    let is_cold = rows.is_cold();
     let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
     simd::dispatch_wide(Columns::<L, N, O, FUSED> {
         lanes,
@@ -212,6 +223,7 @@ fn step_by<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool>(
         terminated,
         truncated,
         left,
+        is_cold,
     });
 }
 
@@ -261,6 +273,7 @@ pub(super) mod tests {
             terminated: &mut terminated,
             truncated: &mut truncated,
             left: &mut left,
+            is_cold: n.is_multiple_of(2),
         });
         assert_eq!(truncated, vec![false; n]);
         for i in 0..n {
