@@ -21,7 +21,7 @@ How = VecSpec | Callable[[int], VectorEnv]
 """How a vec env is made: by a spec, or by a function of the number of its envs."""
 
 # How many envs a process has that plays a part of an evaluation, as `corral.evaluate` has.
-_WIDTH = 32
+WIDTH = 32
 
 
 def how_made(env: Any, options: dict[str, Any]) -> How:
@@ -129,6 +129,6 @@ def play_shard(
     if isinstance(how, VecSpec):
         options = {"num_threads": num_threads, **how.options, "num_envs": num_envs}
         return evaluate(policy, how.id, indices, **more, **options)
-    width = min(_WIDTH, len(indices[shard[0] :: shard[1]])) if num_envs is None else num_envs
+    width = min(WIDTH, len(indices[shard[0] :: shard[1]])) if num_envs is None else num_envs
     with _made(how, width) as envs:
         return evaluate(policy, envs, indices, **more)

@@ -11,12 +11,15 @@ from corral import errors
 from corral._progress import Progress
 from corral.evaluation import Evaluation
 from corral.policy import Policy
-from corral.ray.actors import How, how_made, play_shard
+from corral.ray.actors import WIDTH, How, how_made, play_shard
 from corral.settings import whole
 
 # A part that is played again after a death is so much smaller than what one process plays, and
 # processes that are done early take parts of the others.
 _PARTS = 4
+# Fewer parts for so few indices that a part would have fewer episodes than these for each of its
+# envs: at the end of each part, envs that have played theirs wait for the others.
+_EPISODES = 32
 # Ray plays a part again where its process dies.
 _RETRIES = 3
 _MOST = 2**20
@@ -58,7 +61,9 @@ def evaluate(
     if not played:
         raise errors.ArgumentError("there are no indices to evaluate")
     made = how_made(env, config)
-    shards = min(count * _PARTS, len(played))
+    width = WIDTH if num_envs is None else whole("num_envs", num_envs, _MOST)
+    worthwhile = len(played) // (width * _EPISODES)
+    shards = min(max(count, min(count * _PARTS, worthwhile)), len(played))
     more = (num_envs, max(1, int(num_cpus)), success)
     task = ray.remote(play_shard).options(num_cpus=num_cpus, max_retries=_RETRIES)
     handed = [ray.put(one) for one in (policy, made, played)]
