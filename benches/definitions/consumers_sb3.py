@@ -80,7 +80,7 @@ BENCHES = [
             contender("DummyVecEnv", dummy_vec_env, 20),
             contender("DummyVecEnv under VecMonitor", partial(monitored, dummy_vec_env), 20),
             contender("to_sb3 under VecMonitor", partial(monitored, OFF), 1),
-            contender("to_sb3 without statistics", OFF),
+            contender("to_sb3 without statistics", OFF, 0.95),
             contender("its envs", cart_poles),
         ],
     ),

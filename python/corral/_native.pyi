@@ -346,6 +346,7 @@ class EpisodeTotals:
         terminations: npt.NDArray[np.bool_],
         truncations: npt.NDArray[np.bool_],
     ) -> tuple[
+        npt.NDArray[np.float32],
         npt.NDArray[np.bool_],
         npt.NDArray[np.int64],
         npt.NDArray[np.float64],

@@ -6,8 +6,10 @@ use pyo3::prelude::*;
 
 use crate::errors::to_py;
 
-/// Which envs' episodes ended; the numbers of these envs, their returns and their lengths.
-type EndedInStep<'py> = (
+/// The rewards in float32; which envs' episodes ended; the numbers of these envs, their returns and
+/// their lengths.
+type CountedStep<'py> = (
+    Bound<'py, PyArray1<f32>>,
     Bound<'py, PyArray1<bool>>,
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<f64>>,
@@ -21,7 +23,9 @@ pub(crate) struct EpisodeTotals {
     /// By env, how many steps there were before its episode.
     before: Vec<i64>,
     steps: i64,
-    // Whose episodes ended in a step, and what these came to; kept for their memory.
+    // The rewards of a step, whose episodes ended in it, and what these came to; kept for their
+    // memory.
+    rewards: Vec<f32>,
     over: Vec<bool>,
     ended: Vec<i64>,
     ended_returns: Vec<f64>,
@@ -36,6 +40,7 @@ impl EpisodeTotals {
             returns: vec![0.0; num_envs],
             before: vec![0; num_envs],
             steps: 0,
+            rewards: vec![0.0; num_envs],
             over: vec![false; num_envs],
             ended: Vec::with_capacity(num_envs),
             ended_returns: Vec::with_capacity(num_envs),
@@ -57,7 +62,7 @@ impl EpisodeTotals {
         rewards: PyReadonlyArray1<'py, f64>,
         terminations: PyReadonlyArray1<'py, bool>,
         truncations: PyReadonlyArray1<'py, bool>,
-    ) -> PyResult<EndedInStep<'py>> {
+    ) -> PyResult<CountedStep<'py>> {
         let num_envs = self.returns.len();
         let (rewards, terminated, truncated) =
             (rewards.as_slice()?, terminations.as_slice()?, truncations.as_slice()?);
@@ -74,8 +79,9 @@ impl EpisodeTotals {
             *over = flags.0 | flags.1;
         }
         self.steps += 1;
-        for (total, reward) in self.returns.iter_mut().zip(rewards) {
+        for ((total, narrow), reward) in self.returns.iter_mut().zip(&mut self.rewards).zip(rewards) {
             *total += reward;
+            *narrow = *reward as f32;
         }
         self.ended.clear();
         self.ended_returns.clear();
@@ -86,6 +92,7 @@ impl EpisodeTotals {
             self.lengths.push(self.steps - std::mem::replace(&mut self.before[env], self.steps));
         }
         Ok((
+            PyArray1::from_slice(py, &self.rewards),
             PyArray1::from_slice(py, &self.over),
             PyArray1::from_slice(py, &self.ended),
             PyArray1::from_slice(py, &self.ended_returns),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -14,10 +15,10 @@ from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
-from corral import FinalObservations, errors, spaces
+from corral import FinalObservations, _native, errors, spaces
 from corral.adapters.infos import each_of, rows, rows_in
 from corral.adapters.sb3_infos import CUT, Info, Infos, Told
-from corral.adapters.sb3_statistics import Episodes, EpisodeStatistics
+from corral.adapters.sb3_statistics import Ended, EpisodeStatistics
 from corral.vector import VectorEnv
 
 # What envs that are not Python's answer for all of them.
@@ -68,9 +69,8 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
                 'autoreset_mode="same_step"'
             )
         self.envs = envs
-        self._statistics = (
-            EpisodeStatistics(envs.num_envs, monitors) if episode_statistics else None
-        )
+        self._totals = _native.EpisodeTotals(envs.num_envs)
+        self._statistics = EpisodeStatistics(monitors) if episode_statistics else None
         # By env, the actions that its last observation allows, where the envs tell them.
         self._masks: np.ndarray[Any, Any] | None = None
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
@@ -89,8 +89,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
             observations = self._begin(seeds, first or None)
         else:
             observations = self._reset_one_by_one(seeds)
-        if self._statistics is not None:
-            self._statistics.begin()
+        self._totals.begin()
         self._reset_seeds()
         self._reset_options()
         return observations
@@ -143,46 +142,49 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         batch = self.envs.drain()
         if batch is None:
             raise errors.NothingPendingError("step_async comes before step_wait")
-        observations, rewards, terminations, truncations, infos = batch
-        statistics = self._statistics
-        episodes: Episodes | None = None
-        if statistics is None:
-            dones = terminations | truncations
-            (ended,) = dones.nonzero()
-        else:
-            dones, ended, episodes = statistics.step(rewards, terminations, truncations)
+        observations, exact_rewards, terminations, truncations, infos = batch
+        # Counted in any case, for the flags and the rewards are looked at here anyway.
+        rewards, dones, ended, returns, lengths = self._totals.step(
+            exact_rewards, terminations, truncations
+        )
         if infos.keys() <= _OF_END:
             of_end, infos = infos, {}
         else:
             of_end = {key: infos.pop(key) for key in _OF_END & infos.keys()}
         told: Told | None = None
         if ended.size:
-            told = partial(self._told, ended, (terminations, truncations), of_end, episodes)
+            flags = (terminations, truncations)
+            told = partial(self._told, ended, flags, of_end, (returns, lengths, time.time()))
         # Files are written as episodes end; nothing else of them is needed before it is read.
-        is_logged = statistics is not None and statistics.monitors
+        is_logged = self._statistics is not None and self._statistics.monitors
         if not infos and not is_logged:
             for row in ended.tolist():
                 self.reset_infos[row] = {}
-            return observations, rewards.astype(np.float32), dones, Infos(self.num_envs, told)
+            return observations, rewards, dones, Infos(self.num_envs, told)
         self._note_masks(infos)
         each = rows(infos, self.num_envs)
         for info in each:
             info[CUT] = False
         if told is not None:
             self._put(told(), each)
-        return observations, rewards.astype(np.float32), dones, each
+        return observations, rewards, dones, each
 
     def _told(
-        self, ended: Any, ends: tuple[Any, Any], of_end: Info, episodes: Episodes | None
+        self,
+        ended: Any,
+        flags: tuple[Any, Any],
+        of_end: Info,
+        counted: tuple[Any, Any, float],
     ) -> list[tuple[int, Info]]:
         """What the envs `ended` have to tell of the episodes that ended, with their numbers.
 
         Args:
-            ends: the terminations and truncations of all envs.
+            flags: the terminations and truncations of all envs.
             of_end: what the runner tells of episodes that ended.
+            counted: what becomes an `Ended`.
         """
         numbers = ended.tolist()
-        terminated, truncated = (flags[ended] for flags in ends)
+        terminated, truncated = (each[ended] for each in flags)
         cuts = truncated & ~terminated
         last_infos = of_end.get("final_info")
         lasts = rows_in(last_infos, numbers) if last_infos else [{} for _ in numbers]
@@ -190,9 +192,10 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
             if final is not _NONE:
                 last["terminal_observation"] = final
             last[CUT] = cut
-        if episodes is not None:
-            counted = of_end.get("episode")
-            episodes.tell(lasts, counted and tuple(counted[key][ended].tolist() for key in "rl"))
+        if self._statistics is not None:
+            of_envs = of_end.get("episode")
+            by_envs = of_envs and tuple(of_envs[key][ended].tolist() for key in "rl")
+            self._statistics.tell(lasts, Ended(*counted), by_envs)
         return list(zip(numbers, lasts, strict=True))
 
     def _put(self, told: list[tuple[int, Info]], each: list[Info]) -> None:

@@ -10,32 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.monitor import Monitor
 
-from corral import _native
 
-
-class Episodes(NamedTuple):
+class Ended(NamedTuple):
     """Episodes that ended in one step."""
 
     returns: npt.NDArray[np.float64]
     lengths: npt.NDArray[np.int64]
-    seconds: float
-    """Since the envs were made."""
-
-    def tell(self, infos: list[dict[str, Any]], counted: Any = None) -> None:
-        """Adds `"episode"` to the infos, one for each episode.
-
-        Args:
-            counted: returns and lengths, one for each episode, that the vec env has counted itself.
-                Without them an env that tells of its episode itself is believed.
-        """
-        returns, lengths = counted or (self.returns.tolist(), self.lengths.tolist())
-        # Monitor rounds so, in a quarter of a microsecond.
-        seconds = round(self.seconds, 6)
-        for info, episode_return, length in zip(infos, returns, lengths, strict=True):
-            if counted is not None or "episode" not in info:
-                if not episode_return.is_integer():
-                    episode_return = round(episode_return, 6)
-                info["episode"] = {"r": episode_return, "l": length, "t": seconds}
+    time: float
+    """When they ended."""
 
 
 class EpisodeStatistics:
@@ -43,31 +25,29 @@ class EpisodeStatistics:
     "t": seconds since the envs were made}.
 
     Args:
-        num_envs: how many envs.
         monitors: SB3's wrappers that the envs had, one each, or none. Their files get a line for
             each episode, and their `info_keywords` are told, too.
     """
 
-    def __init__(self, num_envs: int, monitors: Sequence[Monitor] = ()) -> None:
-        self._totals = _native.EpisodeTotals(num_envs)
+    def __init__(self, monitors: Sequence[Monitor] = ()) -> None:
         self._began = time.time()
         self.monitors = monitors
 
-    def begin(self) -> None:
-        """All episodes begin anew."""
-        self._totals.begin()
+    def tell(self, infos: list[dict[str, Any]], ended: Ended, by_envs: Any = None) -> None:
+        """Adds `"episode"` to the infos, one for each episode that ended in a step.
 
-    def step(
-        self, rewards: Any, terminations: Any, truncations: Any
-    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], Episodes]:
-        """Counts a step of every env; rewards float64, both flags bool, all `(num_envs,)`.
-
-        Returns:
-            Which envs' episodes ended, bool `(num_envs,)`; the numbers of these envs; and these
-            episodes.
+        Args:
+            by_envs: returns and lengths, one for each episode, that the vec env has counted itself.
+                Without them an env that tells of its episode itself is believed.
         """
-        dones, ended, returns, lengths = self._totals.step(rewards, terminations, truncations)
-        return dones, ended, Episodes(returns, lengths, time.time() - self._began)
+        returns, lengths = by_envs or (ended.returns.tolist(), ended.lengths.tolist())
+        # Monitor rounds so, in a quarter of a microsecond.
+        seconds = round(ended.time - self._began, 6)
+        for info, episode_return, length in zip(infos, returns, lengths, strict=True):
+            if by_envs is not None or "episode" not in info:
+                if not episode_return.is_integer():
+                    episode_return = round(episode_return, 6)
+                info["episode"] = {"r": episode_return, "l": length, "t": seconds}
 
     def log(self, told: list[tuple[int, dict[str, Any]]]) -> None:
         """Has the monitors of envs that ended write the episodes into their files.
