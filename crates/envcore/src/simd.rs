@@ -92,15 +92,15 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// Asks the CPU to load `values`, however many, from memory into one of its core's own caches, but not
-/// the nearest: what the loop before their use needs stays there.
+/// Asks the CPU to load what lies there, however much, from memory into one of its core's own caches,
+/// but not the nearest: what the loop before its use needs stays there.
 #[inline(always)]
-pub fn prefetch_far<T>(values: &[T]) {
+pub fn prefetch_far<T>(values: *const [T]) {
     #[cfg(target_arch = "x86_64")]
-    for at in (0..size_of_val(values)).step_by(64) {
+    for at in (0..values.len() * size_of::<T>()).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: as in `prefetch`; the line belongs to `values`.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(values.as_ptr().cast::<i8>().add(at)) }
+        // SAFETY: a prefetch is a hint and reads nothing that the program sees, at any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(values.cast::<i8>().wrapping_add(at)) }
     }
     let _ = values;
 }

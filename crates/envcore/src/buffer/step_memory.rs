@@ -13,6 +13,7 @@ use crate::buffer::column::{Column, Fixed};
 use crate::buffer::lease::{Buffers, Keeper, Lease, Part, Pool};
 use crate::buffer::slots::Slots;
 use crate::error::Result;
+use crate::simd;
 use crate::space::DType;
 
 /// A block, which its windows and the arrays over all of it keep alive.
@@ -116,6 +117,7 @@ pub struct StepMemory {
     blocks: Vec<StepBlock>,
     rows: usize,
     at: usize,
+    is_cold: bool,
 }
 
 impl StepMemory {
@@ -137,8 +139,9 @@ impl StepMemory {
                 lender: Arc::new(WindowLender(Arc::new(LentBlock(memory)))),
             })
         };
-        let blocks = leaves.iter().enumerate().map(block).collect::<Result<_>>()?;
-        Ok(StepMemory { blocks, rows, at: 0 })
+        let blocks = leaves.iter().enumerate().map(block).collect::<Result<Vec<_>>>()?;
+        let is_cold = blocks.iter().map(|block| block.lender.0.0.len()).sum::<usize>() >= COLD;
+        Ok(StepMemory { blocks, rows, at: 0, is_cold })
     }
 
     /// Lends the windows of step `step` from here on.
@@ -248,6 +251,11 @@ impl Buffers for StepMemory {
         if !is_free || window >= block.steps || bytes != self.rows * block.row_bytes() {
             return None;
         }
+        if self.is_cold && block.row_bytes() == 1 && window + 1 < block.steps {
+            // Flags and kinds are cleared before a kernel runs, which could fetch them meanwhile.
+            let next = block.address((window + 1) * bytes, bytes);
+            simd::prefetch_far(std::ptr::slice_from_raw_parts(next.as_ptr(), bytes));
+        }
         let first = block.address(window * bytes, bytes);
         // SAFETY: the window is within the block, which the owner keeps alive, and has no other
         // owner (checked). Windows of other steps lie elsewhere, and `copy` writes to this one
@@ -256,7 +264,7 @@ impl Buffers for StepMemory {
     }
 
     fn is_cold(&self) -> bool {
-        self.blocks.iter().map(|block| block.lender.0.0.len()).sum::<usize>() >= COLD
+        self.is_cold
     }
 }
 

@@ -102,8 +102,6 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
             if self.is_cold && i + 1 < n / BLOCK {
                 simd::prefetch_far(&observation.0[i + 1]);
                 simd::prefetch_far(&reward.0[i + 1]);
-                simd::prefetch_far(&terminated.0[i + 1]);
-                simd::prefetch_far(&truncated.0[i + 1]);
             }
             truncated.0[i].fill(false);
             let block = EnvBlock {
