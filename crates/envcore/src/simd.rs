@@ -92,8 +92,8 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// Asks the CPU to load what lies there, however much, from memory into one of its core's own caches,
-/// but not the nearest: what the loop before its use needs stays there.
+/// Asks the CPU to load `values`, however many, into the second cache of its core. The nearest cache
+/// keeps what the code needs that runs before `values` are used.
 #[inline(always)]
 pub fn prefetch_far<T>(values: *const [T]) {
     #[cfg(target_arch = "x86_64")]

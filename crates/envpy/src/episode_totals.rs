@@ -54,8 +54,10 @@ impl EpisodeTotals {
         self.before.fill(self.steps);
     }
 
-    /// Counts a step of every env. Where an env terminated or was truncated, the episode ends with
-    /// the step, and the next one begins.
+    /// Counts a step of every env; all arrays are `(num_envs,)`. Where an env terminated or was
+    /// truncated, the episode ends with the step, and the next one begins. Returns the rewards in
+    /// float32 and whose episodes ended, `(num_envs,)`; and of the k episodes that ended the envs'
+    /// numbers, the returns and the lengths in steps, `(k,)`.
     fn step<'py>(
         &mut self,
         py: Python<'py>,
@@ -75,8 +77,8 @@ impl EpisodeTotals {
             );
             return Err(to_py(py, Error::Argument(message)));
         }
-        for (over, flags) in self.over.iter_mut().zip(terminated.iter().zip(truncated)) {
-            *over = flags.0 | flags.1;
+        for (over, (ended, cut)) in self.over.iter_mut().zip(terminated.iter().zip(truncated)) {
+            *over = ended | cut;
         }
         self.steps += 1;
         for ((total, narrow), reward) in self.returns.iter_mut().zip(&mut self.rewards).zip(rewards) {

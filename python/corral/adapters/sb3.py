@@ -143,7 +143,8 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         if batch is None:
             raise errors.NothingPendingError("step_async comes before step_wait")
         observations, exact_rewards, terminations, truncations, infos = batch
-        # Counted in any case, for the flags and the rewards are looked at here anyway.
+        # One native call finds ends and narrows rewards; to count in it as well costs nothing, with
+        # or without statistics.
         rewards, dones, ended, returns, lengths = self._totals.step(
             exact_rewards, terminations, truncations
         )
@@ -179,9 +180,10 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         """What the envs `ended` have to tell of the episodes that ended, with their numbers.
 
         Args:
-            flags: the terminations and truncations of all envs.
+            ended: the numbers of the envs, `(k,)`.
+            flags: the terminations and truncations of all envs, bool `(num_envs,)`.
             of_end: what the runner tells of episodes that ended.
-            counted: what becomes an `Ended`.
+            counted: the fields of their `Ended`.
         """
         numbers = ended.tolist()
         terminated, truncated = (each[ended] for each in flags)

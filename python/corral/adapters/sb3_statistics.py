@@ -12,12 +12,12 @@ from stable_baselines3.common.monitor import Monitor
 
 
 class Ended(NamedTuple):
-    """Episodes that ended in one step."""
+    """The k episodes that ended in one step: returns and lengths in steps, both `(k,)`."""
 
     returns: npt.NDArray[np.float64]
     lengths: npt.NDArray[np.int64]
     time: float
-    """When they ended."""
+    """When the step was made, in seconds since the epoch."""
 
 
 class EpisodeStatistics:
@@ -37,6 +37,8 @@ class EpisodeStatistics:
         """Adds `"episode"` to the infos, one for each episode that ended in a step.
 
         Args:
+            infos: of the envs whose episodes ended, in the order of `ended`.
+            ended: these episodes.
             by_envs: returns and lengths, one for each episode, that the vec env has counted itself.
                 Without them an env that tells of its episode itself is believed.
         """

@@ -252,7 +252,8 @@ impl Buffers for StepMemory {
             return None;
         }
         if self.is_cold && block.row_bytes() == 1 && window + 1 < block.steps {
-            // Flags and kinds are cleared before a kernel runs, which could fetch them meanwhile.
+            // A kernel fetches its own rows ahead. Flags and kinds are cleared before it runs, so they
+            // are fetched a step ahead.
             let next = block.address((window + 1) * bytes, bytes);
             simd::prefetch_far(std::ptr::slice_from_raw_parts(next.as_ptr(), bytes));
         }
