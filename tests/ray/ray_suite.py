@@ -19,6 +19,7 @@ import ray
 import corral
 import corral.ray
 from corral import errors
+from corral.ray.evaluating import parts_of
 
 STEPS = 16
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ray.md"
@@ -277,6 +278,13 @@ def test_an_evaluation_is_the_same_for_any_number_of_actors(actors: int) -> None
     np.testing.assert_array_equal(ours.returns, alone.returns)
     np.testing.assert_array_equal(ours.lengths, alone.lengths)
     assert ours.config == alone.config
+
+
+def test_few_indices_are_divided_into_few_parts() -> None:
+    assert parts_of(100_000, 2, 32) == 8, "four for each actor"
+    assert parts_of(10_000, 2, 64) == 4, "of 2,500 episodes, 39 for each env"
+    assert parts_of(100, 2, 32) == 2, "each actor has one"
+    assert parts_of(3, 5, 32) == 3, "none is empty"
 
 
 def test_an_evaluation_is_the_same_after_a_death(tmp_path: Path) -> None:

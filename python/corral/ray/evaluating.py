@@ -62,8 +62,7 @@ def evaluate(
         raise errors.ArgumentError("there are no indices to evaluate")
     made = how_made(env, config)
     width = WIDTH if num_envs is None else whole("num_envs", num_envs, _MOST)
-    worthwhile = len(played) // (width * _EPISODES)
-    shards = min(max(count, min(count * _PARTS, worthwhile)), len(played))
+    shards = parts_of(len(played), count, width)
     more = (num_envs, max(1, int(num_cpus)), success)
     task = ray.remote(play_shard).options(num_cpus=num_cpus, max_retries=_RETRIES)
     handed = [ray.put(one) for one in (policy, made, played)]
@@ -82,6 +81,12 @@ def evaluate(
         for one in running:
             ray.cancel(one, force=True)
     return Evaluation.merge(found)
+
+
+def parts_of(indices: int, actors: int, num_envs: int) -> int:
+    """Into how many parts `indices` indices are divided, for processes of `num_envs` envs."""
+    worthwhile = indices // (num_envs * _EPISODES)
+    return min(max(actors, min(actors * _PARTS, worthwhile)), indices)
 
 
 def _part(ref: Any) -> Evaluation:
