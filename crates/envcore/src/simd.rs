@@ -79,30 +79,28 @@ pub fn registers() -> &'static str {
     "any"
 }
 
-/// Asks the CPU to load `value` into its cache, for use a little later.
+/// Asks the CPU to load `value`, or the first lines of it, into its cache, for use a little later.
 #[inline]
 pub fn prefetch<T>(value: &T) {
-    #[cfg(target_arch = "x86_64")]
-    for line in 0..size_of::<T>().div_ceil(64).min(4) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint and reads nothing that the program sees; the line
-        // belongs to `value`.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().byte_add(64 * line)) }
+    for line in 0..size_of::<T>().div_ceil(LINE).min(4) {
+        prefetch_line(std::ptr::from_ref(value).cast::<u8>().wrapping_add(LINE * line));
     }
-    let _ = value;
 }
 
-/// Asks the CPU to load `values`, however many, into the second cache of its core. The nearest cache
-/// keeps what the code needs that runs before `values` are used.
+/// Bytes of a line of the CPU's caches.
+pub const LINE: usize = 64;
+
+/// Asks the CPU to load the line at `address`, which may be any, into its cache, for use a little
+/// later.
 #[inline(always)]
-pub fn prefetch_far<T>(values: *const [T]) {
+pub fn prefetch_line(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    for at in (0..values.len() * size_of::<T>()).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch is a hint and reads nothing that the program sees, at any address.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(values.cast::<i8>().wrapping_add(at)) }
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast::<i8>()) }
     }
-    let _ = values;
+    let _ = address;
 }
 
 /// Copies `bytes` bytes. From 4 KB on, the copy of glibc is one instruction of the CPU. To memory that

@@ -97,7 +97,7 @@ impl Envs {
             terminated: &mut batch.terminated,
             truncated: &mut batch.truncated,
             left: &mut Vec::new(),
-            is_cold: false,
+            next_flags: None,
         });
         for slot in 0..self.envs.len() {
             if self.over[slot] {
@@ -191,7 +191,7 @@ impl Envs {
             terminated: &mut batch.terminated,
             truncated: &mut batch.truncated,
             left: &mut Vec::new(),
-            is_cold: false,
+            next_flags: None,
         });
         for slot in 0..self.envs.len() {
             self.age[slot] += 1;

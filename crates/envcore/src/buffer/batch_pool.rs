@@ -163,7 +163,7 @@ impl BatchPool {
             tolerated: Vec::new(),
         });
         let mut draft = Draft { batch, places: self.spare.take().unwrap_or_default() };
-        draft.places.is_cold = is_cold;
+        draft.places.next_step = is_cold.then_some(rows);
         draft.locate();
         Ok(draft)
     }

@@ -316,8 +316,8 @@ pub trait Buffers {
     /// for the runner's own memory.
     fn lease(&mut self, part: Part, bytes: usize) -> Option<Lease>;
 
-    /// Whether this memory is in none of a core's own caches when it is lent. Loops over many rows do
-    /// well to fetch it ahead then.
+    /// Whether this memory is in none of a core's own caches when it is lent, and each step's rows lie
+    /// behind those of the step before. Loops over many rows do well to fetch it ahead then.
     fn is_cold(&self) -> bool {
         false
     }

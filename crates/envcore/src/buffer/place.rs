@@ -119,9 +119,9 @@ pub(super) struct Places {
     pub(super) info: Vec<Place>,
     pub(super) info_mask: Vec<Place>,
     pub(super) finals: Option<FinalPlaces>,
-    /// Whether the rows are in memory that [`Buffers::is_cold`](super::lease::Buffers::is_cold) says
-    /// no near cache has.
-    pub(super) is_cold: bool,
+    /// By how many rows the next step's lie behind these, where
+    /// [`Buffers::is_cold`](super::lease::Buffers::is_cold).
+    pub(super) next_step: Option<usize>,
 }
 
 #[derive(Default)]

@@ -104,11 +104,18 @@ impl<'a> RowsMut<'a> {
         unsafe { place.ptr.add(self.start + row).write(kind as u8) }
     }
 
-    /// Whether the rows are in memory that none of a core's own caches has. A kernel does well to
-    /// [ask for](crate::simd::prefetch_far) what it writes a little later.
+    /// Where the rows are in memory that none of a core's own caches has: the addresses at which flags
+    /// and kinds of these rows will lie in the next step, a byte a row. They may be past the end of
+    /// any memory. A kernel does well to [ask for](crate::simd::prefetch_line) these lines, which are
+    /// cleared before the next step, and for what it writes itself a little later.
     #[must_use]
-    pub fn is_cold(&self) -> bool {
-        self.places.is_cold
+    pub fn next_flags(&self) -> Option<[*const u8; 3]> {
+        let rows = self.places.next_step?;
+        let places = [self.places.terminated, self.places.truncated, self.places.kind];
+        Some(places.map(|place| {
+            let place = place.expect("a draft has all its places");
+            place.ptr.cast_const().wrapping_add(rows + self.start)
+        }))
     }
 
     /// The columns that a step writes, which a kernel writes whole.

@@ -13,7 +13,6 @@ use crate::buffer::column::{Column, Fixed};
 use crate::buffer::lease::{Buffers, Keeper, Lease, Part, Pool};
 use crate::buffer::slots::Slots;
 use crate::error::Result;
-use crate::simd;
 use crate::space::DType;
 
 /// A block, which its windows and the arrays over all of it keep alive.
@@ -250,12 +249,6 @@ impl Buffers for StepMemory {
         let is_free = Arc::strong_count(&block.lender) == 1;
         if !is_free || window >= block.steps || bytes != self.rows * block.row_bytes() {
             return None;
-        }
-        if self.is_cold && block.row_bytes() == 1 && window + 1 < block.steps {
-            // A kernel fetches its own rows ahead. Flags and kinds are cleared before it runs, so they
-            // are fetched a step ahead.
-            let next = block.address((window + 1) * bytes, bytes);
-            simd::prefetch_far(std::ptr::slice_from_raw_parts(next.as_ptr(), bytes));
         }
         let first = block.address(window * bytes, bytes);
         // SAFETY: the window is within the block, which the owner keeps alive, and has no other

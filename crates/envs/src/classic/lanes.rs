@@ -55,6 +55,47 @@ pub struct EnvBlock<'a, A, const N: usize, const O: usize> {
     pub reward: &'a mut [f64; BLOCK],
     /// Whose episodes ended.
     pub terminated: &'a mut [bool; BLOCK],
+    /// What will be written soon.
+    pub ahead: Ahead<O>,
+}
+
+/// Memory that blocks write to soon and that no near cache has.
+#[derive(Clone, Copy)]
+pub struct Ahead<const O: usize>(Option<AheadPlaces>);
+
+#[derive(Clone, Copy)]
+struct AheadPlaces {
+    /// The observations and rewards of the next block.
+    observation: *const u8,
+    reward: *const u8,
+    /// The block's flags and kinds in the next step.
+    flags: [*const u8; 3],
+}
+
+impl<const O: usize> Ahead<O> {
+    /// How many calls of `fetch` ask for all of it.
+    pub const PARTS: usize = 4;
+
+    /// Asks for a part of it. An env's kernel does so between its loops, because a CPU waits for lines
+    /// if it is asked for more at a time than it can have under way (24 on a Zen 4).
+    #[inline(always)]
+    pub fn fetch<const PART: usize>(self) {
+        let Some(places) = self.0 else { return };
+        fetch_part::<PART>(places.observation, BLOCK * O * size_of::<f32>());
+        fetch_part::<PART>(places.reward, BLOCK * size_of::<f64>());
+        if let Some(flags) = places.flags.get(PART) {
+            simd::prefetch_line(*flags);
+        }
+    }
+}
+
+/// Asks for a part of `bytes` bytes.
+#[inline(always)]
+fn fetch_part<const PART: usize>(first: *const u8, bytes: usize) {
+    let lines = bytes / simd::LINE / Ahead::<0>::PARTS;
+    for line in 0..lines {
+        simd::prefetch_line(first.wrapping_add((PART * lines + line) * simd::LINE));
+    }
 }
 
 /// Any number of envs, an element each of every slice, and what a step of them writes.
@@ -75,8 +116,8 @@ pub struct Columns<'a, L: Lanes<N, O>, const N: usize, const O: usize, const FUS
     pub truncated: &'a mut [bool],
     /// Gets those that must step themselves.
     pub left: &'a mut Vec<Range<usize>>,
-    /// Whether what a step writes is in memory that no near cache has.
-    pub is_cold: bool,
+    /// Where this is memory that no near cache has: [`RowsMut::next_flags`].
+    pub next_flags: Option<[*const u8; 3]>,
 }
 
 impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
@@ -99,17 +140,20 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
         truncated.1.fill(false);
         let mut between = L::Between::default();
         for i in 0..n / BLOCK {
-            if self.is_cold && i + 1 < n / BLOCK {
-                simd::prefetch_far(&observation.0[i + 1]);
-                simd::prefetch_far(&reward.0[i + 1]);
-            }
             truncated.0[i].fill(false);
+            let ahead = Ahead(self.next_flags.map(|flags| AheadPlaces {
+                // Behind the last block there may be nothing, which does no harm.
+                observation: observation.0.as_ptr().wrapping_add(i + 1).cast(),
+                reward: reward.0.as_ptr().wrapping_add(i + 1).cast(),
+                flags: flags.map(|flags| flags.wrapping_add(i * BLOCK)),
+            }));
             let block = EnvBlock {
                 fields: fields.each_mut().map(|field| &mut field.0[i]),
                 actions: &actions.0[i],
                 observation: &mut observation.0[i],
                 reward: &mut reward.0[i],
                 terminated: &mut terminated.0[i],
+                ahead,
             };
             if !self.lanes.step::<FUSED>(block, &mut between) {
                 self.left.push(i * BLOCK..(i + 1) * BLOCK);
@@ -134,6 +178,7 @@ impl<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool> Kernel
             observation: &mut seen,
             reward: &mut gained,
             terminated: &mut ended,
+            ahead: Ahead(None),
         };
         if !self.lanes.step::<FUSED>(block, &mut between) {
             return self.left.push(n - rest..n);
@@ -210,7 +255,7 @@ fn step_by<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool>(
     rows: &mut RowsMut<'_>,
     left: &mut Vec<Range<usize>>,
 ) {
-    let is_cold = rows.is_cold();
+    let next_flags = rows.next_flags();
     let StepColumns { reward, terminated, truncated, mut observation } = rows.columns();
     simd::dispatch_wide(Columns::<L, N, O, FUSED> {
         lanes,
@@ -221,7 +266,7 @@ fn step_by<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool>(
         terminated,
         truncated,
         left,
-        is_cold,
+        next_flags,
     });
 }
 
@@ -271,7 +316,7 @@ pub(super) mod tests {
             terminated: &mut terminated,
             truncated: &mut truncated,
             left: &mut left,
-            is_cold: n.is_multiple_of(2),
+            next_flags: n.is_multiple_of(2).then_some([std::ptr::null(); 3]),
         });
         assert_eq!(truncated, vec![false; n]);
         for i in 0..n {

@@ -158,20 +158,25 @@ impl Lanes<2, 2> for MountainCarLanes {
         block: EnvBlock<'_, i64, 2, 2>,
         (Numbers([angle, cos, reached]), between): &mut Self::Between,
     ) -> bool {
-        let EnvBlock { fields: [position, velocity], actions, observation, reward, terminated } = block;
+        let EnvBlock { fields: [position, velocity], actions, observation, reward, terminated, ahead } =
+            block;
+        ahead.fetch::<0>();
         for i in 0..BLOCK {
             angle[i] = 3.0 * position[i];
         }
         if !lanes::are_near(angle, FAR) {
             return false;
         }
+        ahead.fetch::<1>();
         sines::cosines::<FUSED, BLOCK>(angle, cos, between);
+        ahead.fetch::<2>();
         for i in 0..BLOCK {
             let car = [position[i], velocity[i]];
             let (after, is_there) = drive(self.goal_velocity, car, actions[i], cos[i]);
             [position[i], velocity[i]] = after;
             reached[i] = if is_there { 1.0 } else { 0.0 };
         }
+        ahead.fetch::<3>();
         lanes::show_two([position, velocity], reached, observation, terminated);
         reward.fill(-1.0);
         true

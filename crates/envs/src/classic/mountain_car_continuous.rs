@@ -207,15 +207,24 @@ impl Lanes<3, 2> for ContinuousLanes {
         block: EnvBlock<'_, f32, 3, 2>,
         (Numbers([angles, cos, reached]), between): &mut Self::Between,
     ) -> bool {
-        let EnvBlock { fields: [position, velocity, is_start], actions, observation, reward, terminated } =
-            block;
+        let EnvBlock {
+            fields: [position, velocity, is_start],
+            actions,
+            observation,
+            reward,
+            terminated,
+            ahead,
+        } = block;
+        ahead.fetch::<0>();
         for i in 0..BLOCK {
             angles[i] = angle(position[i], is_start[i] != 0.0);
         }
         if !lanes::are_near(angles, FAR) {
             return false;
         }
+        ahead.fetch::<1>();
         sines::cosines::<FUSED, BLOCK>(angles, cos, between);
+        ahead.fetch::<2>();
         // Most blocks have no car that starts, and are half the work.
         if is_start.iter().fold(false, |any, is_start| any | (*is_start != 0.0)) {
             drive_all::<true>(self.goal_velocity, [position, velocity], is_start, actions, cos, reached);
@@ -223,6 +232,7 @@ impl Lanes<3, 2> for ContinuousLanes {
             drive_all::<false>(self.goal_velocity, [position, velocity], is_start, actions, cos, reached);
         }
         is_start.fill(0.0);
+        ahead.fetch::<3>();
         for i in 0..BLOCK {
             reward[i] = reward_of(actions[i], reached[i] != 0.0);
         }

@@ -217,22 +217,27 @@ impl Lanes<3, 3> for PendulumLanes {
         block: EnvBlock<'_, f32, 3, 3>,
         (Numbers([sin, cos]), Numbers([pushes, efforts]), between): &mut Self::Between,
     ) -> bool {
-        let EnvBlock { fields: [theta, speed, torque], actions, observation, reward, terminated } = block;
+        let EnvBlock { fields: [theta, speed, torque], actions, observation, reward, terminated, ahead } =
+            block;
         let are_numbers = actions.iter().fold(true, |all, action| all & !action.is_nan());
         if !(lanes::are_near(theta, FAR) & are_numbers) {
             return false;
         }
+        ahead.fetch::<0>();
         sines::sines::<FUSED, BLOCK>(theta, sin, between);
+        ahead.fetch::<1>();
         for i in 0..BLOCK {
             pushes[i] = clipped(actions[i]);
         }
         squares_f32(pushes, efforts);
+        ahead.fetch::<2>();
         for i in 0..BLOCK {
             reward[i] = -cost(turned(theta[i] + PI) - PI, speed[i], efforts[i]);
             torque[i] = pushes[i].into();
             [theta[i], speed[i]] = swing(self.g, [theta[i], speed[i]], pushes[i], sin[i]);
         }
         terminated.fill(false);
+        ahead.fetch::<3>();
         sines::sines_and_cosines::<FUSED, BLOCK>(theta, sin, cos, between);
         for i in 0..BLOCK {
             observation[i] = [cos[i] as f32, sin[i] as f32, speed[i] as f32];

@@ -97,16 +97,20 @@ impl Lanes<5, 6> for AcrobotLanes {
 
     #[inline(always)]
     fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 5, 6>, numbers: &mut AcrobotNumbers) -> bool {
-        let EnvBlock { fields, actions, observation, reward, terminated } = block;
+        let EnvBlock { fields, actions, observation, reward, terminated, ahead } = block;
         let [theta1, theta2, speed1, speed2, is_start] = fields;
         let from = [&*theta1, theta2, speed1, speed2];
         numbers.parts.0[0] = actions.map(torque_of);
         numbers.at.0 = from.map(|field| *field);
         // The classic Runge-Kutta method: slopes at the start, twice in the middle, at the end.
         let half = self.dt / 2.0;
+        ahead.fetch::<0>();
         let mut holds = self.stage::<FUSED, 0>(from, half, numbers);
+        ahead.fetch::<1>();
         holds &= self.stage::<FUSED, 1>(from, half, numbers);
+        ahead.fetch::<2>();
         holds &= self.stage::<FUSED, 2>(from, self.dt, numbers);
+        ahead.fetch::<3>();
         holds &= self.stage::<FUSED, 3>(from, self.dt / 6.0, numbers);
         let AcrobotNumbers { at: Numbers(at), parts, sines: between, .. } = numbers;
         let Numbers([sum, sin1, cos1, sin2, cos2, cos12, ..]) = parts;

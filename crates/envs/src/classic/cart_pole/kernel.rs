@@ -42,14 +42,16 @@ impl Lanes<4, 4> for CartLanes {
     /// results. What loops of narrow and wide elements do is kept apart, too.
     #[inline(always)]
     fn step<const FUSED: bool>(&self, block: EnvBlock<'_, i64, 4, 4>, between: &mut Self::Between) -> bool {
-        let EnvBlock { fields: [x, v, angle, spin], actions, observation, reward, terminated: fallen } =
+        let EnvBlock { fields: [x, v, angle, spin], actions, observation, reward, terminated: fallen, ahead } =
             block;
         // Poles lean or spin more than that only where a user starts them so.
         if !(lanes::are_near(angle, sines::NEAR) & lanes::are_near(spin, 1e6)) {
             return false;
         }
+        ahead.fetch::<0>();
         let (Numbers([sin, cos, speed_up, spin_up]), of_sines) = between;
         sines::sin_cos_near::<FUSED, BLOCK>(angle, sin, cos, of_sines);
+        ahead.fetch::<1>();
         for i in 0..BLOCK {
             let push = if actions[i] == 1 { FORCE } else { -FORCE };
             let pull = over_mass::<FUSED>(push + POLE_MASS_LENGTH * (spin[i] * spin[i]) * sin[i]);
@@ -57,12 +59,14 @@ impl Lanes<4, 4> for CartLanes {
             spin_up[i] = (GRAVITY * sin[i] - cos[i] * pull) / lever;
             speed_up[i] = pull - over_mass::<FUSED>(POLE_MASS_LENGTH * spin_up[i] * cos[i]);
         }
+        ahead.fetch::<2>();
         for i in 0..BLOCK {
             x[i] += TAU * v[i];
             v[i] += TAU * speed_up[i];
             angle[i] += TAU * spin[i];
             spin[i] += TAU * spin_up[i];
         }
+        ahead.fetch::<3>();
         for i in 0..BLOCK {
             // Written so that a NaN has fallen.
             fallen[i] = !((x[i].abs() <= X_LIMIT) & (angle[i].abs() <= THETA_LIMIT));
