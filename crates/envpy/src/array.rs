@@ -9,7 +9,8 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::ptr;
 
-use envcore::{DType, Fixed, Lease, Row, simd};
+use envcore::simd::{self, LateStores};
+use envcore::{DType, Fixed, Lease, Row};
 use numpy::npyffi::{self, NPY_ARRAY_CARRAY, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::PyTypeInfo;
@@ -299,36 +300,29 @@ const LARGE: usize = 2 << 20;
 
 /// Copies `given` to the row `row` of `whole`, if both are C-contiguous arrays of NumPy's own class,
 /// of one element type that the core has, `given` has as many elements as a row, and the two do not
-/// overlap. Returns whether it did.
+/// overlap. Returns the stores if it did.
 pub(crate) fn put_row(
     whole: &Bound<'_, PyUntypedArray>,
     row: usize,
     given: &Bound<'_, PyUntypedArray>,
-) -> bool {
-    let (Some((to, room)), Some((from, size))) = (memory(whole), memory(given)) else { return false };
+) -> Option<LateStores> {
+    let ((to, room), (from, size)) = (memory(whole)?, memory(given)?);
     let dtype = dtype_of(whole);
     let is_alike = is_plain(given) && dtype.is_some() && dtype == dtype_of(given);
     let is_row = whole.shape().first().is_some_and(|&rows| row < rows && rows * size == room);
     if !is_alike || !is_row {
-        return false;
+        return None;
     }
     // SAFETY: the row is within `whole` (checked).
     let to = unsafe { to.cast_mut().add(row * size) };
     // A policy may return a row of `whole`.
     if from.addr().abs_diff(to.addr()) < size {
-        return false;
+        return None;
     }
     // SAFETY: `whole`, whose memory is written to while the GIL is held, has the row, and `given` has
     // as many bytes, which do not overlap it (checked). The elements are of one type, so that any
     // bytes of one are valid in the other.
-    unsafe {
-        if room >= LARGE {
-            simd::copy_past_caches(from, to, size);
-        } else {
-            simd::copy(from, to, size);
-        }
-    }
-    true
+    Some(unsafe { simd::copy_for_later(from, to, size, room >= LARGE) })
 }
 
 /// The address of the elements of a C-contiguous array, and how many bytes they take.

@@ -70,12 +70,16 @@ impl Fragment {
             return Err(to_py(py, Error::Argument(format!("a rollout has all of its {} steps", self.steps))));
         }
         let step = filling.fragment.done();
+        // The actions of a step in flight are kept already; the vec env refuses others.
+        let whole = filling.actions.as_ref().filter(|_| filling.awaited == Awaited::Nothing);
         // While these stores wait for memory, the vec env copies and checks the same actions, which
         // the CPU's nearest caches have then.
-        let is_kept = filling.actions.as_ref().is_none_or(|whole| {
-            actions.cast().is_ok_and(|given| array::put_row(whole.bind(py), step, given))
+        let stores = whole.and_then(|whole| {
+            let given = actions.cast().ok()?;
+            array::put_row(whole.bind(py), step, given)
         });
         self.envs.get().put(state, &Slots::All, actions, true)?;
+        let is_kept = stores.is_some() || filling.actions.is_none();
         if let Some((calls, _)) = &mut state.last_shown {
             // Until this rollout has ended, nobody knows what the envs show.
             *calls = u64::MAX;
