@@ -203,6 +203,43 @@ def test_built_in_envs_are_sb3_envs_too_and_tell_their_episodes(sb3: Any) -> Non
     assert mine.env_is_wrapped(gymnasium.wrappers.TimeLimit) == [False] * N
 
 
+@pytest.mark.parametrize("id", ["CartPole-v1", "Pendulum-v1"])
+@pytest.mark.parametrize("settings", [{}, {"batch_size": 2, "num_threads": 2}], ids=str)
+def test_a_step_in_one_call_is_a_step_in_two(sb3: Any, id: str, settings: dict[str, Any]) -> None:
+    one, two = (
+        corral.to_sb3(corral.make_vec(id, N, seed=3, autoreset_mode="same_step", **settings))
+        for _ in range(2)
+    )
+    assert_same(one.reset(), two.reset())
+    one.action_space.seed(0)
+    for _ in range(250):
+        actions = np.stack([one.action_space.sample() for _ in range(N)])
+        # Policies give floats of any width.
+        actions = actions.astype(np.float64) if actions.dtype == np.float32 else actions
+        together = one.step(actions)
+        two.step_async(actions)
+        apart = two.step_wait()
+        assert_same(together[:3], apart[:3])
+        for infos in (*together[3], *apart[3]):
+            infos.get("episode", {}).pop("t", None)
+        assert_same(list(together[3]), list(apart[3]))
+        assert_same(one.reset_infos, two.reset_infos)
+
+
+def test_a_step_beside_a_step_under_way_is_refused_and_loses_nothing(sb3: Any) -> None:
+    envs, alone = (
+        corral.to_sb3(corral.make_vec("CartPole-v1", N, seed=3, autoreset_mode="same_step"))
+        for _ in range(2)
+    )
+    envs.reset()
+    alone.reset()
+    actions = np.array([0, 1, 1, 0])
+    envs.step_async(actions)
+    with pytest.raises(gymnasium.error.AlreadyPendingCallError):
+        envs.step(1 - actions)
+    assert_same(envs.step_wait()[:3], alone.step(actions)[:3])
+
+
 def test_sb3s_own_wrappers_take_it(sb3: Any) -> None:
     mine = sb3.VecCheckNan(
         corral.to_sb3(corral.make_vec("CartPole-v1", 2, autoreset_mode="same_step"))
@@ -237,17 +274,16 @@ def test_envs_without_final_observations_have_no_terminal_observation(sb3: Any) 
     )
     mine = corral.to_sb3(envs)
     mine.reset()
-    drain = envs.drain
+    step = envs.step
 
-    def bare() -> Any:
-        batch = drain()
-        assert batch is not None
+    def bare(actions: Any) -> Any:
+        batch = step(actions)
         for name in ("final_obs", "final_info"):
             batch[-1].pop(name, None)
             batch[-1].pop(f"_{name}", None)
         return batch
 
-    envs.drain = bare  # type: ignore[method-assign]
+    envs.step = bare  # type: ignore[method-assign]
     for _ in range(100):
         _, _, dones, infos = mine.step(np.zeros(2, int))
         if dones.any():

@@ -39,6 +39,9 @@ _OF_END = {
 }
 # What the runner tells of the step that ended an episode.
 _OF_STEP = ("failed", CUT)
+Shown = tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any], list[Any]]
+"""(observations, rewards float32, dones bool, infos), all `(num_envs, …)`."""
+
 # What stands for an observation that there is not.
 _NONE = object()
 # The leaf by which an env tells which actions are valid.
@@ -75,6 +78,10 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         self._masks: np.ndarray[Any, Any] | None = None
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
         self.metadata = envs.metadata
+        # Integers are taken as they are, and to look at their space takes as long as to send them.
+        labels = gym_spaces.Discrete | gym_spaces.MultiDiscrete | gym_spaces.MultiBinary
+        self._is_cast = not isinstance(envs.single_action_space, labels)
+        self._is_whole = envs.batch_size == envs.num_envs
 
     def reset(self) -> Any:
         """Observations of all envs; their infos are in `reset_infos`. Seeds and options set
@@ -124,25 +131,49 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
             self._masks = np.ones(masks.shape, np.bool_)
         self._masks[told] = masks[told]
 
-    def step_async(self, actions: Any) -> None:
-        """Sends the actions, an array `(num_envs, …)` or a list of one per env; `step_wait`
-        receives."""
+    def _given(self, actions: Any) -> Any:
+        """The actions as the envs take them."""
         space = self.action_space
-        if isinstance(actions, list | tuple):
+        if isinstance(actions, np.ndarray):
+            if not self._is_cast:
+                return actions
+        elif isinstance(actions, list | tuple):
             try:
                 actions = spaces.batch_actions(space, actions)
             except (LookupError, TypeError, ValueError) as error:
                 raise errors.InvalidActionError(
                     f"actions are no list of one action of {space} per env: {error!r}"
                 ) from None
-        self.envs.send(spaces.cast_actions(space, actions))
+        return spaces.cast_actions(space, actions)
 
-    def step_wait(self) -> tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any], list[Any]]:
-        """(observations, rewards float32, dones, infos), all `(num_envs, …)`."""
+    def step(self, actions: Any) -> Shown:
+        """As `step_async` and then `step_wait`, which take longer."""
+        if self._is_whole:
+            return self._shown(*self.envs.step(self._given(actions)))
+        self.step_async(actions)
+        return self.step_wait()
+
+    def step_async(self, actions: Any) -> None:
+        """Sends the actions, an array `(num_envs, …)` or a list of one per env; `step_wait`
+        receives."""
+        self.envs.send(self._given(actions))
+
+    def step_wait(self) -> Shown:
+        """See `Shown`."""
         batch = self.envs.drain()
         if batch is None:
             raise errors.NothingPendingError("step_async comes before step_wait")
-        observations, exact_rewards, terminations, truncations, infos = batch
+        return self._shown(*batch)
+
+    def _shown(
+        self,
+        observations: Any,
+        exact_rewards: np.ndarray[Any, Any],
+        terminations: np.ndarray[Any, Any],
+        truncations: np.ndarray[Any, Any],
+        infos: Info,
+    ) -> Shown:
+        """A step of the envs as SB3 shows it."""
         # One native call finds ends and narrows rewards; to count in it as well costs nothing, with
         # or without statistics.
         rewards, dones, ended, returns, lengths = self._totals.step(
@@ -159,8 +190,9 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         # Files are written as episodes end; nothing else of them is needed before it is read.
         is_logged = self._statistics is not None and self._statistics.monitors
         if not infos and not is_logged:
+            begun = self.reset_infos
             for row in ended.tolist():
-                self.reset_infos[row] = {}
+                begun[row] = {}
             return observations, rewards, dones, Infos(self.num_envs, told)
         self._note_masks(infos)
         each = rows(infos, self.num_envs)
