@@ -39,6 +39,8 @@ _OF_END = {
 }
 # What the runner tells of the step that ended an episode.
 _OF_STEP = ("failed", CUT)
+Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
+"""What a step of the envs gives: `corral.VectorEnv.step`."""
 Shown = tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any], list[Any]]
 """(observations, rewards float32, dones bool, infos), all `(num_envs, …)`."""
 
@@ -149,7 +151,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     def step(self, actions: Any) -> Shown:
         """As `step_async` and then `step_wait`, which take longer."""
         if self._is_whole:
-            return self._shown(*self.envs.step(self._given(actions)))
+            return self._shown(self.envs.step(self._given(actions)))
         self.step_async(actions)
         return self.step_wait()
 
@@ -163,17 +165,11 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         batch = self.envs.drain()
         if batch is None:
             raise errors.NothingPendingError("step_async comes before step_wait")
-        return self._shown(*batch)
+        return self._shown(batch)
 
-    def _shown(
-        self,
-        observations: Any,
-        exact_rewards: np.ndarray[Any, Any],
-        terminations: np.ndarray[Any, Any],
-        truncations: np.ndarray[Any, Any],
-        infos: Info,
-    ) -> Shown:
+    def _shown(self, batch: Batch) -> Shown:
         """A step of the envs as SB3 shows it."""
+        observations, exact_rewards, terminations, truncations, infos = batch
         # One native call finds ends and narrows rewards; to count in it as well costs nothing, with
         # or without statistics.
         rewards, dones, ended, returns, lengths = self._totals.step(
