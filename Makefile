@@ -127,7 +127,7 @@ bench-peers: ## Install the peers into .venv-bench.
 TRAINERS ?= tianshou rl_games torchrl skrl rllib
 bench-trainers: build torch ## Measure trainers over our envs and over the vec envs of their users: gigabytes.
 	$(TORCH)/bin/python -m pip install --quiet "typer>=0.15" "rich>=13" "matplotlib>=3.8" "envpool>=1.2.5" "ray>=2.40"
-	PYTHONPATH=python $(TORCH)/bin/python -m corral bench trainers-sb3 --benches benches
+	PYTHONPATH=python $(TORCH)/bin/python -m corral bench trainers-sb3 trainers-cleanrl trainers-lerobot trainers-trl --benches benches
 	set -e; for trainer in $(TRAINERS); do \
 	python=$$($(BIN)/python -c "from tests.abi import peers; print(peers.trainer_python('$$trainer'))"); \
 	PYTHONPATH=python $$python -m corral bench trainers-$$trainer --benches benches; done

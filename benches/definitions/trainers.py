@@ -22,10 +22,12 @@ EACH = NUM_ENVS * STEPS
 
 
 def installed(module: str) -> Any:
+    """PyTorch, for a trainer that needs this module."""
     torch = needs("torch", "make bench-trainers")
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    return needs(module, "make bench-trainers")
+    needs(module, "make bench-trainers")
+    return torch
 
 
 def cart_poles(mode: str) -> corral.VectorEnv:
@@ -49,8 +51,8 @@ def played(collect: Callable[[], Any], close: Callable[[], Any]) -> Iterator[Tur
 @contextmanager
 def stable_baselines3(make: Callable[[], Any]) -> Iterator[Turns]:
     """PPO's `collect_rollouts`."""
-    sb3 = installed("stable_baselines3")
-    model = sb3.PPO("MlpPolicy", make(), n_steps=STEPS, seed=0, device="cpu")
+    installed("stable_baselines3")
+    model = needs("stable_baselines3").PPO("MlpPolicy", make(), n_steps=STEPS, seed=0, device="cpu")
     _, callback = model._setup_learn(10**9)
     envs, buffer = model.env, model.rollout_buffer
     collect = partial(model.collect_rollouts, envs, callback, buffer, STEPS)
@@ -63,9 +65,70 @@ def for_sb3() -> Any:
 
 
 def of_sb3(kind: str) -> Any:
-    sb3 = installed("stable_baselines3")
+    sb3 = needs("stable_baselines3")
     monitored = lambda: sb3.common.monitor.Monitor(needs("gymnasium").make(ID))  # noqa: E731
     return getattr(sb3.common.vec_env, kind)([monitored] * NUM_ENVS)
+
+
+# CleanRL
+
+
+def cleanrl_agent(torch: Any) -> tuple[Any, Any]:
+    """The critic and the actor of `ppo.py`."""
+    nn = torch.nn
+
+    def net(outputs: int) -> Any:
+        hidden = [nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh()]
+        return nn.Sequential(*hidden, nn.Linear(64, outputs))
+
+    return net(1), net(2)
+
+
+@contextmanager
+def cleanrl(make: Callable[[], Any]) -> Iterator[Turns]:
+    """The steps that `ppo.py` plays before an update. Its script is no package, so its loop is
+    written out here."""
+    torch = installed("gymnasium")
+    critic, actor = cleanrl_agent(torch)
+    envs = make()
+    shape = (STEPS, NUM_ENVS)
+    seen = torch.zeros((*shape, 4))
+    actions, logprobs, rewards, dones, values = (torch.zeros(shape) for _ in range(5))
+    following = torch.Tensor(envs.reset(seed=1)[0])
+    ended = torch.zeros(NUM_ENVS)
+    returns: list[Any] = []
+
+    def play() -> None:
+        nonlocal following, ended
+        for step in range(STEPS):
+            seen[step], dones[step] = following, ended
+            with torch.no_grad():
+                choice = torch.distributions.Categorical(logits=actor(following))
+                action = choice.sample()
+                logprobs[step], values[step] = choice.log_prob(action), critic(following).flatten()
+            actions[step] = action
+            shown, reward, terminations, truncations, infos = envs.step(action.cpu().numpy())
+            rewards[step] = torch.tensor(reward).view(-1)
+            following = torch.Tensor(shown)
+            ended = torch.Tensor(terminations | truncations)
+            # Its logger.
+            for info in infos.get("final_info", ()):
+                if info and "episode" in info:
+                    returns.append(info["episode"]["r"])
+
+    with played(play, envs.close) as turns:
+        yield turns
+
+
+def for_cleanrl() -> Any:
+    layout = "gymnasium-0.29"
+    return corral.make_vec(ID, NUM_ENVS, info_layout=layout, episode_statistics=True)
+
+
+def of_cleanrl(kind: str) -> Any:
+    gymnasium = needs("gymnasium")
+    counted = lambda: gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make(ID))  # noqa: E731
+    return getattr(gymnasium.vector, kind)([counted] * NUM_ENVS)
 
 
 # Tianshou
@@ -214,8 +277,7 @@ def of_torchrl(kind: str) -> Any:
 @contextmanager
 def skrl(make: Callable[[], Any]) -> Iterator[Turns]:
     """Steps of its wrapper, as its trainers make them."""
-    installed("skrl")
-    torch = needs("torch")
+    torch = installed("skrl")
     env = needs("skrl.envs.wrappers.torch").wrap_env(make())
     env.reset()
     actions = list(torch.randint(0, 2, (64, NUM_ENVS, 1)))
@@ -247,6 +309,111 @@ def rllib(id: str, mode: str) -> Iterator[Turns]:
         yield turns
 
 
+# LeRobot
+
+
+@contextmanager
+def lerobot(make: Callable[[], Any]) -> Iterator[Turns]:
+    """The calls that its `rollout` makes for a step, without a policy."""
+    torch = installed("gymnasium")
+    envs = make()
+    envs.reset(seed=list(range(NUM_ENVS)))
+
+    def step(actions: Any) -> None:
+        observations, rewards, _, _, infos = envs.step(actions)
+        torch.from_numpy(observations["agent_pos"]).float()
+        envs.call("task_description")
+        infos.get("final_info", {}).get("is_success")
+        torch.from_numpy(rewards)
+
+    pushes = needs("numpy").random.default_rng(0).integers(0, 2, (64, NUM_ENVS, 1))
+    yield Loop(step, list(pushes.astype("float32")), NUM_ENVS)
+    envs.close()
+
+
+def for_lerobot() -> Any:
+    make_env = needs("corral.adapters.lerobot").make_env(ID, task="balance")
+    return make_env(n_envs=NUM_ENVS)[ID][0]
+
+
+def of_lerobot(kind: str) -> Any:
+    """A robot's env as LeRobot's packages write them, in Gymnasium's vec env."""
+    gymnasium, numpy = needs("gymnasium"), needs("numpy")
+
+    class Robot(gymnasium.Wrapper[Any, Any, Any, Any]):  # type: ignore[misc]
+        task_description = "balance"
+
+        def __init__(self, env: Any) -> None:
+            super().__init__(env)
+            state = env.observation_space
+            self.observation_space = gymnasium.spaces.Dict({"agent_pos": state})
+            self.action_space = gymnasium.spaces.Box(0, 1, (1,), numpy.float32)
+
+        def reset(self, **options: Any) -> Any:
+            state, infos = self.env.reset(**options)
+            return {"agent_pos": state}, infos
+
+        def step(self, action: Any) -> Any:
+            state, reward, terminated, truncated, infos = self.env.step(round(float(action[0])))
+            infos["is_success"] = False
+            return {"agent_pos": state}, reward, terminated, truncated, infos
+
+    same_step = gymnasium.vector.AutoresetMode.SAME_STEP
+    robots = [lambda: Robot(gymnasium.make(ID))] * NUM_ENVS
+    return getattr(gymnasium.vector, kind)(robots, autoreset_mode=same_step)
+
+
+# TRL
+
+MOVES = ("down", "down", "right", "right", "down", "right")
+
+
+@contextmanager
+def trl(make: Callable[[], Any]) -> Iterator[Turns]:
+    """What its trainer does with an environment for one completion."""
+    lake = make()()
+
+    def complete(index: int) -> None:
+        lake.reset(index=index)
+        for move in MOVES:
+            lake.move(action=move)
+        assert lake.get_reward() == 1
+
+    yield Loop(complete, range(64), len(MOVES))
+
+
+LAKE = {"is_slippery": False, "render_mode": "ansi"}
+NAMES = ["left", "down", "right", "up"]
+
+
+def for_trl() -> Any:
+    return corral.to_trl("FrozenLake-v1", tool="move", actions=NAMES, **LAKE)
+
+
+def of_trl() -> Any:
+    """A class over Gymnasium's env, written as TRL's docs write them."""
+    gymnasium = needs("gymnasium")
+
+    class Lake:
+        def __init__(self) -> None:
+            self.env, self.reward = gymnasium.make("FrozenLake-v1", **LAKE), 0.0
+
+        def reset(self, index: int = 0, **_: Any) -> Any:
+            self.reward = 0.0
+            self.env.reset(seed=index)
+            return self.env.render()
+
+        def move(self, action: str) -> Any:
+            _, reward, ended, _, _ = self.env.step(NAMES.index(action))
+            self.reward += float(reward)
+            return self.env.render() + ("\nThe episode is over." if ended else "")
+
+        def get_reward(self) -> float:
+            return self.reward
+
+    return Lake
+
+
 Opened = Callable[[], AbstractContextManager[Turns]]
 
 
@@ -256,11 +423,18 @@ def theirs(
     return Contender(name, opened, package, wanted=1, apart=apart)
 
 
-def bench(name: str, package: str, ours: Opened, *others: Contender) -> Bench:
+def bench(
+    name: str,
+    package: str,
+    ours: Opened,
+    *others: Contender,
+    what: str | None = None,
+    size: str = f"{NUM_ENVS} envs",
+) -> Bench:
     return Bench(
         name=f"trainers-{name}",
-        what=f"{package} collects CartPole",
-        size=f"{NUM_ENVS} envs",
+        what=what or f"{package} collects CartPole",
+        size=size,
         ours=Contender("corral", ours, package),
         theirs=others,
     )
@@ -281,6 +455,30 @@ BENCHES = [
         partial(stable_baselines3, for_sb3),
         over(stable_baselines3, of_sb3, "DummyVecEnv"),
         over(stable_baselines3, of_sb3, "SubprocVecEnv"),
+    ),
+    bench(
+        "cleanrl",
+        "gymnasium",
+        partial(cleanrl, for_cleanrl),
+        over(cleanrl, of_cleanrl, "SyncVectorEnv"),
+        over(cleanrl, of_cleanrl, "AsyncVectorEnv"),
+        what="the loop of CleanRL's ppo.py collects CartPole",
+    ),
+    bench(
+        "lerobot",
+        "gymnasium",
+        partial(lerobot, for_lerobot),
+        over(lerobot, of_lerobot, "SyncVectorEnv"),
+        over(lerobot, of_lerobot, "AsyncVectorEnv"),
+        what="the calls of LeRobot's rollout, CartPole",
+    ),
+    bench(
+        "trl",
+        "gymnasium",
+        partial(trl, for_trl),
+        theirs("a class over gymnasium.make", partial(trl, of_trl), apart=False),
+        what="the calls of TRL's trainer, FrozenLake as text",
+        size="1 env",
     ),
     bench(
         "tianshou",
