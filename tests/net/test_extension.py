@@ -182,6 +182,61 @@ def test_every_beginning_of_a_servers_answers_is_an_error_of_the_client(talk: An
                 play(parrot.address)
 
 
+# A row's text, and that of a row that did not end.
+TEXT, NONE = b"\0\4\x1cget to the green goal square", b"\0\0"
+
+
+def told_columns(*columns: tuple[bytes, int]) -> bytes:
+    """A tail's beginning: nothing refused, and columns of a value for as many rows."""
+    shown = [bytes([rows]) + value * rows for value, rows in columns]
+    return bytes([0, len(columns)]) + b"".join(shown)
+
+
+@pytest.mark.parametrize(
+    ("tail", "why"),
+    [
+        (told_columns((TEXT, 1), (NONE, 2)), "1 values of a column of no fixed shape, where 2"),
+        (told_columns((TEXT, 3), (NONE, 2)), "3 values of a column of no fixed shape, where 2"),
+        (told_columns((TEXT, 0), (NONE, 2)), "0 values of a column of no fixed shape, where 2"),
+        (told_columns((TEXT, 2), (NONE, 1)), "1 values of a column of no fixed shape, where 2"),
+        (told_columns((TEXT, 2)), "1 columns of no fixed shape, where 2"),
+        (told_columns((TEXT, 2), (NONE, 2), (NONE, 2)), "3 columns of no fixed shape, where 2"),
+        (told_columns(), "0 columns of no fixed shape, where 2"),
+        (None, "0 columns of no fixed shape, where 2"),
+    ],
+)
+def test_a_server_that_tells_not_each_text_of_its_rows_is_cut_off(
+    tail: bytes | None, why: str
+) -> None:
+    id = "MiniGrid-Empty-5x5-v0"
+    with corral.serve(id, ("127.0.0.1", 0)) as server:
+        wire = Wire(server.listen())
+        with contextlib.closing(corral.connect(wire.address, 2)) as envs:
+            envs.reset()
+        wire.join(20)
+        answered = wire.answered
+    at = next(
+        at
+        for at in headers(answered, 14 + int.from_bytes(answered[10:14], "big"))
+        if HEADER.unpack_from(answered, at)[1] == ROWS
+    )
+    length = HEADER.unpack_from(answered, at)[0]
+    end = at + HEADER.size + length
+    right = told_columns((TEXT, 2), (NONE, 2))
+    columns, rest = answered[at + HEADER.size : end].split(right)
+    said = columns if tail is None else columns + tail + rest
+    with Parrot() as parrot:
+        parrot.says = (
+            answered[:at] + len(said).to_bytes(4, "little") + answered[at + 4 : at + HEADER.size]
+        )
+        parrot.says += said
+        with (
+            contextlib.closing(corral.connect(parrot.address, 2)) as envs,
+            pytest.raises(errors.EnvError, match=why),
+        ):
+            envs.reset()
+
+
 @pytest.mark.parametrize("value", [0, 1, 2**31, 2**32 - 1])
 def test_no_number_of_a_header_is_believed(server: Any, talk: Any, value: int) -> None:
     asked, answered = talk

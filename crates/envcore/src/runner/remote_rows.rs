@@ -37,6 +37,8 @@ pub(crate) struct RemoteRows {
     in_whole: Vec<bool>,
     /// The rows of all other work, one per slot.
     staging: Draft,
+    /// How many columns of a batch are not of fixed shape.
+    loose_columns: usize,
     notes: Vec<Notes>,
     landing: Landing,
 }
@@ -44,8 +46,9 @@ pub(crate) struct RemoteRows {
 impl RemoteRows {
     /// The rows of new slots, which are written to `staging` where they are not of a step of all
     /// slots. `is_shared` says whether other processes write them.
-    pub(crate) fn new(slot_states: SlotStates, staging: Draft, is_shared: bool) -> Self {
+    pub(crate) fn new(slot_states: SlotStates, mut staging: Draft, is_shared: bool) -> Self {
         let n = slot_states.lives.len();
+        let loose_columns = staging.batch_mut().loose_mut().count();
         RemoteRows {
             slot_states,
             in_flight: vec![None; n],
@@ -53,6 +56,7 @@ impl RemoteRows {
             is_shared,
             in_whole: vec![false; n],
             staging,
+            loose_columns,
             notes: (0..n).map(|_| Notes::default()).collect(),
             landing: Landing::new(n),
         }
@@ -147,15 +151,27 @@ impl RemoteRows {
         }
     }
 
-    /// Why `news` cannot be about the slots that `slot_of` names for rows, of which there are
-    /// `rows`.
-    pub(crate) fn contradiction(news: &News, rows: usize, is_own: impl Fn(usize) -> bool) -> Option<String> {
-        let infos = news.infos.iter().chain(&news.final_infos).map(|(row, ..)| *row);
-        let columns = news.columns.iter().map(|column| column.len().saturating_sub(1));
-        let row = infos.chain(columns).find(|row| *row >= rows);
-        let failures = news.failures.iter().chain(&news.tolerated);
-        let slot = failures.map(PackedFailure::slot).find(|slot| !is_own(*slot));
-        row.map(|row| format!("row {row}")).or(slot.map(|slot| format!("its env {slot}")))
+    /// What in `news` cannot be about `rows` rows of slots for which `is_own` is true.
+    pub(crate) fn contradiction(
+        &self,
+        news: &News,
+        rows: usize,
+        is_own: impl Fn(usize) -> bool,
+    ) -> Option<String> {
+        let (columns, expected) = (news.columns.len(), self.loose_columns);
+        // Work that was refused has no rows.
+        if columns != expected && news.refused.is_none() {
+            return Some(format!("{columns} columns of no fixed shape, where {expected} belong"));
+        }
+        if let Some(values) = news.columns.iter().map(Vec::len).find(|len| *len != rows) {
+            return Some(format!("{values} values of a column of no fixed shape, where {rows} belong"));
+        }
+        let mut infos = news.infos.iter().chain(&news.final_infos);
+        if let Some((row, ..)) = infos.find(|(row, ..)| *row >= rows) {
+            return Some(format!("row {row}, where {rows} belong"));
+        }
+        let mut failures = news.failures.iter().chain(&news.tolerated).map(PackedFailure::slot);
+        failures.find(|slot| !is_own(*slot)).map(|slot| format!("its env {slot}, which nobody asked for"))
     }
 
     /// Takes in the news of rows; `slot_of` gives the slot of each row, and `first` is the number of

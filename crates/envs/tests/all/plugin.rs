@@ -221,6 +221,66 @@ fn an_info_for_a_row_that_the_call_is_not_about_fails_the_call() {
     }
 }
 
+/// Tells the first leaf of an observation twice, and no other.
+unsafe extern "C" fn tell_the_first_twice(
+    report: *mut c_void,
+    part: u32,
+    leaf: usize,
+    row: usize,
+    value: *const sys::Value,
+) {
+    if part == sys::CORRAL_PART_INFO || leaf > 0 {
+        return;
+    }
+    // SAFETY: the context is the host's report, and the value is the plugin's for this call.
+    unsafe {
+        let host = &*report.cast::<sys::Report>();
+        (0..2).for_each(|_| host.leaf.unwrap()(host.context, part, leaf, row, value));
+    }
+}
+
+/// Steps as the plugin does, but tells the first leaf twice, and no other.
+unsafe extern "C" fn step_and_say_the_first_twice(
+    chunk: *mut c_void,
+    first_slot: usize,
+    num_slots: usize,
+    skip: *const u8,
+    actions: *const *const c_void,
+    rows: *const sys::Rows,
+    report: *const sys::Report,
+) -> i32 {
+    let own = sys::Report {
+        context: report.cast_mut().cast(),
+        leaf: Some(tell_the_first_twice),
+        fail: None,
+        info: None,
+        state: None,
+        frame: None,
+        answer: None,
+    };
+    // SAFETY: all is the host's of this call.
+    unsafe { (*raw()).step.unwrap()(chunk, first_slot, num_slots, skip, actions, rows, &own) }
+}
+
+#[test]
+fn a_leaf_told_twice_does_not_stand_for_one_that_was_not_told() {
+    // SAFETY: the table is this binary's own.
+    let table =
+        Box::leak(Box::new(sys::Plugin { step: Some(step_and_say_the_first_twice), ..unsafe { *raw() } }));
+    // SAFETY: as above.
+    let plugin = unsafe { Plugin::over(table, "there".into()) }.unwrap();
+    let source = plugin.source("the_tests", "Echo-v0", &Options::new()).unwrap();
+    let mut envs = Serial::new(&source, config(2, MODES[0])).unwrap();
+    crate::common::reset(&mut envs, &[Begin::Own; 2]);
+    let actions = some_actions(&envs.spec().action, 0, 2);
+    let batch = envs.step(&Slots::All, &view(&actions), Want::all()).unwrap().unwrap();
+    assert_eq!(batch.failures.len(), 2);
+    for failure in &batch.failures {
+        let message = &failure.failure.message;
+        assert!(message.contains("not every leaf of the observation was told"), "{message}");
+    }
+}
+
 /// Keeps the messages of a call in a list.
 unsafe extern "C" fn note(
     context: *mut c_void,

@@ -220,14 +220,16 @@ impl PluginChunk {
         if silent && code == 0 && self.loose_observation.is_empty() {
             return None;
         }
-        // How many loose leaves of the observation each row of the call has; `None` for
-        // rows that the call is not about.
-        let mut shown = vec![None; rows.len()];
-        of.each().for_each(|(_, row)| shown[row] = Some(0));
-        let has_row = |shown: &[Option<usize>], row: usize| shown.get(row).is_some_and(Option::is_some);
+        // By row, whether the call is about it.
+        let mut is_asked = vec![false; rows.len()];
+        of.each().for_each(|(_, row)| is_asked[row] = true);
+        let has_row = |row: usize| is_asked.get(row) == Some(&true);
+        // By row and loose leaf of the observation, whether it was told.
+        let leaves = self.loose_observation.len();
+        let mut shown = vec![false; rows.len() * leaves];
         let mut misplaced = None;
         for (row, key, value) in reported.extras.drain(..) {
-            if has_row(&shown, row) {
+            if has_row(row) {
                 side.extras.push(Extra { row: rows.start() + row, key, value });
             } else {
                 misplaced = Some(format!("info '{key}' for row {row}, which is not of this call"));
@@ -235,18 +237,17 @@ impl PluginChunk {
         }
         for (is_info, leaf, row, value) in reported.leaves.drain(..) {
             let loose = if is_info { &self.loose_info } else { &self.loose_observation };
-            let kind = loose.iter().find(|(k, _)| *k == leaf).map(|(_, kind)| kind);
-            let misfit = match kind.filter(|_| has_row(&shown, row)) {
-                None => Some(format!("a value for leaf {leaf} of row {row}, which is not of this call")),
-                Some(kind) => {
-                    accept_value(&value, kind).err().map(|why| format!("leaf {leaf} of row {row}: {why}"))
-                }
+            let Some(place) = loose.iter().position(|(k, _)| *k == leaf && has_row(row)) else {
+                misplaced = Some(format!("a value for leaf {leaf} of row {row}, which is not of this call"));
+                continue;
             };
-            if misfit.is_some() {
-                misplaced = misfit;
+            if let Err(why) = accept_value(&value, &loose[place].1) {
+                misplaced = Some(format!("leaf {leaf} of row {row}: {why}"));
                 continue;
             }
-            shown[row] = shown[row].map(|count| count + usize::from(!is_info));
+            if !is_info {
+                shown[row * leaves + place] = true;
+            }
             let mut writer = if is_info { rows.info(row) } else { rows.observation(row) };
             writer.seek(leaf).value(value);
         }
@@ -269,7 +270,7 @@ impl PluginChunk {
         }
         for (slot, row) in of.each().filter(|_| whole.is_none() && !self.loose_observation.is_empty()) {
             let failed = side.failures.iter().any(|(known, _)| *known == slot);
-            if !failed && shown[row] < Some(self.loose_observation.len()) {
+            if !failed && shown[row * leaves..][..leaves].contains(&false) {
                 let why = Error::Space("not every leaf of the observation was told".into());
                 side.failures.push((slot, Failure::error(phase, why)));
             }

@@ -202,8 +202,8 @@ impl ExtendedClient {
             (Message::Rows { header, mut draft, rest }, Some(What::Rows(slots))) => {
                 let news = self.read_rest(&header, &mut draft, &rest)?;
                 let is_own = |slot: usize| slots.iter(n).any(|own| own == slot);
-                if let Some(what) = RemoteRows::contradiction(&news, header.rows, is_own) {
-                    return Err(garbage(format!("it told of {what}, which nobody asked for")));
+                if let Some(what) = self.rows.contradiction(&news, header.rows, is_own) {
+                    return Err(garbage(format!("it told of {what}")));
                 }
                 if slots == Slots::All {
                     self.rows.whole = Some(draft);

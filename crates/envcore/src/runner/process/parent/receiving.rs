@@ -5,7 +5,6 @@ use crate::buffer::Batch;
 use crate::error::{Failure, Result};
 use crate::runner::messages::News;
 use crate::runner::process::board::{Work, WorkEntry};
-use crate::runner::remote_rows::RemoteRows;
 use crate::vec_env::Want;
 
 impl Process {
@@ -34,11 +33,8 @@ impl Process {
     fn contradiction(&self, worker: usize, entry: WorkEntry, news: &News) -> Option<String> {
         let first = self.worker_pool.members[worker].slots.start;
         let own = entry.first - first..entry.first - first + entry.count;
-        let what = RemoteRows::contradiction(news, entry.count, |slot| own.contains(&slot))?;
-        Some(format!(
-            "it told of {what}, and had {} rows to tell of, from its env {}",
-            entry.count, own.start
-        ))
+        let what = self.rows.contradiction(news, entry.count, |slot| own.contains(&slot))?;
+        Some(format!("it told of {what}: it was asked for envs {} to {}", own.start, own.end))
     }
 
     /// Takes in the news of the rows of `entry`. Returns the slots whose news made no
