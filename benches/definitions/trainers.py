@@ -1,5 +1,6 @@
 """Trainers themselves collect experience of 16 CartPoles: over corral's envs, and over the vec envs
-that their users have. The networks are small, and one thread computes them.
+that their users have. The networks are small, and one thread computes them. CleanRL's scripts are no
+package, and LeRobot and TRL want weights: the loops of these three are written out.
 
 Each trainer has a venv of its own: `make bench-trainers`.
 """
@@ -86,8 +87,7 @@ def cleanrl_agent(torch: Any) -> tuple[Any, Any]:
 
 @contextmanager
 def cleanrl(make: Callable[[], Any]) -> Iterator[Turns]:
-    """The steps that `ppo.py` plays before an update. Its script is no package, so its loop is
-    written out here."""
+    """The steps that `ppo.py` plays before an update."""
     torch = installed("gymnasium")
     critic, actor = cleanrl_agent(torch)
     envs = make()
