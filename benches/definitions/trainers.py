@@ -1,6 +1,6 @@
 """Trainers themselves collect experience of 16 CartPoles: over corral's envs, and over the vec envs
-that their users have. The networks are small, and one thread computes them. CleanRL's scripts are no
-package, and LeRobot and TRL want weights: the loops of these three are written out.
+that their users have. The networks are small, and one thread computes them. The loops of CleanRL,
+LeRobot and TRL are written out: the first is no package, and the others want weights.
 
 Each trainer has a venv of its own: `make bench-trainers`.
 """
