@@ -29,7 +29,7 @@ _PARTS = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 # As wide as the page; a click opens the picture as it is.
-_FULL_WIDTH = "{width=100%}"
+_FULL_WIDTH = '{width="100%"}'
 _WIDE = 800
 
 

@@ -27,17 +27,22 @@ DOCS = ROOT / "docs"
 
 
 class Page(HTMLParser):
-    """What a page of the site has of anchors and links, and what it loads."""
+    """What a page of the site has of anchors and links, what it loads, and its text beside code."""
+
+    CODE = ("pre", "code", "script", "style")
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.anchors: set[str] = set()
         self.links: list[str] = []
         self.loaded: list[str] = []
+        self.text = ""
+        self._in_code = 0
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
+        self._in_code += tag in self.CODE
         self.anchors |= {name for key in ("id", "name") if (name := given.get(key))}
         if tag == "a" and given.get("href"):
             self.links.append(str(given["href"]))
@@ -45,6 +50,13 @@ class Page(HTMLParser):
             address = given.get("src") or given.get("href")
             if address and given.get("rel") not in ("canonical", "next", "prev"):
                 self.loaded.append(address)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_code -= tag in self.CODE
+
+    def handle_data(self, data: str) -> None:
+        if not self._in_code:
+            self.text += data
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +108,18 @@ def test_no_link_of_the_site_is_broken(site: Path, pages: dict[Path, Page]) -> N
     assert len(pages) > 90
     assert sum(len(page.links) for page in pages.values()) > 5000
     assert list(broken(pages, site)) == []
+
+
+@pytest.mark.thorough
+def test_attributes_of_pictures_and_links_are_not_shown_as_text(
+    site: Path, pages: dict[Path, Page]
+) -> None:
+    is_own = {path: site / "source" not in path.parents for path in pages}
+    shown = [
+        path for path, page in pages.items() if is_own[path] and re.search("{[a-z.]", page.text)
+    ]
+    assert shown == []
+    assert any('width="100%"' in path.read_text() for path in pages if is_own[path])
 
 
 @pytest.mark.thorough
