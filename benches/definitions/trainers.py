@@ -1,8 +1,8 @@
-"""Trainers themselves collect experience of 16 CartPoles: over corral's envs, and over the vec envs
-that their users have. The networks are small, and one thread computes them. The loops of CleanRL,
-LeRobot and TRL are written out: the first is no package, and the others want weights.
+"""Trainers themselves collect experience, mostly of 16 CartPoles: over corral's envs, and over the
+envs that their users have. The networks are small, and one thread computes them. The loops of
+CleanRL, LeRobot and TRL are written out: CleanRL is no package, and LeRobot and TRL want weights.
 
-Each trainer has a venv of its own: `make bench-trainers`.
+The trainers have venvs of their own: `make bench-trainers`.
 """
 
 from __future__ import annotations
@@ -106,12 +106,14 @@ def cleanrl(make: Callable[[], Any]) -> Iterator[Turns]:
                 choice = torch.distributions.Categorical(logits=actor(following))
                 action = choice.sample()
                 logprobs[step], values[step] = choice.log_prob(action), critic(following).flatten()
+                choice.entropy()
             actions[step] = action
             shown, reward, terminations, truncations, infos = envs.step(action.cpu().numpy())
             rewards[step] = torch.tensor(reward).view(-1)
             following = torch.Tensor(shown)
             ended = torch.Tensor(terminations | truncations)
-            # Its logger.
+            # The logger of `ppo.py`, which reads Gymnasium 0.29's infos. Those of later versions
+            # have nothing for it.
             for info in infos.get("final_info", ()):
                 if info and "episode" in info:
                     returns.append(info["episode"]["r"])
@@ -314,7 +316,7 @@ def rllib(id: str, mode: str) -> Iterator[Turns]:
 
 @contextmanager
 def lerobot(make: Callable[[], Any]) -> Iterator[Turns]:
-    """The calls that its `rollout` makes for a step, without a policy."""
+    """The calls that LeRobot's `rollout` makes for a step, without a policy."""
     torch = installed("gymnasium")
     envs = make()
     envs.reset(seed=list(range(NUM_ENVS)))
@@ -332,7 +334,7 @@ def lerobot(make: Callable[[], Any]) -> Iterator[Turns]:
 
 
 def for_lerobot() -> Any:
-    make_env = needs("corral.adapters.lerobot").make_env(ID, task="balance")
+    make_env = needs("corral.adapters.lerobot").make_env(ID, task="balance", success="terminated")
     return make_env(n_envs=NUM_ENVS)[ID][0]
 
 
@@ -355,12 +357,15 @@ def of_lerobot(kind: str) -> Any:
 
         def step(self, action: Any) -> Any:
             state, reward, terminated, truncated, infos = self.env.step(round(float(action[0])))
-            infos["is_success"] = False
+            if terminated or truncated:
+                infos["is_success"] = terminated
             return {"agent_pos": state}, reward, terminated, truncated, infos
 
     same_step = gymnasium.vector.AutoresetMode.SAME_STEP
-    robots = [lambda: Robot(gymnasium.make(ID))] * NUM_ENVS
-    return getattr(gymnasium.vector, kind)(robots, autoreset_mode=same_step)
+    robots = [lambda: Robot(gymnasium.make(ID, disable_env_checker=True))] * NUM_ENVS
+    # LeRobot starts workers so, too.
+    how = {"context": "forkserver"} if kind == "AsyncVectorEnv" else {}
+    return getattr(gymnasium.vector, kind)(robots, autoreset_mode=same_step, **how)
 
 
 # TRL
@@ -370,7 +375,7 @@ MOVES = ("down", "down", "right", "right", "down", "right")
 
 @contextmanager
 def trl(make: Callable[[], Any]) -> Iterator[Turns]:
-    """What its trainer does with an environment for one completion."""
+    """What TRL's trainer does with an environment for one completion."""
     lake = make()()
 
     def complete(index: int) -> None:
@@ -380,6 +385,7 @@ def trl(make: Callable[[], Any]) -> Iterator[Turns]:
         assert lake.get_reward() == 1
 
     yield Loop(complete, range(64), len(MOVES))
+    lake.env.close()
 
 
 LAKE = {"is_slippery": False, "render_mode": "ansi"}

@@ -147,14 +147,18 @@ def served(venv: Any, *, is_plain: bool, is_seeded: bool = False) -> Made:
     return envs.native, metadata, reward_range, draw, (venv, envs), is_seeded
 
 
-def refuse_lazy(venv: VectorEnv) -> None:
-    """Raises where frames are stacked only when somebody looks at them."""
+def refuse_lazy(venv: VectorEnv, what: str = "what is served") -> None:
+    """Raises where frames are stacked only when somebody looks at them.
+
+    Args:
+        venv: the vec env.
+        what: whatever the envs are, for the message.
+    """
     from corral.frames import LazyVectorEnv
 
     if venv.native.frame_stack is None and isinstance(venv, LazyVectorEnv):
         raise errors.UnsupportedError(
-            "lazy_frames are stacked where they are looked at: make what is served with "
-            "frame_stack alone"
+            f"lazy_frames are stacked where they are looked at: make {what} with frame_stack alone"
         )
 
 

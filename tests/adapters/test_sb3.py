@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 import corral
 from tests.support import assert_same
@@ -203,27 +204,89 @@ def test_built_in_envs_are_sb3_envs_too_and_tell_their_episodes(sb3: Any) -> Non
     assert mine.env_is_wrapped(gymnasium.wrappers.TimeLimit) == [False] * N
 
 
-@pytest.mark.parametrize("id", ["CartPole-v1", "Pendulum-v1"])
-@pytest.mark.parametrize("settings", [{}, {"batch_size": 2, "num_threads": 2}], ids=str)
-def test_a_step_in_one_call_is_a_step_in_two(sb3: Any, id: str, settings: dict[str, Any]) -> None:
-    one, two = (
-        corral.to_sb3(corral.make_vec(id, N, seed=3, autoreset_mode="same_step", **settings))
-        for _ in range(2)
+class Taking(gymnasium.Env[Any, Any]):
+    """Shows the sum of the numbers in its action; the seventh step is the end."""
+
+    observation_space = Box(-999, 999, (1,), np.float32)
+
+    def __init__(self, action_space: gymnasium.Space[Any]) -> None:
+        self.action_space = action_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.age = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.age += 1
+        total = float(np.sum(gymnasium.spaces.flatten(self.action_space, action)))
+        return np.array([total], np.float32), total, self.age == 7, False, {}
+
+
+def taking(space: gymnasium.Space[Any]) -> Any:
+    return lambda **_: corral.from_gymnasium(
+        partial(Taking, space), N, autoreset_mode="same_step", runner="serial"
     )
-    assert_same(one.reset(), two.reset())
-    one.action_space.seed(0)
-    for _ in range(250):
-        actions = np.stack([one.action_space.sample() for _ in range(N)])
+
+
+def built_in(id: str, **settings: Any) -> Any:
+    return lambda: corral.make_vec(id, N, seed=3, autoreset_mode="same_step", **settings)
+
+
+MADE = {
+    "labels": built_in("CartPole-v1"),
+    "floats": built_in("Pendulum-v1", max_episode_steps=9),
+    "background": built_in("CartPole-v1", batch_size=2, num_threads=2),
+    "MultiDiscrete": taking(MultiDiscrete([3, 4])),
+    "MultiBinary": taking(MultiBinary(3)),
+    "Box": taking(Box(-1, 1, (2,), np.float32)),
+    "Dict": taking(Dict({"push": Box(-1, 1, (2,), np.float32), "gear": Discrete(3)})),
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_step_in_one_call_is_a_step_in_two_and_of_the_envs(
+    sb3: Any, made: str, listed: bool
+) -> None:
+    alone = MADE[made]()
+    one, two = (corral.to_sb3(MADE[made]()) for _ in range(2))
+    first, _ = alone.reset()
+    assert_same([one.reset(), two.reset()], [first, first])
+    space = one.action_space
+    space.seed(0)
+    ends = 0
+    for _ in range(60):
+        each = [space.sample() for _ in range(N)]
+        actions = gymnasium.vector.utils.concatenate(
+            space, each, gymnasium.vector.utils.create_empty_array(space, N)
+        )
+        if made == "background":
+            alone.send(actions)
+            seen, rewards, terminated, truncated, _ = alone.drain()
+        else:
+            seen, rewards, terminated, truncated, _ = alone.step(actions)
         # Policies give floats of any width.
-        actions = actions.astype(np.float64) if actions.dtype == np.float32 else actions
-        together = one.step(actions)
-        two.step_async(actions)
+        given = actions.astype(np.float64) if made in ("floats", "Box") else actions
+        together = one.step(each if listed else given)
+        two.step_async(each if listed else given)
         apart = two.step_wait()
-        assert_same(together[:3], apart[:3])
+        due = (seen, rewards.astype(np.float32), terminated | truncated)
+        assert_same(together[:3], due)
+        assert_same(apart[:3], due)
         for infos in (*together[3], *apart[3]):
             infos.get("episode", {}).pop("t", None)
         assert_same(list(together[3]), list(apart[3]))
         assert_same(one.reset_infos, two.reset_infos)
+        ends += int(due[2].sum())
+    assert ends > 8
+
+
+def test_frames_that_are_stacked_when_looked_at_are_refused(sb3: Any) -> None:
+    envs = corral.make_vec(
+        "Pendulum-v1", 2, autoreset_mode="same_step", frame_stack=3, lazy_frames=True
+    )
+    with pytest.raises(corral.errors.UnsupportedError, match="make what SB3 gets with frame_stack"):
+        corral.to_sb3(envs)
 
 
 def test_a_step_beside_a_step_under_way_is_refused_and_loses_nothing(sb3: Any) -> None:

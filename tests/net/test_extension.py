@@ -186,6 +186,28 @@ def test_every_beginning_of_a_servers_answers_is_an_error_of_the_client(talk: An
 TEXT, NONE = b"\0\4\x1cget to the green goal square", b"\0\0"
 
 
+def minigrids_answers() -> tuple[bytes, int]:
+    """What a server of two MiniGrids says until they are reset, and where its rows' header is."""
+    with corral.serve("MiniGrid-Empty-5x5-v0", ("127.0.0.1", 0)) as server:
+        wire = Wire(server.listen())
+        with contextlib.closing(corral.connect(wire.address, 2)) as envs:
+            envs.reset()
+        wire.join(20)
+    answered = wire.answered
+    talk = headers(answered, 14 + int.from_bytes(answered[10:14], "big"))
+    return answered, next(at for at in talk if HEADER.unpack_from(answered, at)[1] == ROWS)
+
+
+def with_rows(answered: bytes, at: int, said: bytes) -> bytes:
+    """What was answered until the header at `at`, whose message is `said`."""
+    return (
+        answered[:at]
+        + len(said).to_bytes(4, "little")
+        + answered[at + 4 :][: HEADER.size - 4]
+        + said
+    )
+
+
 def told_columns(*columns: tuple[bytes, int]) -> bytes:
     """A tail's beginning: nothing refused, and columns of a value for as many rows."""
     shown = [bytes([rows]) + value * rows for value, rows in columns]
@@ -203,38 +225,39 @@ def told_columns(*columns: tuple[bytes, int]) -> bytes:
         (told_columns((TEXT, 2), (NONE, 2), (NONE, 2)), "3 columns of no fixed shape, where 2"),
         (told_columns(), "0 columns of no fixed shape, where 2"),
         (None, "0 columns of no fixed shape, where 2"),
+        (b"\1\1x\0", "it refused work and sent its rows"),
     ],
 )
 def test_a_server_that_tells_not_each_text_of_its_rows_is_cut_off(
     tail: bytes | None, why: str
 ) -> None:
-    id = "MiniGrid-Empty-5x5-v0"
-    with corral.serve(id, ("127.0.0.1", 0)) as server:
-        wire = Wire(server.listen())
-        with contextlib.closing(corral.connect(wire.address, 2)) as envs:
-            envs.reset()
-        wire.join(20)
-        answered = wire.answered
-    at = next(
-        at
-        for at in headers(answered, 14 + int.from_bytes(answered[10:14], "big"))
-        if HEADER.unpack_from(answered, at)[1] == ROWS
-    )
-    length = HEADER.unpack_from(answered, at)[0]
-    end = at + HEADER.size + length
-    right = told_columns((TEXT, 2), (NONE, 2))
-    columns, rest = answered[at + HEADER.size : end].split(right)
-    said = columns if tail is None else columns + tail + rest
+    answered, at = minigrids_answers()
+    columns = answered[at + HEADER.size :].split(told_columns((TEXT, 2), (NONE, 2)))[0]
+    # Nothing else is told: no infos, no final infos, no failures.
+    said = columns if tail is None else columns + tail + bytes(4)
     with Parrot() as parrot:
-        parrot.says = (
-            answered[:at] + len(said).to_bytes(4, "little") + answered[at + 4 : at + HEADER.size]
-        )
-        parrot.says += said
+        parrot.says = with_rows(answered, at, said)
         with (
             contextlib.closing(corral.connect(parrot.address, 2)) as envs,
             pytest.raises(errors.EnvError, match=why),
         ):
             envs.reset()
+
+
+@pytest.mark.parametrize("value", [NONE, b"\0\1\1", b"\0\2\4", b"\0\4\x61" + b"x" * 97])
+def test_what_is_no_text_of_the_space_fails_its_env_alone(value: bytes) -> None:
+    answered, at = minigrids_answers()
+    right = told_columns((TEXT, 2), (NONE, 2))
+    columns, rest = answered[at + HEADER.size :].split(right)[0], bytes(4)
+    said = columns + right.replace(TEXT, value, 1) + rest
+    with Parrot() as parrot:
+        parrot.says = with_rows(answered, at, said)
+        with (
+            contextlib.closing(corral.connect(parrot.address, 2)) as envs,
+            pytest.raises(errors.EnvError, match="column 0 of those of no fixed shape") as raised,
+        ):
+            envs.reset()
+    assert [failure.slot for failure in raised.value.failures] == [0]
 
 
 @pytest.mark.parametrize("value", [0, 1, 2**31, 2**32 - 1])

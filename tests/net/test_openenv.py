@@ -57,6 +57,50 @@ def serve(make: Any = ENV, **options: Any) -> corral.openenv.Server:
     return corral.serve(make, "127.0.0.1:0", protocol="openenv", **options)
 
 
+class Sleeping(gymnasium.Env[Any, Any]):
+    """Sleeps for as many hundredths of a second as its action says."""
+
+    observation_space = gymnasium.spaces.Discrete(99)
+    action_space = gymnasium.spaces.Discrete(99)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return 0, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        time.sleep(0.01 * action)
+        return int(action), 1.0, False, False, {}
+
+
+def test_a_step_beside_others_that_threads_make_waits_for_them() -> None:
+    def make(num_envs: int) -> corral.VectorEnv:
+        return corral.from_gymnasium(
+            Sleeping, num_envs, autoreset_mode="disabled", runner="thread", num_threads=2
+        )
+
+    def send(session: WebSocket, action: int) -> None:
+        session.send({"type": "step", "data": {"action": action}})
+
+    with serve(make, max_sessions=4) as server:
+        sessions = [WebSocket(server.address) for _ in range(4)]
+        for seed, session in enumerate(sessions):
+            session.ask("reset", seed=seed)
+        first, brief, long, late = sessions
+        # Which thread makes the long step is a matter of luck.
+        for _ in range(6):
+            send(first, 5)
+            time.sleep(0.02)
+            send(brief, 3)
+            send(long, 20)
+            first.answer()
+            time.sleep(0.1)
+            assert late.ask("step", action=1)["observation"]["observation"] == 1
+            assert late.ask("reset", seed=7)["observation"]["observation"] == 0
+            for session, action in ((brief, 3), (long, 20)):
+                assert session.answer()["data"]["observation"]["observation"] == action
+        for session in sessions:
+            session.close()
+
+
 def is_idle(server: corral.openenv.Server) -> bool:
     metrics = server.metrics()
     return metrics["connections"] == metrics["envs"] == 0

@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+use std::marker::PhantomData;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
@@ -104,10 +105,12 @@ pub fn prefetch_line(address: *const u8) {
 }
 
 /// Stores that other threads may see later than stores that come after them. Dropping this value ends
-/// that: no later store of this thread is seen before them.
+/// that, on the thread that made them: no later store of the thread is seen before them.
 #[must_use]
 pub struct LateStores {
     past_caches: bool,
+    /// A fence on another thread would do nothing.
+    of_this_thread: PhantomData<*const ()>,
 }
 
 impl Drop for LateStores {
@@ -130,8 +133,8 @@ impl Drop for LateStores {
 /// and what is in the caches stays there.
 ///
 /// # Safety
-/// As [`std::ptr::copy_nonoverlapping`]. Nobody may tell another thread of the copy before the value
-/// that is returned is dropped.
+/// As [`std::ptr::copy_nonoverlapping`]. Nobody may use the copy before the value that is returned is
+/// dropped.
 pub unsafe fn copy_for_later(from: *const u8, to: *mut u8, bytes: usize, past_caches: bool) -> LateStores {
     // SAFETY: the caller guarantees what both functions require.
     unsafe {
@@ -141,7 +144,7 @@ pub unsafe fn copy_for_later(from: *const u8, to: *mut u8, bytes: usize, past_ca
             copy_lines::<false>(from, to, bytes);
         }
     }
-    LateStores { past_caches }
+    LateStores { past_caches, of_this_thread: PhantomData }
 }
 
 /// Copies line by line of the cache.

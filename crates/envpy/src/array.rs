@@ -301,7 +301,11 @@ const LARGE: usize = 2 << 20;
 /// Copies `given` to the row `row` of `whole`, if both are C-contiguous arrays of NumPy's own class,
 /// of one element type that the core has, `given` has as many elements as a row, and the two do not
 /// overlap. Returns the stores if it did.
-pub(crate) fn put_row(
+///
+/// # Safety
+/// The GIL must not be let go of, and nobody may use the row, before the value that is returned is
+/// dropped.
+pub(crate) unsafe fn put_row(
     whole: &Bound<'_, PyUntypedArray>,
     row: usize,
     given: &Bound<'_, PyUntypedArray>,
@@ -321,7 +325,7 @@ pub(crate) fn put_row(
     }
     // SAFETY: `whole`, whose memory is written to while the GIL is held, has the row, and `given` has
     // as many bytes, which do not overlap it (checked). The elements are of one type, so that any
-    // bytes of one are valid in the other.
+    // bytes of one are valid in the other. The caller guarantees what is required of the stores.
     Some(unsafe { simd::copy_for_later(from, to, size, room >= LARGE) })
 }
 

@@ -1,4 +1,7 @@
-"""Stable-Baselines3's `VecEnv` over a `corral.VectorEnv`; see `corral.to_sb3`."""
+"""Stable-Baselines3's `VecEnv` over a `corral.VectorEnv`; see `corral.to_sb3`.
+
+Above 400 lines because SB3's interface is one class.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from corral import FinalObservations, _native, errors, spaces
+from corral._served import refuse_lazy
 from corral.adapters.infos import each_of, rows, rows_in
 from corral.adapters.sb3_infos import CUT, Info, Infos, Told
 from corral.adapters.sb3_statistics import Ended, EpisodeStatistics
@@ -39,15 +43,15 @@ _OF_END = {
 }
 # What the runner tells of the step that ended an episode.
 _OF_STEP = ("failed", CUT)
-Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
-"""What a step of the envs gives: `corral.VectorEnv.step`."""
-Shown = tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any], list[Any]]
-"""(observations, rewards float32, dones bool, infos), all `(num_envs, …)`."""
-
 # What stands for an observation that there is not.
 _NONE = object()
 # The leaf by which an env tells which actions are valid.
 _MASK = "action_mask"
+
+Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
+"""What a step of the envs gives: `corral.VectorEnv.step`."""
+Shown = tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any], list[Any]]
+"""(observations, rewards float32, dones bool, infos), all `(num_envs, …)`."""
 
 
 class NoSuchEnvError(errors.ArgumentError, IndexError):
@@ -73,6 +77,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
                 "SB3 resets an env in the step that ends its episode: make the envs with "
                 'autoreset_mode="same_step"'
             )
+        refuse_lazy(envs, "what SB3 gets")
         self.envs = envs
         self._totals = _native.EpisodeTotals(envs.num_envs)
         self._statistics = EpisodeStatistics(monitors) if episode_statistics else None
@@ -149,7 +154,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return spaces.cast_actions(space, actions)
 
     def step(self, actions: Any) -> Shown:
-        """As `step_async` and then `step_wait`, which take longer."""
+        """What `step_async` and then `step_wait` give, in less time."""
         if self._is_whole:
             return self._shown(self.envs.step(self._given(actions)))
         self.step_async(actions)
@@ -161,7 +166,11 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         self.envs.send(self._given(actions))
 
     def step_wait(self) -> Shown:
-        """See `Shown`."""
+        """(observations, rewards float32, dones bool, infos), all `(num_envs, …)`.
+
+        Raises:
+            NothingPendingError: if no actions were sent.
+        """
         batch = self.envs.drain()
         if batch is None:
             raise errors.NothingPendingError("step_async comes before step_wait")

@@ -265,6 +265,8 @@ impl Buffers for StepMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::{BatchPool, Layout};
+    use crate::space::{Leaf, Space};
 
     fn memory(pools: &mut StepPools) -> StepMemory {
         let leaf = |part, begins| StepLeaf { part, dtype: DType::F32, elements: 2, begins };
@@ -288,6 +290,30 @@ mod tests {
         assert!(memory.lease(Part::Kind, 4).is_none());
         memory.at(3);
         assert!(memory.lease(Part::Reward, 32).is_none(), "past the end");
+    }
+
+    #[test]
+    fn the_next_flags_are_where_the_next_step_is_written() {
+        let flag = |part| StepLeaf { part, dtype: DType::Bool, elements: 1, begins: false };
+        let kind = StepLeaf { part: Part::Kind, dtype: DType::U8, elements: 1, begins: false };
+        let leaves = [flag(Part::Terminated), flag(Part::Truncated), kind];
+        let layout = Layout {
+            observation: Leaf::real::<f32>(&[2]).into(),
+            info: Space::empty(),
+            finals: false,
+            capacity: 4,
+        };
+        for is_cold in [false, true] {
+            let mut memory = StepMemory::new(&leaves, 3, 4, &mut StepPools::default()).unwrap();
+            memory.is_cold = is_cold;
+            let mut draft = BatchPool::new(&layout).unwrap().draft(Slots::All, 4, Some(&mut memory)).unwrap();
+            let next = draft.rows_mut().range(1, 2).next_flags();
+            drop(draft);
+            memory.at(1);
+            let parts = [Part::Terminated, Part::Truncated, Part::Kind];
+            let written = parts.map(|part| memory.lease(part, 4).unwrap().as_ptr().addr() + 1);
+            assert_eq!(next.map(|places| places.map(<*const u8>::addr)), is_cold.then_some(written));
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The rows of slots that live elsewhere, in worker processes or in a server: what each slot is in
 //! flight for, where its row lands, and the batches that the rows become.
+//!
+//! Above 400 lines because a tenth of them are tests.
 
 #![allow(unsafe_code)]
 
@@ -15,6 +17,9 @@ use crate::buffer::{Actions, Batch, BatchPool, Buffers, Draft, Extra, RowKind, S
 use crate::episode::{Life, Status};
 use crate::error::{Cause, Failure, Result};
 use crate::landing::{Landing, Notes};
+use crate::space::check::accept_value;
+use crate::space::{LeafKind, Value};
+use crate::vec_env::Spec;
 
 /// What the answer to a question changes.
 pub(crate) enum Change {
@@ -22,6 +27,35 @@ pub(crate) enum Change {
     Next(Vec<(usize, Begin)>),
     /// A slot's life, where the loaded state has it.
     Life(usize, Option<Box<Life>>),
+}
+
+/// A column that is not of fixed shape.
+struct ToldColumn {
+    kind: LeafKind,
+    /// Whether each row that has not failed has a value.
+    is_whole: bool,
+}
+
+impl ToldColumn {
+    /// The columns of a batch of `spec`, in the order of [`Batch::loose_mut`].
+    fn of(spec: &Spec, has_finals: bool) -> Vec<Self> {
+        let all = |is_whole: bool| {
+            let leaves = spec.observation.leaves().iter().map(move |leaf| (leaf, is_whole));
+            leaves.chain(spec.info.leaves().iter().map(|leaf| (leaf, false)))
+        };
+        let finals = has_finals.then(|| all(false));
+        let loose = all(true).chain(finals.into_iter().flatten());
+        let loose = loose.filter(|(leaf, _)| leaf.as_fixed().is_none());
+        loose.map(|(leaf, is_whole)| ToldColumn { kind: leaf.kind.clone(), is_whole }).collect()
+    }
+
+    /// Why `value` cannot be that of a row of this kind.
+    fn misfit(&self, value: &Value, kind: u8) -> Option<String> {
+        match value {
+            Value::None if !self.is_whole || kind == RowKind::Failed as u8 => None,
+            value => accept_value(value, &self.kind).err(),
+        }
+    }
 }
 
 pub(crate) struct RemoteRows {
@@ -37,8 +71,8 @@ pub(crate) struct RemoteRows {
     in_whole: Vec<bool>,
     /// The rows of all other work, one per slot.
     staging: Draft,
-    /// How many columns of a batch are not of fixed shape.
-    loose_columns: usize,
+    /// The columns of a batch that are not of fixed shape.
+    loose: Vec<ToldColumn>,
     notes: Vec<Notes>,
     landing: Landing,
 }
@@ -46,9 +80,9 @@ pub(crate) struct RemoteRows {
 impl RemoteRows {
     /// The rows of new slots, which are written to `staging` where they are not of a step of all
     /// slots. `is_shared` says whether other processes write them.
-    pub(crate) fn new(slot_states: SlotStates, mut staging: Draft, is_shared: bool) -> Self {
+    pub(crate) fn new(spec: &Spec, slot_states: SlotStates, staging: Draft, is_shared: bool) -> Self {
         let n = slot_states.lives.len();
-        let loose_columns = staging.batch_mut().loose_mut().count();
+        let loose = ToldColumn::of(spec, staging.batch().finals.is_some());
         RemoteRows {
             slot_states,
             in_flight: vec![None; n],
@@ -56,7 +90,7 @@ impl RemoteRows {
             is_shared,
             in_whole: vec![false; n],
             staging,
-            loose_columns,
+            loose,
             notes: (0..n).map(|_| Notes::default()).collect(),
             landing: Landing::new(n),
         }
@@ -151,14 +185,17 @@ impl RemoteRows {
         }
     }
 
-    /// What in `news` cannot be about `rows` rows of slots for which `is_own` is true.
+    /// What in `news` cannot be about `rows` rows of slots for which `is_own` is true. Without news there
+    /// are no columns.
     pub(crate) fn contradiction(
         &self,
-        news: &News,
+        news: Option<&News>,
         rows: usize,
         is_own: impl Fn(usize) -> bool,
     ) -> Option<String> {
-        let (columns, expected) = (news.columns.len(), self.loose_columns);
+        let none = News::default();
+        let news = news.unwrap_or(&none);
+        let (columns, expected) = (news.columns.len(), self.loose.len());
         // Work that was refused has no rows.
         if columns != expected && news.refused.is_none() {
             return Some(format!("{columns} columns of no fixed shape, where {expected} belong"));
@@ -187,14 +224,24 @@ impl RemoteRows {
         for (k, column) in news.columns.into_iter().enumerate() {
             for (row, value) in column.into_iter().enumerate() {
                 let slot = slot_of(row);
-                match value.open(objects) {
-                    Ok(value) => {
-                        let mut columns = self.draft(slot).batch_mut().loose_mut();
-                        if let Some(column) = columns.nth(k) {
-                            column[slot] = value;
-                        }
+                let value = match value.open(objects) {
+                    Ok(value) => value,
+                    Err(error) => {
+                        bad.push((slot, error.to_string()));
+                        continue;
                     }
-                    Err(error) => bad.push((slot, error.to_string())),
+                };
+                // Workers have checked their values.
+                if !self.is_shared {
+                    let kind = self.draft(slot).batch().kinds.as_slice::<u8>()[slot];
+                    if let Some(why) = self.loose.get(k).and_then(|leaf| leaf.misfit(&value, kind)) {
+                        bad.push((slot, format!("column {k} of those of no fixed shape: {why}")));
+                        continue;
+                    }
+                }
+                let mut columns = self.draft(slot).batch_mut().loose_mut();
+                if let Some(column) = columns.nth(k) {
+                    column[slot] = value;
                 }
             }
         }
@@ -345,5 +392,59 @@ impl RemoteRows {
         })?;
         base.arrive(&batch.slots);
         notes.give(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Layout;
+    use crate::runner::messages::PackedValue;
+    use crate::space::{Leaf, Options, Space};
+    use crate::{AutoresetMode, Caps};
+
+    /// The rows of three slots, which show a number and a text.
+    fn remote_rows(autoreset: AutoresetMode) -> RemoteRows {
+        let observation = Space::of([Leaf::real::<f32>(&[]).named("level"), Leaf::text(4).named("word")]);
+        let spec = Spec {
+            id: "Odd-v0".into(),
+            num_slots: 3,
+            observation: observation.clone(),
+            action: Leaf::discrete(4).into(),
+            info: Space::empty(),
+            autoreset,
+            caps: Caps::ENV,
+            max_episode_steps: None,
+            metadata: Options::new(),
+            num_agents: 1,
+        };
+        let finals = autoreset == AutoresetMode::SameStep;
+        let layout = Layout { observation, info: Space::empty(), finals, capacity: 3 };
+        let staging = BatchPool::new(&layout).unwrap().draft(Slots::All, 3, None).unwrap();
+        RemoteRows::new(&spec, SlotStates::new(&spec, &[0; 3]), staging, true)
+    }
+
+    fn texts(columns: &[usize]) -> News {
+        let column = |rows: &usize| (0..*rows).map(|_| PackedValue::Plain(Value::None)).collect();
+        News { columns: columns.iter().map(column).collect(), ..News::default() }
+    }
+
+    #[test]
+    fn news_has_each_column_of_no_fixed_shape_whole() {
+        let is_own = |slot: usize| slot < 2;
+        let rows = remote_rows(AutoresetMode::NextStep);
+        assert_eq!(rows.contradiction(Some(&texts(&[2])), 2, is_own), None);
+        let none = rows.contradiction(None, 2, is_own).unwrap();
+        assert_eq!(none, "0 columns of no fixed shape, where 1 belong");
+        assert!(rows.contradiction(Some(&texts(&[2, 2])), 2, is_own).is_some());
+        for wrong in [0, 1, 3] {
+            let why = rows.contradiction(Some(&texts(&[wrong])), 2, is_own).unwrap();
+            assert_eq!(why, format!("{wrong} values of a column of no fixed shape, where 2 belong"));
+        }
+        let refused = News { refused: Some("no".into()), ..News::default() };
+        assert_eq!(rows.contradiction(Some(&refused), 2, is_own), None);
+        let rows = remote_rows(AutoresetMode::SameStep);
+        assert_eq!(rows.contradiction(Some(&texts(&[2, 2])), 2, is_own), None);
+        assert!(rows.contradiction(Some(&texts(&[2])), 2, is_own).is_some());
     }
 }

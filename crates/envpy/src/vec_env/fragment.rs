@@ -64,22 +64,29 @@ impl Fragment {
     }
 
     /// Puts all slots in flight with their actions, and keeps these.
+    #[allow(unsafe_code)]
     fn send(&self, actions: &Bound<'_, PyAny>, state: &mut HeldState, filling: &mut Filling) -> PyResult<()> {
         let py = actions.py();
         if filling.fragment.is_full() {
             return Err(to_py(py, Error::Argument(format!("a rollout has all of its {} steps", self.steps))));
         }
-        let step = filling.fragment.done();
+        let (of, step) = (self.envs.get(), filling.fragment.done());
         // The actions of a step in flight are kept already; the vec env refuses others.
         let whole = filling.actions.as_ref().filter(|_| filling.awaited == Awaited::Nothing);
         // While these stores wait for memory, the vec env copies and checks the same actions, which
         // the CPU's nearest caches have then.
-        let stores = whole.and_then(|whole| {
+        let mut stores = whole.and_then(|whole| {
             let given = actions.cast().ok()?;
-            array::put_row(whole.bind(py), step, given)
+            // SAFETY: the stores are dropped before a vec env that lets go of the GIL is sent anything,
+            // and else at the end of this function. A vec env reads `given`, which is not the row.
+            unsafe { array::put_row(whole.bind(py), step, given) }
         });
-        self.envs.get().put(state, &Slots::All, actions, true)?;
         let is_kept = stores.is_some() || filling.actions.is_none();
+        if of.remote {
+            stores = None;
+        }
+        of.put(state, &Slots::All, actions, true)?;
+        drop(stores);
         if let Some((calls, _)) = &mut state.last_shown {
             // Until this rollout has ended, nobody knows what the envs show.
             *calls = u64::MAX;

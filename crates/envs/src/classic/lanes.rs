@@ -92,10 +92,16 @@ impl<const O: usize> Ahead<O> {
 /// Asks for a part of `bytes` bytes.
 #[inline(always)]
 fn fetch_part<const PART: usize>(first: *const u8, bytes: usize) {
-    let lines = bytes / simd::LINE / Ahead::<0>::PARTS;
-    for line in 0..lines {
-        simd::prefetch_line(first.wrapping_add((PART * lines + line) * simd::LINE));
+    for line in lines_of::<PART>(bytes) {
+        simd::prefetch_line(first.wrapping_add(line * simd::LINE));
     }
+}
+
+/// The lines of a part of `bytes` bytes.
+#[inline(always)]
+fn lines_of<const PART: usize>(bytes: usize) -> Range<usize> {
+    let lines = bytes / simd::LINE / Ahead::<0>::PARTS;
+    PART * lines..(PART + 1) * lines
 }
 
 /// Any number of envs, an element each of every slice, and what a step of them writes.
@@ -276,6 +282,19 @@ fn step_by<L: Lanes<N, O>, const N: usize, const O: usize, const FUSED: bool>(
 pub(super) mod tests {
     use super::*;
     use envcore::sines::{cos, sin};
+
+    #[test]
+    fn the_parts_of_what_is_fetched_ahead_are_all_of_it() {
+        // Rewards, and observations of one to six numbers.
+        let sizes = (1..=6).map(|numbers| BLOCK * numbers * size_of::<f32>());
+        for bytes in sizes.chain([BLOCK * size_of::<f64>()]) {
+            let parts =
+                [lines_of::<0>(bytes), lines_of::<1>(bytes), lines_of::<2>(bytes), lines_of::<3>(bytes)];
+            assert_eq!(parts.len(), Ahead::<1>::PARTS);
+            let lines: Vec<usize> = parts.into_iter().flatten().collect();
+            assert_eq!(lines, (0..bytes / simd::LINE).collect::<Vec<_>>());
+        }
+    }
 
     /// Numbers, observation, reward and whether the episode ended.
     pub(in crate::classic) type Stepped<const N: usize, const O: usize> = ([f64; N], [f32; O], f64, bool);

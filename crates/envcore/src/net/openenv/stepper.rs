@@ -143,16 +143,17 @@ impl Stepper {
     }
 
     fn serve(&mut self) {
+        // Orders that are not sent yet.
         let mut jobs = Vec::new();
         loop {
-            if self.envs.in_flight() == 0 {
+            if self.envs.in_flight() == 0 && jobs.is_empty() {
                 match self.orders.recv() {
                     Ok(job) => jobs.push(job),
                     Err(_) => return,
                 }
             }
             jobs.extend(self.orders.try_iter());
-            self.send(&mut jobs);
+            jobs = self.send(jobs);
             self.receive();
             if self.errors >= PATIENCE {
                 tracing::error!("the envs give nothing but errors, and are closed");
@@ -161,52 +162,43 @@ impl Stepper {
         }
     }
 
-    /// Puts the slots of `jobs` in flight.
-    fn send(&mut self, jobs: &mut Vec<SlotJob>) {
-        let (mut steps, mut resets) = (Vec::new(), Vec::new());
-        for SlotJob { lease, order, reply } in jobs.drain(..) {
-            match order {
-                SlotOrder::Step(action) => steps.push((lease, action, reply)),
-                SlotOrder::Reset(begin, None) => resets.push((lease, begin, reply)),
-                SlotOrder::Reset(begin, Some(options)) => {
-                    self.send_all(vec![(lease, begin, reply)], |envs, _, slots, begin| {
-                        envs.send_reset(slots, &[*begin[0]], Some(&options))
-                    });
-                }
+    /// Puts the slots of `jobs` in flight. Returns those that must wait for what is under way.
+    fn send(&mut self, jobs: Vec<SlotJob>) -> Vec<SlotJob> {
+        let (mut steps, mut resets, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+        for job in jobs {
+            match &job.order {
+                SlotOrder::Step(_) => steps.push(job),
+                SlotOrder::Reset(_, None) => resets.push(job),
+                SlotOrder::Reset(_, Some(_)) => alone.push(vec![job]),
             }
         }
-        self.send_all(resets, |envs, _, slots, begins| {
-            let begins: Vec<Begin> = begins.iter().map(|begin| **begin).collect();
-            envs.send_reset(slots, &begins, None)
-        });
-        self.send_all(steps, send_actions);
+        let mut later = Vec::new();
+        for jobs in alone.into_iter().chain([resets, steps]).filter(|jobs| !jobs.is_empty()) {
+            self.send_all(jobs, &mut later);
+        }
+        later
     }
 
-    /// Puts the slots of these orders in flight by `send`, together where that is not refused.
-    fn send_all<T>(
-        &mut self,
-        orders: Vec<(Arc<SlotLease>, T, RowSender)>,
-        send: impl Fn(&mut dyn VecEnv, &[Leaf], &Slots, &[&T]) -> crate::error::Result<()> + Copy,
-    ) {
-        if orders.is_empty() {
-            return;
-        }
-        let slots = Slots::List(orders.iter().map(|(lease, ..)| lease.slot).collect());
-        let what: Vec<&T> = orders.iter().map(|(_, what, _)| what).collect();
-        match send(&mut *self.envs, &self.leaves, &slots, &what) {
+    /// Puts the slots of these jobs, which are of one kind, in flight, together where that is not
+    /// refused.
+    fn send_all(&mut self, jobs: Vec<SlotJob>, later: &mut Vec<SlotJob>) {
+        match send_together(&mut *self.envs, &self.leaves, &jobs) {
             Ok(()) => {
-                for (lease, _, reply) in orders {
+                for SlotJob { lease, reply, .. } in jobs {
                     let slot = lease.slot;
                     self.waiting[slot] = Some(WaitingSlot { reply, _lease: lease });
                 }
             }
-            Err(error) if orders.len() == 1 => {
-                for (_, _, reply) in orders {
+            // A slot that is in flight has no job, for its session waits. So the envs take nothing
+            // until other slots have come back, as envs on threads do while they step.
+            Err(Error::Pending(_)) if self.envs.in_flight() > 0 => later.extend(jobs),
+            Err(error) if jobs.len() == 1 => {
+                for SlotJob { reply, .. } in jobs {
                     // Nobody waits where the client has left.
                     let _ = reply.send(Err(NoRow::of(&error)));
                 }
             }
-            Err(_) => orders.into_iter().for_each(|one| self.send_all(vec![one], send)),
+            Err(_) => jobs.into_iter().for_each(|one| self.send_all(vec![one], later)),
         }
     }
 
@@ -243,6 +235,26 @@ impl Stepper {
             };
             let _ = waiting.reply.send(answer);
         }
+    }
+}
+
+/// Sends the orders of `jobs`, which are of one kind.
+fn send_together(envs: &mut dyn VecEnv, leaves: &[Leaf], jobs: &[SlotJob]) -> crate::error::Result<()> {
+    let slots = Slots::List(jobs.iter().map(|job| job.lease.slot).collect());
+    let (mut actions, mut begins, mut given) = (Vec::new(), Vec::new(), None);
+    for job in jobs {
+        match &job.order {
+            SlotOrder::Step(action) => actions.push(action),
+            SlotOrder::Reset(begin, options) => {
+                begins.push(*begin);
+                given = options.as_ref();
+            }
+        }
+    }
+    if actions.is_empty() {
+        envs.send_reset(&slots, &begins, given)
+    } else {
+        send_actions(envs, leaves, &slots, &actions)
     }
 }
 

@@ -335,7 +335,7 @@ impl ExtendedSession<'_> {
                 return self.tell(Kind::Answer, &answered);
             }
         };
-        let news = News::of(&batch, &objects(&self.served));
+        let news = News::of(&batch, self.layout.has_finals, &objects(&self.served));
         let tail = if news.is_empty() { Ok(Vec::new()) } else { pack(&news) };
         let tail = tail.map_err(BrokenConnection::Garbage)?;
         let columns = columns(&batch, self.layout.has_finals);

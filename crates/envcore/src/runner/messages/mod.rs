@@ -7,7 +7,7 @@ mod packed;
 use serde::{Deserialize, Serialize};
 
 use crate::begin::Begin;
-use crate::buffer::{Batch, ColumnIn, Either, Slots};
+use crate::buffer::{Batch, ColumnIn, Either, Part, Slots};
 use crate::call::{Call, CallKind};
 use crate::error::{Error, Result, SlotError};
 use crate::saved::{SlotState, VecEnvState};
@@ -157,18 +157,21 @@ pub(crate) struct News {
 }
 
 impl News {
-    /// What is to be told of `batch`.
-    pub(crate) fn of(batch: &Batch, objects: &dyn Objects) -> Self {
+    /// What is to be told of `batch`, of its finals only with `has_finals`.
+    pub(crate) fn of(batch: &Batch, has_finals: bool, objects: &dyn Objects) -> Self {
         let mut columns = Vec::new();
-        batch.visit(|_, column| {
-            if let Either::Values(values) = column {
+        let is_final = |part| matches!(part, Part::FinalObservation(_) | Part::FinalInfo(_));
+        batch.visit(|part, column| {
+            if let Either::Values(values) = column
+                && (has_finals || !is_final(part))
+            {
                 columns.push(values.iter().map(|value| PackedValue::of(value, objects)).collect());
             }
         });
         let pack = |failures: &[SlotError]| {
             failures.iter().map(|failure| PackedFailure::of(failure, objects)).collect()
         };
-        let finals = batch.finals.as_ref();
+        let finals = batch.finals.as_ref().filter(|_| has_finals);
         News {
             refused: None,
             columns,

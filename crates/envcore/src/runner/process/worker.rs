@@ -217,7 +217,7 @@ impl Worker<'_> {
         let want = Want { buffers: Some(&mut rows), ..Want::all() };
         let batch = self.envs.recv(want)?.expect("without a deadline there is a batch");
         put_in_place(&batch, &mut rows)?;
-        Ok(News::of(&batch, self.objects))
+        Ok(News::of(&batch, true, self.objects))
     }
 
     /// Sends the slots of `entry` with their actions, which are in shared memory.

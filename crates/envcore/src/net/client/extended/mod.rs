@@ -105,7 +105,7 @@ impl ExtendedClient {
         let staging = pool.draft(Slots::All, n, None)?;
         Ok(ExtendedClient {
             actions: Actions::new(&spec.id, &spec.action, n, config.action_bounds)?,
-            rows: RemoteRows::new(SlotStates::new(&spec, &seeds), staging, false),
+            rows: RemoteRows::new(&spec, SlotStates::new(&spec, &seeds), staging, false),
             limits: Limits::new(config, spec.autoreset),
             base: RunnerBase::of(spec),
             config: client,
@@ -202,7 +202,10 @@ impl ExtendedClient {
             (Message::Rows { header, mut draft, rest }, Some(What::Rows(slots))) => {
                 let news = self.read_rest(&header, &mut draft, &rest)?;
                 let is_own = |slot: usize| slots.iter(n).any(|own| own == slot);
-                if let Some(what) = self.rows.contradiction(&news, header.rows, is_own) {
+                if news.refused.is_some() {
+                    return Err(garbage("it refused work and sent its rows".into()));
+                }
+                if let Some(what) = self.rows.contradiction(Some(&news), header.rows, is_own) {
                     return Err(garbage(format!("it told of {what}")));
                 }
                 if slots == Slots::All {

@@ -217,9 +217,9 @@ impl Process {
         let slot_states = SlotStates::new(&spec, &seeds);
         Ok(Process {
             limits: Limits::new(&config, spec.autoreset),
+            rows: RemoteRows::new(&spec, slot_states, staging, true),
             base: RunnerBase::of(spec),
             worker_pool: ProcessLocal::new(worker_pool),
-            rows: RemoteRows::new(slot_states, staging, true),
             actions,
             told,
             pool,

@@ -20,7 +20,7 @@ impl Process {
             if matches!(entry.work, Work::Ask | Work::Close) {
                 continue;
             }
-            if let Some(why) = news.as_ref().and_then(|news| self.contradiction(worker, entry, news)) {
+            if let Some(why) = self.contradiction(worker, entry, news.as_ref()) {
                 self.worker_pool.break_off(worker, why);
                 return;
             }
@@ -30,11 +30,12 @@ impl Process {
     }
 
     /// Why `news` cannot be about the rows of `entry`.
-    fn contradiction(&self, worker: usize, entry: WorkEntry, news: &News) -> Option<String> {
+    fn contradiction(&self, worker: usize, entry: WorkEntry, news: Option<&News>) -> Option<String> {
         let first = self.worker_pool.members[worker].slots.start;
         let own = entry.first - first..entry.first - first + entry.count;
         let what = self.rows.contradiction(news, entry.count, |slot| own.contains(&slot))?;
-        Some(format!("it told of {what}: it was asked for envs {} to {}", own.start, own.end))
+        let last = entry.first + entry.count - 1;
+        Some(format!("it told of {what}: it was asked for envs {} to {last}", entry.first))
     }
 
     /// Takes in the news of the rows of `entry`. Returns the slots whose news made no
