@@ -113,6 +113,9 @@ test-wheel-oldest: ## The same, with the oldest Gymnasium and NumPy supported.
 test-sdist: ## Build the source distribution in a new venv, and run the contract tests there.
 	$(PYTHON) tools/wheels.py test --python $(PYTHON) --sdist
 
+# NumPy's threads would wait for each other spinning, and Ray's actors would give way to all others.
+bench: export OPENBLAS_NUM_THREADS ?= 1
+bench: export RAY_worker_niceness ?= 0
 bench: build ## Measure beside the peers: make bench NAME=cartpole QUICK=1.
 	PYTHONPATH=python $(if $(wildcard $(PEERS)/bin/python),$(PEERS),$(VENV))/bin/python \
 	-m corral bench $(NAME) $(if $(QUICK),--quick) --benches benches
