@@ -119,7 +119,7 @@ def test_attributes_of_pictures_and_links_are_not_shown_as_text(
         path for path, page in pages.items() if is_own[path] and re.search("{[a-z.]", page.text)
     ]
     assert shown == []
-    assert any('width="100%"' in path.read_text() for path in pages if is_own[path])
+    assert any('style="width: 100%;"' in path.read_text() for path in pages if is_own[path])
 
 
 @pytest.mark.thorough
