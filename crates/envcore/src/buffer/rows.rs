@@ -104,10 +104,12 @@ impl<'a> RowsMut<'a> {
         unsafe { place.ptr.add(self.start + row).write(kind as u8) }
     }
 
-    /// Where the rows are in memory that none of a core's own caches has: the addresses at which flags
-    /// and kinds of these rows will lie in the next step, a byte a row. They may be past the end of
-    /// any memory. A kernel does well to [ask for](crate::simd::prefetch_line) these lines, which are
-    /// cleared before the next step, and for what it writes itself a little later.
+    /// The addresses at which the terminations, truncations and kinds of these rows will lie in the next
+    /// step, a byte a row. `None` unless the rows are in memory that none of a core's own caches has.
+    ///
+    /// The addresses may be past the end of the memory. A kernel does well to
+    /// [ask for](crate::simd::prefetch_line) these lines, because they are cleared before the next step
+    /// begins. It does well to ask for the rows that it writes a little later, too.
     #[must_use]
     pub fn next_flags(&self) -> Option<[*const u8; 3]> {
         let rows = self.places.next_step?;

@@ -55,7 +55,7 @@ pub struct EnvBlock<'a, A, const N: usize, const O: usize> {
     pub reward: &'a mut [f64; BLOCK],
     /// Whose episodes ended.
     pub terminated: &'a mut [bool; BLOCK],
-    /// What will be written soon.
+    /// What the next block and the next step write.
     pub ahead: Ahead<O>,
 }
 
@@ -73,11 +73,11 @@ struct AheadPlaces {
 }
 
 impl<const O: usize> Ahead<O> {
-    /// How many calls of `fetch` ask for all of it.
+    /// How many parts there are.
     pub const PARTS: usize = 4;
 
-    /// Asks for a part of it. An env's kernel does so between its loops, because a CPU waits for lines
-    /// if it is asked for more at a time than it can have under way (24 on a Zen 4).
+    /// Asks for part `PART` of this memory, from 0 on. An env's kernel asks between its loops: a CPU that
+    /// is asked for more lines than it can have under way waits for them (24 on a Zen 4).
     #[inline(always)]
     pub fn fetch<const PART: usize>(self) {
         let Some(places) = self.0 else { return };
@@ -122,7 +122,7 @@ pub struct Columns<'a, L: Lanes<N, O>, const N: usize, const O: usize, const FUS
     pub truncated: &'a mut [bool],
     /// Gets those that must step themselves.
     pub left: &'a mut Vec<Range<usize>>,
-    /// Where this is memory that no near cache has: [`RowsMut::next_flags`].
+    /// The rows' [`RowsMut::next_flags`].
     pub next_flags: Option<[*const u8; 3]>,
 }
 
