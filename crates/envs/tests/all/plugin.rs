@@ -203,20 +203,26 @@ unsafe extern "C" fn step_and_say_more(
     }
 }
 
-#[test]
-fn an_info_for_a_row_that_the_call_is_not_about_fails_the_call() {
+/// Why two envs fail in a step by a table that differs from ours as `change` says.
+fn failures(id: &str, change: impl FnOnce(&mut sys::Plugin)) -> [String; 2] {
     // SAFETY: the table is this binary's own.
-    let table = Box::leak(Box::new(sys::Plugin { step: Some(step_and_say_more), ..unsafe { *raw() } }));
-    // SAFETY: as above.
+    let mut table = unsafe { *raw() };
+    change(&mut table);
+    let table = Box::leak(Box::new(table));
+    // SAFETY: it is one, but for what was changed.
     let plugin = unsafe { Plugin::over(table, "there".into()) }.unwrap();
-    let source = plugin.source("the_tests", "CartPole-v1", &Options::new()).unwrap();
+    let source = plugin.source("the_tests", id, &Options::new()).unwrap();
     let mut envs = Serial::new(&source, config(2, MODES[0])).unwrap();
     crate::common::reset(&mut envs, &[Begin::Own; 2]);
     let actions = some_actions(&envs.spec().action, 0, 2);
     let batch = envs.step(&Slots::All, &view(&actions), Want::all()).unwrap().unwrap();
-    assert_eq!(batch.failures.len(), 2);
-    for failure in &batch.failures {
-        let message = &failure.failure.message;
+    let messages = batch.failures.iter().map(|failure| failure.failure.message.clone());
+    messages.collect::<Vec<_>>().try_into().unwrap()
+}
+
+#[test]
+fn an_info_for_a_row_that_the_call_is_not_about_fails_the_call() {
+    for message in failures("CartPole-v1", |table| table.step = Some(step_and_say_more)) {
         assert!(message.contains("info 'late' for row 2, which is not of this call"), "{message}");
     }
 }
@@ -264,19 +270,7 @@ unsafe extern "C" fn step_and_say_the_first_twice(
 
 #[test]
 fn a_leaf_told_twice_does_not_stand_for_one_that_was_not_told() {
-    // SAFETY: the table is this binary's own.
-    let table =
-        Box::leak(Box::new(sys::Plugin { step: Some(step_and_say_the_first_twice), ..unsafe { *raw() } }));
-    // SAFETY: as above.
-    let plugin = unsafe { Plugin::over(table, "there".into()) }.unwrap();
-    let source = plugin.source("the_tests", "Echo-v0", &Options::new()).unwrap();
-    let mut envs = Serial::new(&source, config(2, MODES[0])).unwrap();
-    crate::common::reset(&mut envs, &[Begin::Own; 2]);
-    let actions = some_actions(&envs.spec().action, 0, 2);
-    let batch = envs.step(&Slots::All, &view(&actions), Want::all()).unwrap().unwrap();
-    assert_eq!(batch.failures.len(), 2);
-    for failure in &batch.failures {
-        let message = &failure.failure.message;
+    for message in failures("Echo-v0", |table| table.step = Some(step_and_say_the_first_twice)) {
         assert!(message.contains("not every leaf of the observation was told"), "{message}");
     }
 }
