@@ -18,7 +18,7 @@ use crate::episode::{Life, Status};
 use crate::error::{Cause, Failure, Result};
 use crate::landing::{Landing, Notes};
 use crate::space::check::accept_value;
-use crate::space::{LeafKind, Value};
+use crate::space::{Leaf, Value};
 use crate::vec_env::Spec;
 
 /// What the answer to a question changes.
@@ -31,7 +31,7 @@ pub(crate) enum Change {
 
 /// A column that is not of fixed shape.
 struct ToldColumn {
-    kind: LeafKind,
+    leaf: Leaf,
     /// Whether each row that has not failed has a value.
     is_whole: bool,
 }
@@ -46,14 +46,22 @@ impl ToldColumn {
         let finals = has_finals.then(|| all(false));
         let loose = all(true).chain(finals.into_iter().flatten());
         let loose = loose.filter(|(leaf, _)| leaf.as_fixed().is_none());
-        loose.map(|(leaf, is_whole)| ToldColumn { kind: leaf.kind.clone(), is_whole }).collect()
+        loose.map(|(leaf, is_whole)| ToldColumn { leaf: leaf.clone(), is_whole }).collect()
+    }
+
+    /// The leaf as messages call it.
+    fn name(&self) -> String {
+        match &self.leaf.name[..] {
+            "" => "the only leaf".into(),
+            name => format!("leaf '{name}'"),
+        }
     }
 
     /// Why `value` cannot be that of a row of this kind.
     fn misfit(&self, value: &Value, kind: u8) -> Option<String> {
         match value {
             Value::None if !self.is_whole || kind == RowKind::Failed as u8 => None,
-            value => accept_value(value, &self.kind).err(),
+            value => accept_value(value, &self.leaf.kind).err().map(|why| format!("{}: {why}", self.name())),
         }
     }
 }
@@ -200,8 +208,9 @@ impl RemoteRows {
         if columns != expected && news.refused.is_none() {
             return Some(format!("{columns} columns of no fixed shape, where {expected} belong"));
         }
-        if let Some(values) = news.columns.iter().map(Vec::len).find(|len| *len != rows) {
-            return Some(format!("{values} values of a column of no fixed shape, where {rows} belong"));
+        let mut columns = news.columns.iter().zip(&self.loose);
+        if let Some((values, column)) = columns.find(|(values, _)| values.len() != rows) {
+            return Some(format!("{} values of {}, where {rows} belong", values.len(), column.name()));
         }
         let mut infos = news.infos.iter().chain(&news.final_infos);
         if let Some((row, ..)) = infos.find(|(row, ..)| *row >= rows) {
@@ -235,7 +244,7 @@ impl RemoteRows {
                 if !self.is_shared {
                     let kind = self.draft(slot).batch().kinds.as_slice::<u8>()[slot];
                     if let Some(why) = self.loose.get(k).and_then(|leaf| leaf.misfit(&value, kind)) {
-                        bad.push((slot, format!("column {k} of those of no fixed shape: {why}")));
+                        bad.push((slot, why));
                         continue;
                     }
                 }
@@ -400,7 +409,7 @@ mod tests {
     use super::*;
     use crate::buffer::Layout;
     use crate::runner::messages::PackedValue;
-    use crate::space::{Leaf, Options, Space};
+    use crate::space::{Options, Space};
     use crate::{AutoresetMode, Caps};
 
     /// The rows of three slots, which show a number and a text.
@@ -439,7 +448,7 @@ mod tests {
         assert!(rows.contradiction(Some(&texts(&[2, 2])), 2, is_own).is_some());
         for wrong in [0, 1, 3] {
             let why = rows.contradiction(Some(&texts(&[wrong])), 2, is_own).unwrap();
-            assert_eq!(why, format!("{wrong} values of a column of no fixed shape, where 2 belong"));
+            assert_eq!(why, format!("{wrong} values of leaf 'word', where 2 belong"));
         }
         let refused = News { refused: Some("no".into()), ..News::default() };
         assert_eq!(rows.contradiction(Some(&refused), 2, is_own), None);

@@ -146,14 +146,19 @@ fn a_panic_of_the_plugins_own_ends_its_handle_and_nothing_else() {
     assert!(refusal(envs.close()).contains("a bug in a close"));
 }
 
-/// The error of a table that differs from ours as `change` says.
-fn refused(change: impl FnOnce(&mut sys::Plugin)) -> String {
+/// A plugin whose table differs from ours as `change` says.
+fn changed(change: impl FnOnce(&mut sys::Plugin)) -> envcore::Result<Plugin> {
     // SAFETY: the table is this binary's own.
     let mut table = unsafe { *raw() };
     change(&mut table);
     let table = Box::leak(Box::new(table));
     // SAFETY: it is one, but for what was changed.
-    unsafe { Plugin::over(table, "there".into()) }.map(drop).unwrap_err().to_string()
+    unsafe { Plugin::over(table, "there".into()) }
+}
+
+/// The error of such a table.
+fn refused(change: impl FnOnce(&mut sys::Plugin)) -> String {
+    changed(change).map(drop).unwrap_err().to_string()
 }
 
 #[test]
@@ -205,13 +210,7 @@ unsafe extern "C" fn step_and_say_more(
 
 /// Why two envs fail in a step by a table that differs from ours as `change` says.
 fn failures(id: &str, change: impl FnOnce(&mut sys::Plugin)) -> [String; 2] {
-    // SAFETY: the table is this binary's own.
-    let mut table = unsafe { *raw() };
-    change(&mut table);
-    let table = Box::leak(Box::new(table));
-    // SAFETY: it is one, but for what was changed.
-    let plugin = unsafe { Plugin::over(table, "there".into()) }.unwrap();
-    let source = plugin.source("the_tests", id, &Options::new()).unwrap();
+    let source = changed(change).unwrap().source("the_tests", id, &Options::new()).unwrap();
     let mut envs = Serial::new(&source, config(2, MODES[0])).unwrap();
     crate::common::reset(&mut envs, &[Begin::Own; 2]);
     let actions = some_actions(&envs.spec().action, 0, 2);
